@@ -31,6 +31,7 @@ from viam.proto.app import ModuleFileInfo
 
 from cogwork.cloud.fleet.app_service import served_methods
 from cogwork.core.product import Product
+from cogwork.wire.claim_method import CREATE_CLAIM
 from cogwork.wire.update_method import REPORT, UpdateReport
 from cogwork.wire.update_method import Outcome as UpdateOutcome
 from cogwork.wire.watch_method import WATCH
@@ -83,6 +84,9 @@ def list_machine_methods() -> dict[str, CloudMethod]:
     )
     found = {each.name: CloudMethod.of(each) for service in services for each in service.methods}
     found["Watch"] = CloudMethod(WATCH, Cardinality.UNARY_STREAM, StringValue, StringValue)
+    found["CreateClaim"] = CloudMethod(
+        CREATE_CLAIM, Cardinality.UNARY_UNARY, StringValue, StringValue
+    )
     found["Report"] = CloudMethod(REPORT, Cardinality.UNARY_UNARY, Struct, Empty)
     return found
 

@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.agent_machine import SERVER, AgentMachine, install_first_version
-from tests.fleet import Cloud
-from tests.rtsp_server import free_port
-from tests.running import start_server
+from tests.cloud_process import CloudProcess
 from tests.sizes import limit
 
 from cogwork.agent.slots.state import load_state
 
-PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 
-
-class RealCloud:
-    def __init__(self, directory: Path) -> None:
-        self._data = ["--data", str(directory)]
-        self.address = ""
-
-    async def command(self, *arguments: str) -> str:
-        async with start_server([*arguments, *self._data], program=PROGRAM) as process:
-            code = await process.exit_code()
-            assert code == 0, process.err.lines
-            return "\n".join(process.out.lines)
-
-    @contextlib.asynccontextmanager
-    async def serve(self) -> AsyncIterator[None]:
-        # The addresses of releases contain the port, so it is chosen before.
-        self.address = f"localhost:{free_port()}"
-        serve = ["serve", *self._data, "--address", self.address]
-        async with start_server(serve, program=PROGRAM) as server:
-            await server.wait_until_serving()
-            yield
-
+class UpdatingCloud(CloudProcess):
     async def roll_out(self, version: str) -> None:
         await self.command("release", "rollout", "stable", "server", version, "--stages", "100")
 
@@ -65,15 +40,14 @@ async def machine(tmp_path: Path) -> AsyncIterator[AgentMachine]:
 
 
 async def test_machine_follows_a_rollout_and_reports(machine: AgentMachine, tmp_path: Path) -> None:
-    cloud = RealCloud(tmp_path / "cloud")
-    created = await cloud.command("init")
-    key_id, key = (line.split()[-1] for line in created.splitlines() if line[:5] == "  key")
+    cloud = UpdatingCloud(tmp_path / "cloud")
+    await cloud.initialize()
     for version, start in (("2.0.0", ""), ("3.0.0", "raise SystemExit(7)")):
         archive = machine.releases.make_server(version, at_start=start)
         await cloud.command("release", "add", str(archive))
     await cloud.roll_out("2.0.0")
     async with cloud.serve():
-        await join(Cloud(cloud.address, key_id, key), Path(machine.settings["config"]))
+        await cloud.join(Path(machine.settings["config"]))
         async with machine.run():
             await machine.wait_for_version("2.0.0")
             await machine.wait_for_phase("current", "2.0.0")
@@ -86,17 +60,3 @@ async def test_machine_follows_a_rollout_and_reports(machine: AgentMachine, tmp_
             status = await cloud.wait_for_count("failed", 1)
             assert "exit code 7" in json.dumps(status)
     assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"
-
-
-async def join(cloud: Cloud, config: Path) -> None:
-    """Create a machine in the cloud, and write its credentials."""
-    client = await cloud.connect()
-    app = client.app_client
-    (organization,) = await app.list_organizations()
-    location = await app.create_location(organization.id, "Hall")
-    machine = await app.new_robot("press", location.id)
-    (part,) = await app.get_robot_parts(machine)
-    client.close()
-    address = f"http://{cloud.address}"
-    credentials = {"id": part.id, "secret": part.secret, "app_address": address}
-    config.write_text(json.dumps({"cloud": credentials}))

@@ -22,7 +22,14 @@ from cogwork.agent.slots.store import StateStore
 from cogwork.agent.supervision.child_server import ChildServer
 from cogwork.agent.supervision.health import HealthRules
 from cogwork.agent.supervision.probe import ServerProbe
+from cogwork.agent.supervision.server_process import ServerProcess
 from cogwork.agent.supervision.supervisor import Supervisor
+from cogwork.agent.supervision.systemd_server import (
+    SERVICE,
+    SERVING_FILE,
+    UNITS,
+    SystemdServer,
+)
 from cogwork.agent.updates.folder_source import FolderSource
 from cogwork.agent.updates.progress import UpdateProgress
 from cogwork.agent.updates.source import UpdateSource
@@ -30,6 +37,7 @@ from cogwork.agent.updates.updater import Updater
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
 from cogwork.core.product import Product
+from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 EXIT_OK: Final = 0
 _SERVING_VARIABLE: Final = "COGWORK_SERVING_FILE"
@@ -50,13 +58,7 @@ class Agent:
         self._clock = clock
         remove_unfinished(layout)
         self._states = StateStore(layout)
-        probe = ServerProbe(layout.serving)
-        server = ChildServer(
-            lambda: server_command(layout, settings),
-            layout.root,
-            _server_environment(layout),
-            settings.stop_timeout,
-        )
+        server, probe = _find_server(layout, settings)
         rules = HealthRules(start_timeout=settings.start_timeout, interval=settings.probe_interval)
         self._supervisor = Supervisor(
             layout,
@@ -178,6 +180,19 @@ def server_command(layout: Layout, settings: AgentSettings) -> list[str]:
 
 def _server_environment(layout: Layout) -> dict[str, str]:
     return {**os.environ, _SERVING_VARIABLE: str(layout.serving)}
+
+
+def _find_server(layout: Layout, settings: AgentSettings) -> tuple[ServerProcess, ServerProbe]:
+    """Return the server as systemd runs it, if it does, and else as a process of the agent."""
+    if RUNNING.is_dir() and (UNITS / SERVICE).exists():
+        return SystemdServer(Systemctl()), ServerProbe(SERVING_FILE)
+    server = ChildServer(
+        lambda: server_command(layout, settings),
+        layout.root,
+        _server_environment(layout),
+        settings.stop_timeout,
+    )
+    return server, ServerProbe(layout.serving)
 
 
 def _make_source(settings: AgentSettings) -> UpdateSource:

@@ -41,3 +41,13 @@ class BadSettings(CogworkError):
 
 class AgentRunning(CogworkError):
     """Another agent runs already."""
+
+
+class CannotInstallAgent(CogworkError):
+    """The agent cannot be installed or removed."""
+
+    status = "FAILED_PRECONDITION"
+
+
+class CannotJoin(CogworkError):
+    """The machine cannot join a cloud."""

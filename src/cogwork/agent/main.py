@@ -6,17 +6,23 @@ import argparse
 import asyncio
 import json
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogwork import __version__
 from cogwork.core.errors import CogworkError
 
+if TYPE_CHECKING:
+    from cogwork.agent.installation.agent_installer import AgentInstaller
+
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 DEFAULT_ROOT: Final = Path("/opt/cogwork")
+DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
+"""In a directory of its own, in which the user of the server may replace it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,7 +54,47 @@ def _build_parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="show versions, and updates that wait")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
-    for each in (run, add, trust, status):
+    install = commands.add_parser("install", help="install the agent and the server as services")
+    install.add_argument(
+        "--release",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a release archive of the server or the agent; give it for both",
+    )
+    install.add_argument(
+        "--key",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a public key whose releases are trusted, an Ed25519 PEM",
+    )
+    install.add_argument(
+        "--updates",
+        metavar="ADDRESS",
+        help="a folder or an address with releases (default: the cloud)",
+    )
+    install.add_argument(
+        "--user", default="cogwork", help="the user that the server runs as (default: %(default)s)"
+    )
+    install.set_defaults(run=_install)
+    uninstall = commands.add_parser("uninstall", help="remove what `install` created, but no data")
+    uninstall.set_defaults(run=_uninstall)
+    join = commands.add_parser("join", help="join a cloud with a claim code")
+    join.add_argument("url", metavar="URL", help="the address of the cloud")
+    join.add_argument("code", metavar="CODE", help="from: cogwork fleet claim PART")
+    join.set_defaults(run=_join)
+    for each in (install, uninstall, join):
+        each.add_argument(
+            "--config",
+            type=Path,
+            default=DEFAULT_CONFIG,
+            metavar="FILE",
+            help="the configuration of the machine (default: %(default)s)",
+        )
+    for each in (run, add, trust, status, install, uninstall):
         each.add_argument(
             "--root",
             type=Path,
@@ -113,6 +159,50 @@ def _status(arguments: argparse.Namespace) -> int:
     status = read_status(Layout(arguments.root.absolute()))
     print(json.dumps(status, indent=2) if arguments.json else format_status(status))
     return EXIT_OK
+
+
+def _install(arguments: argparse.Namespace) -> int:
+    _require_root("install")
+    _make_installer(arguments, arguments.user, arguments.updates).install(
+        arguments.release, arguments.key
+    )
+    return EXIT_OK
+
+
+def _uninstall(arguments: argparse.Namespace) -> int:
+    _require_root("uninstall")
+    _make_installer(arguments, "root", None).uninstall()
+    return EXIT_OK
+
+
+def _join(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.joining import redeem, write_credentials
+
+    path = arguments.config.absolute()
+    write_credentials(path, redeem(arguments.url, arguments.code))
+    print(f"Joined. The credentials are in {path}; a server that runs with it joins by itself.")
+    return EXIT_OK
+
+
+def _make_installer(
+    arguments: argparse.Namespace, user: str, updates: str | None
+) -> AgentInstaller:
+    from cogwork.agent.installation.agent_installer import AgentInstaller
+    from cogwork.agent.settings import AgentSettings
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.systemd.systemctl import Systemctl
+
+    settings = AgentSettings(config=arguments.config.absolute(), updates=updates)
+    layout = Layout(arguments.root.absolute())
+    return AgentInstaller(layout, settings, user, Systemctl(), lambda line: print(line, flush=True))
+
+
+def _require_root(command: str) -> None:
+    if os.geteuid() != 0:
+        raise CogworkError(
+            f"{command} needs the rights of root; run: sudo {sys.executable} -m "
+            f"cogwork.agent.main {' '.join(sys.argv[1:])}"
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from cogwork.agent.errors import BadSettings
 from cogwork.agent.window.calendar import CalendarWindow
 from cogwork.core import duration
 
-DEFAULT_CONFIG = Path("/etc/cogwork.json")
+DEFAULT_CONFIG = Path("/etc/cogwork/machine.json")
 
 
 def _check_duration(text: str) -> str:

@@ -58,6 +58,12 @@ def _format(product: str, value: dict[str, Any]) -> str:
     if update is not None and update["phase"] != "current":
         since = datetime.fromtimestamp(update["since"]).strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ006
         detail = f": {update['detail']}" if update["detail"] else ""
-        lines.append(f"  {update['version']} is {update['phase']} since {since}{detail}")
-    lines += [f"  {version} has failed: {why}" for version, why in value["failed"].items()]
+        phase = "has failed" if update["phase"] == "failed" else f"is {update['phase']}"
+        lines.append(f"  {update['version']} {phase} since {since}{detail}")
+    shown = update["version"] if update is not None and update["phase"] == "failed" else None
+    lines += [
+        f"  {version} has failed: {why}"
+        for version, why in value["failed"].items()
+        if version != shown
+    ]
     return "\n".join(lines)

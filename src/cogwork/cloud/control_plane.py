@@ -17,6 +17,7 @@ from cogwork.cloud.identity.external_auth_service import (
     external_auth_methods,
 )
 from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.claim_service import ClaimService
 from cogwork.cloud.machine.config_cache import ConfigCache
 from cogwork.cloud.machine.machine_config import build_machine_config
 from cogwork.cloud.machine.robot_service import ROBOT_SERVICE, robot_methods
@@ -31,6 +32,7 @@ from cogwork.cloud.updates.agent_device_service import (
 )
 from cogwork.cloud.updates.update_service import UpdateService
 from cogwork.core.errors import CogworkError
+from cogwork.wire.claim_method import CLAIM_SERVICE
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.update_method import UPDATE_SERVICE
@@ -59,6 +61,7 @@ class ControlPlane:
         self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login, configs))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
+        self.table.add(CLAIM_SERVICE, ClaimService(context, login).methods)
         self.table.add(WATCH_SERVICE, WatchService(context, login, configs).methods)
         self.table.add(AGENT_DEVICE_SERVICE, lambda: agent_device_methods(context, login))
         self.table.add(UPDATE_SERVICE, UpdateService(context, login).methods)

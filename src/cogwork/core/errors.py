@@ -94,7 +94,7 @@ CogworkError
 ├── Unreadable      a configuration file that is missing or not text (config/file.py)
 ├── DamagedCopy     a last-known-good copy that is corrupt (config/last_good.py)
 ├── SpoolInUse      a spool that another process uses (logs/spool.py)
-├── BadRelease      a release that cannot be trusted (agent/errors.py, with the next eight)
+├── BadRelease      a release that cannot be trusted (agent/errors.py, with the next ten)
 ├── DiskFull        not enough free space for a version
 ├── InstallFailed   a release that could not be installed
 ├── BadState        a damaged record of versions
@@ -103,6 +103,9 @@ CogworkError
 ├── SourceUnavailable  a source of updates that does not answer
 ├── BadSettings     settings of the agent that cannot be used
 ├── AgentRunning    an agent beside another one
+├── CannotInstallAgent  an agent that cannot be installed or removed
+├── CannotJoin      a claim code that a cloud does not accept
+├── SystemctlFailed systemd does not do what it was asked to do (systemd/systemctl.py)
 ├── UsageError      an invalid command line of the server (server/options.py)
 ├── CannotInstall   a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)

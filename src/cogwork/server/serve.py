@@ -49,7 +49,6 @@ from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.serving_file import ServingFile
-from cogwork.server.systemd_notify import SystemdNotifier, read_notify_settings
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.address import ListenAddresses, format_serving_line
@@ -60,6 +59,7 @@ from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
 from cogwork.serving.tls_report import TlsReport
+from cogwork.systemd.notify import SystemdNotifier, read_notify_settings
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application
 

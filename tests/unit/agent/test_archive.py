@@ -11,7 +11,7 @@ from tests.sizes import size
 
 from cogwork.agent.errors import BadRelease
 from cogwork.agent.release.archive import read_manifest, unpack
-from cogwork.agent.release.manifest import parse_manifest
+from cogwork.agent.release.manifest import find_version, parse_manifest
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.core.product import Product
 
@@ -90,6 +90,36 @@ def test_links_and_repeated_files_are_refused(
         tar.addfile(link)
     with pytest.raises(BadRelease):
         unpack(archive, keys, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_header_of_any_size_is_not_read(keys: TrustedKeys, tmp_path: Path, kind: bytes) -> None:
+    archive = tmp_path / "release.tar"
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 1 << 40
+    archive.write_bytes(
+        header.tobuf(tarfile.USTAR_FORMAT)
+        if header.size < 8**11
+        else header.tobuf(tarfile.GNU_FORMAT)
+    )
+    with pytest.raises(BadRelease, match="not a file"):
+        read_manifest(archive, keys)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("cogwork-server-1.5.0-linux-amd64.tar", "1.5.0"),
+        ("cogwork-server-1.5.0-rc.1-linux-amd64.tar", "1.5.0-rc.1"),
+        ("cogwork-agent-1.5.0-linux-amd64.tar", None),
+        ("cogwork-server-1.5.0-linux-arm64.tar", None),
+        ("cogwork-server--linux-amd64.tar", None),
+        ("cogwork-server-../x-linux-amd64.tar", None),
+        ("", None),
+    ],
+)
+def test_version_in_the_name_of_a_release(name: str, version: str | None) -> None:
+    assert find_version(name, Product.SERVER, "linux/amd64") == version
 
 
 @pytest.mark.parametrize(

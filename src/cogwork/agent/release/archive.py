@@ -38,7 +38,7 @@ def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> Manifest:
         missing = dict(manifest.files)
         while (member := tar.next()) is not None:
             entry = missing.pop(member.name, None)
-            if entry is None or not member.isreg() or member.size != entry.size:
+            if entry is None or member.size != entry.size:
                 raise BadRelease(
                     f'the release has a file that its manifest does not: "{member.name}"'
                 )
@@ -65,10 +65,23 @@ def write_archive(
 @contextmanager
 def _open(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
-        with tarfile.open(archive, "r|") as tar:
+        with tarfile.open(archive, "r|", tarinfo=_RegularMember) as tar:
             yield tar
     except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError) as error:
         raise BadRelease(f"{archive.name} is not a release: {error}") from None
+
+
+class _RegularMember(tarfile.TarInfo):
+    """A member that is a file. Other kinds are refused before anything of them is read.
+
+    Some of them are headers of any size, which would be read into memory.
+    """
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise BadRelease(f'the release has a member that is not a file: "{self.name}"')
+        found: tarfile.TarInfo = super()._proc_member(tar)  # type: ignore[misc]
+        return found
 
 
 def _verify_manifest(tar: tarfile.TarFile, keys: TrustedKeys) -> Manifest:
@@ -79,7 +92,7 @@ def _verify_manifest(tar: tarfile.TarFile, keys: TrustedKeys) -> Manifest:
 
 def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
     member = tar.next()
-    if member is None or member.name != name or not member.isreg() or member.size > limit:
+    if member is None or member.name != name or member.size > limit:
         raise BadRelease(f"the release does not have {name} in its place")
     content = tar.extractfile(member)
     assert content is not None

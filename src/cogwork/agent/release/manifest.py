@@ -93,6 +93,13 @@ def archive_name(product: Product, version: str, platform: str) -> str:
     return f"cogwork-{product}-{version}-{platform.replace('/', '-')}.tar"
 
 
+def find_version(name: str, product: Product, platform: str) -> str | None:
+    """Return the version in the name of a release; None if it is not one of this product."""
+    start, end = archive_name(product, "|", platform).split("|")
+    version = name.removeprefix(start).removesuffix(end)
+    return version if name == f"{start}{version}{end}" and is_version(version) else None
+
+
 def is_version(text: object) -> bool:
     """Return whether the text can be a version, and so the name of a directory."""
     return isinstance(text, str) and _VERSION.fullmatch(text) is not None

@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from cogwork.agent.supervision.process_end import wait_for_end
 from cogwork.core import atomic
 
 _KILL_TIMEOUT: Final = 10.0
@@ -79,7 +80,7 @@ class ChildServer:
     async def wait(self) -> str:
         process = self._process
         if process is not None and self._is_alive():
-            await _wait_for_end(process.pid)
+            await wait_for_end(process.pid)
         return self._describe_end()
 
     def _launch(self) -> None:
@@ -139,21 +140,6 @@ class ChildServer:
         except (OSError, ValueError, KeyError, TypeError, psutil.Error):
             return None
         return process if is_same else None
-
-
-async def _wait_for_end(pid: int) -> None:
-    """Wait for a process that need not be a child of this one."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
 
 
 def _list_descendants(process: psutil.Process) -> list[psutil.Process]:

@@ -8,12 +8,13 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from google.protobuf.empty_pb2 import Empty
 from pydantic import ValidationError
 
 from cogwork.agent.errors import BadSettings, SourceUnavailable
-from cogwork.agent.release.manifest import is_version
+from cogwork.agent.release.manifest import find_version, is_version
 from cogwork.agent.slots.installer import PLATFORM
 from cogwork.agent.updates.source import Target
 from cogwork.config.cloud import CloudConfig
@@ -32,6 +33,8 @@ from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
 
 _CHECK: Final = "/viam.app.agent.v1.AgentDeviceService/DeviceAgentConfig"
 _TIMEOUT: Final = 15.0
+_ANY_VERSION: Final = "customURL"
+"""Instead of a version: the one that the address names."""
 
 
 class CloudSource:
@@ -61,9 +64,9 @@ class CloudSource:
             Product.AGENT: reply.agent_update_info,
         }
         return {
-            product: Target(each.version, each.url, each.sha256.hex())
+            product: target
             for product, each in offered.items()
-            if is_version(each.version) and each.url
+            if (target := _make_target(product, each)) is not None
         }
 
     async def report(self, report: UpdateReport) -> None:
@@ -77,6 +80,16 @@ class CloudSource:
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+def _make_target(product: Product, offered: pb.UpdateInfo) -> Target | None:
+    version: str | None = offered.version
+    if version == _ANY_VERSION:
+        name = unquote(urlsplit(offered.url).path).rpartition("/")[2]
+        version = find_version(name, product, PLATFORM)
+    if version is None or not is_version(version) or not offered.url:
+        return None
+    return Target(version, offered.url, offered.sha256.hex())
 
 
 def read_cloud(config: Path) -> CloudConfig:

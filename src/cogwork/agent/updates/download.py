@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import shutil
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from cogwork.agent.errors import BadRelease
@@ -17,6 +16,7 @@ from cogwork.agent.errors import BadRelease
 _TIMEOUT: Final = 30.0
 """Seconds without a byte."""
 _CHUNK: Final = 1 << 20
+_MAX_SIZE: Final = 4 << 30
 _SCHEMES: Final = ("file", "http", "https")
 
 
@@ -62,13 +62,20 @@ def _download(url: str, partial: Path, tag_file: Path) -> None:
         is_rest = getattr(response, "status", None) == http.client.PARTIAL_CONTENT
         tag_file.write_text(response.headers.get("ETag") or "")
         with partial.open("ab" if is_rest else "wb") as file:
-            shutil.copyfileobj(response, file, _CHUNK)
+            _copy(response, file)
             os.fsync(file.fileno())
     expected = response.headers.get("Content-Length")
     received = partial.stat().st_size - (offset if is_rest else 0)
     if expected is not None and received != int(expected):
         raise OSError(f"the connection ended after {received} of {expected} bytes")
     tag_file.unlink(missing_ok=True)
+
+
+def _copy(response: Any, file: BinaryIO) -> None:
+    while chunk := response.read(_CHUNK):
+        if file.tell() + len(chunk) > _MAX_SIZE:
+            raise OSError(f"it is larger than {_MAX_SIZE >> 30} GiB, which no release is")
+        file.write(chunk)
 
 
 def _open(url: str, headers: dict[str, str]) -> Any:

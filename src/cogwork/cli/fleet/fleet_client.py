@@ -94,7 +94,10 @@ class FleetClient:
         self._channel.close()
 
     def call(self, method: str, request: Message, reply: type[Reply]) -> Reply:
-        """Call a method of AppService. Raise CloudUnreachable or CloudRefused."""
+        """Call a method of AppService, or any other by its path.
+
+        Raise CloudUnreachable or CloudRefused.
+        """
         try:
             found: Reply = self._method(method, reply)(
                 request, timeout=_TIMEOUT, metadata=self._log_in()
@@ -148,9 +151,9 @@ class FleetClient:
         finally:
             replies.cancel()
 
-    def _method(self, method: str, reply: type[Message], prefix: str = _APP_SERVICE) -> Any:
+    def _method(self, method: str, reply: type[Message]) -> Any:
         return self._channel.unary_unary(
-            prefix + method,
+            method if method.startswith("/") else _APP_SERVICE + method,
             request_serializer=_serialize,
             response_deserializer=reply.FromString,
         )
@@ -161,7 +164,7 @@ class FleetClient:
             credentials = Credentials(type="api-key", payload=self.login.key)
             request = AuthenticateRequest(entity=self.login.key_id, credentials=credentials)
             try:
-                call = self._method(_AUTHENTICATE, AuthenticateResponse, "")
+                call = self._method(_AUTHENTICATE, AuthenticateResponse)
                 token = call(request, timeout=_TIMEOUT).access_token
             except grpc.RpcError as error:
                 raise self._explain(error) from None

@@ -30,6 +30,7 @@ def add_fleet(commands: Subparsers) -> None:
     _add_machines(subcommands)
     _add_machine(subcommands)
     _add_parts(subcommands)
+    _add_claim(subcommands)
     _add_restart(subcommands)
     _add_logs(subcommands)
     add_fleet_config(subcommands)
@@ -146,6 +147,15 @@ def _add_parts(commands: Subparsers) -> None:
     _add_machine_argument(parts)
     add_json_option(parts)
     parts.set_defaults(run="cogwork.cli.fleet.listing:parts")
+
+
+def _add_claim(commands: Subparsers) -> None:
+    claim = commands.add_parser(
+        "claim", help="Create a code with which a machine joins", epilog=_REFUSED
+    )
+    add_part_argument(claim)
+    add_json_option(claim)
+    claim.set_defaults(run="cogwork.cli.fleet.claim:claim")
 
 
 def _add_restart(commands: Subparsers) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -11,21 +12,26 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest
 
-from cogwork.auth.errors import InvalidLogin
+from cogwork.auth.attempt_limiter import AttemptLimiter
+from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.claim_codes import redeem_code
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest
 from cogwork.front.peer_name import host_of
+from cogwork.wire.claim_method import CLAIM_PATH
 from cogwork.wire.http1 import CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, read_body
 from cogwork.wire.status import status_of
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
+_CLAIM: Final = "claim code"
+"""Guesses of codes count together, because a guess names no machine."""
 _HTTP_STATUS: Final = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -40,6 +46,8 @@ _HTTP_STATUS: Final = {
 
 
 def machine_routes(context: CloudContext, login: Login) -> list[Route]:
+    limiter = AttemptLimiter(context.clock.monotonic)
+
     async def authenticate(request: Request) -> Response:
         """The login for programs without gRPC."""
         if "authorization" in request.headers:
@@ -66,7 +74,20 @@ def machine_routes(context: CloudContext, login: Login) -> list[Route]:
             await context.records.read(lambda tx: _make_machine_file(tx, context, actor, part))
         )
 
+    async def claim(request: Request) -> Response:
+        """The same file, for the machine that has a claim code."""
+        code = _parse_claim(await read_body(request.receive, _MAX_LOGIN_SIZE))
+        address = _address_of(request)
+        limiter.check(address, _CLAIM)
+        try:
+            file = await context.records.write(lambda tx: _redeem(tx, context, code))
+        except Unauthenticated:
+            limiter.record_failure(address, _CLAIM)
+            raise
+        return JSONResponse(file)
+
     return [
+        Route(CLAIM_PATH, _explain_errors(claim), methods=["POST"]),
         Route("/rpc/v1/authenticate", _explain_errors(authenticate), methods=["POST"]),
         Route("/api/json1/config", _explain_errors(config), methods=["GET"]),
     ]
@@ -76,8 +97,27 @@ def _make_machine_file(
     tx: Transaction, context: CloudContext, actor: Actor, part: str
 ) -> dict[str, Any]:
     find_part(tx, context.make_call(actor), part, CloudRole.OWNER)
+    return _format_machine_file(tx, context, part)
+
+
+def _redeem(tx: Transaction, context: CloudContext, code: str) -> dict[str, Any]:
+    part = redeem_code(tx, context.keyring, code, context.now())
+    return _format_machine_file(tx, context, part)
+
+
+def _format_machine_file(tx: Transaction, context: CloudContext, part: str) -> dict[str, Any]:
     secret = list_secrets(tx, context.keyring, SecretOwner.PART, part)[0].secret
     return {"cloud": {"id": part, "secret": secret, "app_address": context.name.url}}
+
+
+def _parse_claim(body: bytes) -> str:
+    try:
+        code = json.loads(body)["code"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        code = None
+    if not isinstance(code, str):
+        raise InvalidRequest('expected {"code": "…"} as JSON')
+    return code
 
 
 def _parse_login(body: bytes) -> AuthenticateRequest:

@@ -243,5 +243,13 @@ CREATE TABLE part_agent (
 );
 """
 
-MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES, _AGENT_INFO)
+_CLAIM_CODES: Final = """
+CREATE TABLE claim_code (
+    digest TEXT PRIMARY KEY,
+    part_id TEXT NOT NULL REFERENCES part (id),
+    expires_at BIGINT NOT NULL
+);
+"""
+
+MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES, _AGENT_INFO, _CLAIM_CODES)
 """Scripts that bring the tables from each version to the next. Released ones never change."""

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cogwork.core.errors import CogworkError
 from cogwork.server.install.errors import CannotInstall
 from cogwork.server.install.service_installer import ServiceInstaller
 from cogwork.server.install.service_paths import CONFIG, ServicePaths
-from cogwork.server.install.systemctl import Systemctl
+from cogwork.systemd.systemctl import Systemctl
 
 GUIDE = "https://OWNER.github.io/cogwork/guides/install-on-a-machine.html"
 
@@ -23,7 +24,7 @@ def install(packed: Path | None) -> int:
         source = _require_packed(packed)
         _require_root(source, "--aix-install")
         _make_installer().install(source)
-    except CannotInstall as error:
+    except CogworkError as error:
         return _fail(error)
     return 0
 
@@ -32,7 +33,7 @@ def uninstall(packed: Path | None) -> int:
     try:
         _require_root(_require_packed(packed), "--aix-uninstall")
         _make_installer().uninstall()
-    except CannotInstall as error:
+    except CogworkError as error:
         return _fail(error)
     return 0
 
@@ -71,6 +72,6 @@ def format_root_command(words: Sequence[str], *, has_sudo: bool) -> str:
     return shlex.join(["su", "-c", shlex.join(words)])
 
 
-def _fail(error: CannotInstall) -> int:
+def _fail(error: CogworkError) -> int:
     print(f"cogwork-server: {error}", file=sys.stderr)
     return 1

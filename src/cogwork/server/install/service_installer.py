@@ -12,8 +12,8 @@ from pathlib import Path
 from cogwork.core import atomic
 from cogwork.server.install.errors import CannotInstall
 from cogwork.server.install.service_paths import CONFIG, DATA, EXECUTABLE, SERVICE, ServicePaths
-from cogwork.server.install.systemctl import Systemctl
 from cogwork.server.install.unit_file import format_unit
+from cogwork.systemd.systemctl import Systemctl
 
 EMPTY_CONFIG = '{\n  "components": [],\n  "services": []\n}\n'
 ORIGIN = "Written by `cogwork-server --aix-install`, which replaces it when it is run again."

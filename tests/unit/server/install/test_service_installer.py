@@ -16,7 +16,7 @@ from cogwork.resource.registry import Registry
 from cogwork.server.install.errors import CannotInstall
 from cogwork.server.install.service_installer import EMPTY_CONFIG, ServiceInstaller
 from cogwork.server.install.service_paths import ServicePaths
-from cogwork.server.install.systemctl import Systemctl
+from cogwork.systemd.systemctl import Systemctl, SystemctlFailed
 
 SERVICE = "cogwork-server.service"
 
@@ -152,7 +152,7 @@ class TestInstall:
     ) -> None:
         computer.start_systemd()
         (tmp_path / "broken").touch()
-        with pytest.raises(CannotInstall, match="daemon-reload` failed: Job failed"):
+        with pytest.raises(SystemctlFailed, match="daemon-reload` failed: Job failed"):
             computer.installer.install(download)
 
     @pytest.mark.parametrize("directory", ["usr/lib/systemd/system", "lib/systemd/system"])

@@ -6,11 +6,21 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from cogwork.server.install.errors import CannotInstall
+from cogwork.core.errors import CogworkError
+
+RUNNING: Final = Path("/run/systemd/system")
+"""The directory that exists while systemd runs, as sd_booted(3) tests it."""
 
 _DEADLINE = 11 * 60.0
 """Seconds; `restart` waits until the server is ready, for up to ten minutes."""
+
+
+class SystemctlFailed(CogworkError):
+    """systemd does not do what it was asked to do."""
+
+    status = "FAILED_PRECONDITION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +33,8 @@ class Systemctl:
     def is_installed(self) -> bool:
         return shutil.which(self.program) is not None
 
-    def run(self, *arguments: str) -> None:
-        """Raise CannotInstall with what `systemctl` printed if it fails."""
+    def run(self, *arguments: str) -> str:
+        """Return the output. Raise SystemctlFailed with what `systemctl` printed if it fails."""
         root = () if self.root == Path("/") else (f"--root={self.root}",)
         command = [self.program, *root, *arguments]
         shown = " ".join(command)
@@ -39,10 +49,16 @@ class Systemctl:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise CannotInstall(
-                f"`{shown}` did not end within {_DEADLINE:.0f}s; see: journalctl -u cogwork-server"
+            raise SystemctlFailed(
+                f"`{shown}` did not end within {_DEADLINE:.0f}s; see: journalctl -u {arguments[-1]}"
             ) from error
         except OSError as error:
-            raise CannotInstall(f"cannot run `{shown}`: {error.strerror}") from error
+            raise SystemctlFailed(f"cannot run `{shown}`: {error.strerror}") from error
         if done.returncode != 0:
-            raise CannotInstall(f"`{shown}` failed: {done.stderr.strip() or done.returncode}")
+            raise SystemctlFailed(f"`{shown}` failed: {done.stderr.strip() or done.returncode}")
+        return done.stdout
+
+    def show(self, unit: str, *properties: str) -> dict[str, str]:
+        """Return properties of a unit."""
+        output = self.run("show", "--property", ",".join(properties), unit)
+        return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cogwork.core.clock import ManualClock
-from cogwork.server.systemd_notify import NotifySettings, SystemdNotifier, read_notify_settings
+from cogwork.systemd.notify import NotifySettings, SystemdNotifier, read_notify_settings
 
 PROCESS_ID = 7
 

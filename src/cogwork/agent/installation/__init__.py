@@ -1,0 +1,1 @@
+"""Installation of the agent on a machine, and its removal."""

@@ -1,0 +1,91 @@
+"""The unit files that describe the agent, and the server under it, to systemd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from cogwork.agent.supervision.systemd_server import SERVING_FILE
+from cogwork.core.product import Product
+
+AGENT_SERVICE: Final = "cogwork-agent.service"
+
+_AGENT: Final = """\
+# Written by `cogwork-agent install`, which replaces it when it is run again.
+# Change it with: systemctl edit cogwork-agent
+[Unit]
+Description=Cogwork agent, which keeps the machine server current
+After=network.target
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart={python} -I {root}/launcher.pyz {root}
+Restart=always
+RestartSec=5
+TimeoutStopSec=45
+# The server is a service of its own, and goes on while the agent is replaced.
+KillMode=mixed
+LockPersonality=yes
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_SERVER: Final = """\
+# Written by `cogwork-agent install`, which replaces it when it is run again.
+# Change it with: systemctl edit cogwork-server
+[Unit]
+Description=Cogwork machine server
+After=network.target
+
+[Service]
+Type=notify
+NotifyAccess=main
+User={user}
+{capabilities}Environment=COGWORK_HOME={data}
+Environment=COGWORK_SERVING_FILE={serving}
+EnvironmentFile=-/etc/default/cogwork-server
+ExecStart={root}/run-server
+# The agent starts it again, with the version that works.
+Restart=no
+TimeoutStartSec=10min
+TimeoutStopSec=75
+WatchdogSec=30
+KillMode=mixed
+RuntimeDirectory=cogwork
+StateDirectory=cogwork
+StateDirectoryMode=0700
+Delegate=yes
+OOMPolicy=continue
+LockPersonality=yes
+"""
+_SCRIPT: Final = """\
+#!/bin/sh
+# Not through the link: after an update, the old version would import modules of the new one.
+exec "$(readlink -f {root}/current-server)/bin/python" -I -m {module} -config {config}
+"""
+_CAPABILITIES: Final = """\
+# Instead of root: low ports, raw sockets, and priorities for motors and cameras.
+AmbientCapabilities=CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SYS_NICE
+"""
+
+
+def format_agent_unit(python: Path, root: Path) -> str:
+    return _AGENT.format(python=python, root=root)
+
+
+def format_server_script(root: Path, config: Path) -> str:
+    """Return the script that starts the current version of the server."""
+    return _SCRIPT.format(root=root, config=config, module=Product.SERVER.module)
+
+
+def format_server_unit(root: Path, data: Path, user: str) -> str:
+    capabilities = "" if user == "root" else _CAPABILITIES
+    return _SERVER.format(
+        root=root,
+        data=data,
+        user=user,
+        capabilities=capabilities,
+        serving=SERVING_FILE,
+    )

@@ -1,0 +1,20 @@
+"""Waits for the end of a process that need not be a child of this one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+
+async def wait_for_end(process_id: int) -> None:
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

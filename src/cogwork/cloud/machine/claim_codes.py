@@ -1,0 +1,61 @@
+"""Claim codes: with one, a machine gets its credentials without anyone copying a file."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from cogwork.auth.errors import Unauthenticated
+from cogwork.cloud.fleet.parts import find_part
+from cogwork.cloud.identity.access import CloudRole
+from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.operation import Call
+from cogwork.cloud.storage.records import Transaction, first
+from cogwork.wire.claim_method import CLAIM_LIFETIME
+
+_ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+"""Without characters that people take for another."""
+_LENGTH: Final = 8
+_MAX_CODES: Final = 5
+"""Of one part at a time. The oldest ends when there are more."""
+
+
+def create_code(tx: Transaction, call: Call, part: str) -> str:
+    """Return a new code for a part of which the actor is an owner."""
+    find_part(tx, call, part, CloudRole.OWNER)
+    code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+    tx.execute("DELETE FROM claim_code WHERE expires_at <= ?", call.now)
+    tx.execute(
+        "INSERT INTO claim_code (digest, part_id, expires_at) VALUES (?, ?, ?)",
+        *(call.keyring.digest(code), part, call.now + CLAIM_LIFETIME * 1_000_000),
+    )
+    found = tx.query(
+        "SELECT digest FROM claim_code WHERE part_id = ? ORDER BY expires_at DESC", part
+    )
+    for row in found[_MAX_CODES:]:
+        tx.execute("DELETE FROM claim_code WHERE digest = ?", row["digest"])
+    return f"{code[:4]}-{code[4:]}"
+
+
+def redeem_code(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
+    """Return the part of a code, which ends with it. Raise Unauthenticated."""
+    digest = keyring.digest(normalize_code(text))
+    row = first(
+        tx.query(
+            "SELECT claim_code.part_id FROM claim_code JOIN part ON part.id = claim_code.part_id "
+            "WHERE digest = ? AND expires_at > ? AND part.deleted_at IS NULL",
+            *(digest, now),
+        )
+    )
+    if row is None:
+        raise Unauthenticated(
+            "the claim code is wrong, was used, or is older than 15 minutes; create another with: "
+            "cogwork fleet claim PART"
+        )
+    tx.execute("DELETE FROM claim_code WHERE digest = ?", digest)
+    return str(row["part_id"])
+
+
+def normalize_code(text: str) -> str:
+    """Return the code as it was made, however someone has typed it."""
+    return text[:64].upper().replace("-", "").replace(" ", "")

@@ -1,0 +1,28 @@
+"""ClaimService: owners create the codes with which machines join."""
+
+from __future__ import annotations
+
+from google.protobuf.wrappers_pb2 import StringValue
+from grpclib.const import Cardinality
+
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.claim_codes import create_code
+from cogwork.wire.claim_method import CREATE_CLAIM
+from cogwork.wire.handlers import Method, Stream
+
+
+class ClaimService:
+    def __init__(self, context: CloudContext, login: Login) -> None:
+        self._context = context
+        self._login = login
+
+    def methods(self) -> list[Method]:
+        unary = Cardinality.UNARY_UNARY
+        return [Method(CREATE_CLAIM, unary, self._create, StringValue, StringValue)]
+
+    async def _create(self, stream: Stream) -> None:
+        call = self._context.make_call(await self._login.identify(stream))
+        part = (await stream.recv_message()).value
+        code = await self._context.records.write(lambda tx: create_code(tx, call, part))
+        await stream.send_message(StringValue(value=code))

@@ -1,0 +1,1 @@
+"""systemd: its commands, and the protocol by which services report to it."""

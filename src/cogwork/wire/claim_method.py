@@ -1,0 +1,16 @@
+"""The method by which an owner lets a machine join a cloud with a short code.
+
+`Create` takes the ID of a part and returns a claim code (both google.protobuf.StringValue). The
+machine sends the code to `CLAIM_PATH` by HTTP, as JSON `{"code": "…"}`, and gets the file with
+which it joins. A code works once, and for `CLAIM_LIFETIME`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CLAIM_SERVICE: Final = "cogwork.cloud.v1.ClaimService"
+CREATE_CLAIM: Final = f"/{CLAIM_SERVICE}/Create"
+CLAIM_PATH: Final = "/api/cogwork/claim"
+CLAIM_LIFETIME: Final = 15 * 60
+"""Seconds."""

@@ -1,0 +1,85 @@
+"""Claim codes: a machine joins a real cloud with a code that its owner reads out."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cloud_process import CloudProcess
+from tests.running import start_server
+
+from cogwork.wire.claim_method import CLAIM_PATH
+
+AGENT = (sys.executable, "-m", "cogwork.agent.main")
+CLI = (sys.executable, "-m", "cogwork.cli.main")
+
+
+@pytest.fixture
+async def cloud(tmp_path: Path) -> AsyncIterator[CloudProcess]:
+    cloud = CloudProcess(tmp_path / "cloud")
+    await cloud.initialize()
+    async with cloud.serve():
+        yield cloud
+
+
+async def run(program: tuple[str, ...], *arguments: str, **variables: str) -> tuple[int, str]:
+    async with start_server(list(arguments), variables, program=program) as process:
+        code = await process.exit_code()
+        await asyncio.sleep(0)
+        return code, "\n".join((*process.out.lines, *process.err.lines))
+
+
+async def create_code(cloud: CloudProcess, part: str, home: Path) -> str:
+    variables = {
+        "COGWORK_HOME": str(home),
+        "COGWORK_FLEET_ADDRESS": f"http://{cloud.address}",
+        "COGWORK_FLEET_KEY_ID": cloud.key_id,
+        "COGWORK_FLEET_KEY": cloud.key,
+    }
+    code, output = await run(CLI, "fleet", "claim", part, "--json", **variables)
+    assert code == 0, output
+    return str(json.loads(output)["code"])
+
+
+async def test_machine_joins_with_a_code_once(cloud: CloudProcess, tmp_path: Path) -> None:
+    part, secret = await cloud.create_machine("press")
+    config = tmp_path / "etc" / "machine.json"
+    text = await create_code(cloud, part, tmp_path)
+    join = ("join", f"http://{cloud.address}", text.lower().replace("-", " "))
+    code, output = await run(AGENT, *join, "--config", str(config))
+    assert code == 0, output
+    assert json.loads(config.read_bytes())["cloud"]["id"] == part
+    assert json.loads(config.read_bytes())["cloud"]["secret"] == secret
+    assert config.stat().st_mode & 0o777 == 0o600
+    assert config.stat().st_uid == os.geteuid()
+    code, output = await run(AGENT, *join, "--config", str(tmp_path / "second.json"))
+    assert code == 1
+    assert "was used" in output
+    assert not (tmp_path / "second.json").exists()
+
+
+async def test_guesses_are_limited(cloud: CloudProcess) -> None:
+    statuses = [await asyncio.to_thread(send, cloud, {"code": f"AAAA{n:04}"}) for n in range(30)]
+    assert set(statuses) == {401, 429}
+    assert statuses.count(401) <= 12
+
+
+@pytest.mark.parametrize("body", [{}, [], {"code": 5}, {"code": None}, {"code": ""}])
+async def test_other_requests_are_refused(cloud: CloudProcess, body: Any) -> None:
+    assert await asyncio.to_thread(send, cloud, body) in (400, 401)
+
+
+def send(cloud: CloudProcess, body: Any) -> int:
+    connection = http.client.HTTPConnection(cloud.address, timeout=30)
+    try:
+        connection.request("POST", CLAIM_PATH, json.dumps(body))
+        return connection.getresponse().status
+    finally:
+        connection.close()
