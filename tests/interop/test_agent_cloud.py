@@ -46,17 +46,17 @@ async def test_machine_follows_a_rollout_and_reports(machine: AgentMachine, tmp_
         archive = machine.releases.make_server(version, at_start=start)
         await cloud.command("release", "add", str(archive))
     await cloud.roll_out("2.0.0")
-    async with cloud.serve():
+    async with cloud.serve(), machine.run() as agent:
+        # A machine that has not joined yet runs what it has.
+        await agent.err.wait_for("names no cloud|cannot be read")
+        await machine.wait_for_version("1.0.0")
         await cloud.join(Path(machine.settings["config"]))
-        async with machine.run():
-            await machine.wait_for_version("2.0.0")
-            await machine.wait_for_phase("current", "2.0.0")
-            await cloud.wait_for_count("updated", 1)
-            await cloud.command(
-                "release", "rollout", "stable", "server", "3.0.0", "--stages", "100"
-            )
-            await machine.wait_for_phase("failed", "3.0.0", 60)
-            await machine.wait_for_version("2.0.0")
-            status = await cloud.wait_for_count("failed", 1)
-            assert "exit code 7" in json.dumps(status)
+        await machine.wait_for_version("2.0.0")
+        await machine.wait_for_phase("current", "2.0.0")
+        await cloud.wait_for_count("updated", 1)
+        await cloud.command("release", "rollout", "stable", "server", "3.0.0", "--stages", "100")
+        await machine.wait_for_phase("failed", "3.0.0", 60)
+        await machine.wait_for_version("2.0.0")
+        status = await cloud.wait_for_count("failed", 1)
+        assert "exit code 7" in json.dumps(status)
     assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"

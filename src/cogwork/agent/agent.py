@@ -199,6 +199,6 @@ def _make_source(settings: AgentSettings) -> UpdateSource:
     if settings.updates is not None:
         return FolderSource(settings.updates)
     # Machines without a cloud do not need gRPC.
-    from cogwork.agent.updates.cloud_source import CloudSource, read_cloud
+    from cogwork.agent.updates.cloud_source import CloudSource
 
-    return CloudSource(read_cloud(settings.config))
+    return CloudSource(settings.config)

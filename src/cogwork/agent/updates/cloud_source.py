@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 import platform
@@ -13,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from google.protobuf.empty_pb2 import Empty
 from pydantic import ValidationError
 
-from cogwork.agent.errors import BadSettings, SourceUnavailable
+from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import find_version, is_version
 from cogwork.agent.slots.installer import PLATFORM
 from cogwork.agent.updates.source import Target
@@ -38,15 +39,18 @@ _ANY_VERSION: Final = "customURL"
 
 
 class CloudSource:
-    def __init__(self, cloud: CloudConfig) -> None:
-        """Raise CloudUnavailable if the login would travel where others can read it."""
-        self._part = cloud.id
-        self._client = CloudClient(cloud.app_address, CloudLogin.from_config(cloud))
+    """Reads the machine's file at each check, because the machine may join at any time."""
+
+    def __init__(self, config: Path) -> None:
+        self._config = config
+        self._cloud: CloudConfig | None = None
+        self._client: CloudClient | None = None
 
     async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
         server, agent = running[Product.SERVER] or "", running[Product.AGENT] or ""
+        part, client = await self._connect()
         request = pb.DeviceAgentConfigRequest(
-            id=self._part,
+            id=part,
             host_info=pb.HostInfo(platform=PLATFORM, distro=_distribution()),
             version_info=pb.VersionInfo(
                 agent_running=agent,
@@ -56,7 +60,7 @@ class CloudSource:
             ),
         )
         try:
-            reply = await self._client.call(_CHECK, request, pb.DeviceAgentConfigResponse, _TIMEOUT)
+            reply = await client.call(_CHECK, request, pb.DeviceAgentConfigResponse, _TIMEOUT)
         except CloudUnavailable as error:
             raise SourceUnavailable(str(error)) from None
         offered = {
@@ -70,16 +74,31 @@ class CloudSource:
         }
 
     async def report(self, report: UpdateReport) -> None:
-        message = dataclasses.replace(report, id=self._part).to_struct()
+        part, client = await self._connect()
+        message = dataclasses.replace(report, id=part).to_struct()
         try:
-            await self._client.call(REPORT, message, Empty, _TIMEOUT)
+            await client.call(REPORT, message, Empty, _TIMEOUT)
         except MethodMissing:
             return  # a cloud of others
         except CloudUnavailable as error:
             raise SourceUnavailable(str(error)) from None
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _connect(self) -> tuple[str, CloudClient]:
+        """Return the part of this machine, and the client of its cloud. Raise SourceUnavailable."""
+        cloud = await asyncio.to_thread(read_cloud, self._config)
+        if self._client is None or cloud != self._cloud:
+            await self.aclose()
+            self._client = None
+            try:
+                self._client = CloudClient(cloud.app_address, CloudLogin.from_config(cloud))
+            except (CloudUnavailable, ValueError) as error:
+                raise SourceUnavailable(str(error)) from None
+            self._cloud = cloud
+        return cloud.id, self._client
 
 
 def _make_target(product: Product, offered: pb.UpdateInfo) -> Target | None:
@@ -93,18 +112,18 @@ def _make_target(product: Product, offered: pb.UpdateInfo) -> Target | None:
 
 
 def read_cloud(config: Path) -> CloudConfig:
-    """Return the cloud that a machine's file names. Raise BadSettings."""
+    """Return the cloud that a machine's file names. Raise SourceUnavailable."""
     try:
         document: Any = read_json(
             substitute(config.read_text(encoding="utf-8"), os.environ).text
         ).value
         return CloudConfig.model_validate(document["cloud"])
     except OSError as error:
-        raise BadSettings(f"{config} cannot be read: {error.strerror}") from None
+        raise SourceUnavailable(f"{config} cannot be read: {error.strerror}") from None
     except (JsonSyntaxError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{config} is not JSON: {error}") from None
+        raise SourceUnavailable(f"{config} is not JSON: {error}") from None
     except (KeyError, TypeError, ValidationError):
-        raise BadSettings(
+        raise SourceUnavailable(
             f'{config} names no cloud; join one, or set "updates" in the settings of the agent to '
             "a folder or an address with releases"
         ) from None

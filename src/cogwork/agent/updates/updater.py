@@ -123,9 +123,7 @@ class Updater:
             self._progress.note_failed(product, version, str(error))
         else:
             self._progress.note_current(product, version)
-            await self._report(
-                UpdateReport(product, version, Outcome.GOOD, since=self._clock.time())
-            )
+            await self.report_good(product, version)
         return False
 
     async def _install(self, product: Product, target: Target) -> None:
