@@ -266,5 +266,5 @@ def test_real_systemctl_enables_and_disables_the_service(tmp_path: Path, downloa
 
 
 def test_missing_systemctl_is_reported() -> None:
-    with pytest.raises(CannotInstall, match="cannot run `no-such-systemctl enable x`: No such"):
+    with pytest.raises(SystemctlFailed, match="cannot run `no-such-systemctl enable x`: No such"):
         Systemctl(program="no-such-systemctl").run("enable", "x")
