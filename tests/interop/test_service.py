@@ -83,7 +83,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def wait_for_restart(system: BootedSystem, before: int) -> None:
     def is_back() -> bool:
-        return system.show(SERVICE, "ActiveState") == "active" and main_process(system) != before
+        # In this order: between the two, the old process may end, which leaves 0.
+        is_new = main_process(system) not in (0, before)
+        return is_new and system.show(SERVICE, "ActiveState") == "active"
 
     wait_until(is_back)
 
