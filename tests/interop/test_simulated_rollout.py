@@ -14,7 +14,7 @@ from tests.fleet import Cloud, run_cloud
 from tests.update_agent import UpdateAgent
 
 from cogwork.cloud.updates.release_commands import store_release
-from cogwork.cloud.updates.rollout import State, is_reached
+from cogwork.cloud.updates.rollout import RolloutState, is_reached
 from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
 from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.cloud.updates.rollouts import RolloutPlan, start_rollout
@@ -83,7 +83,7 @@ async def pass_time(
         await asyncio.gather(*(each.poll() for each in machines))
         await review_rollouts(cloud.context)
         (status,) = await cloud.context.records.read(read_status)
-        if status.rollout.state is not State.RUNNING:
+        if status.rollout.state is not RolloutState.RUNNING:
             break
         await clock.advance(24 * HOUR)
     for _ in range(3):  # what was offered before the end
@@ -111,7 +111,7 @@ async def test_bad_version_is_paused_and_the_fixed_one_reaches_everyone(tmp_path
             f"paused at {rollout.reach} %: {counts.good} updated, {counts.failed} failed; "
             f"{rollout.pause_reason}"
         )
-        assert rollout.state is State.PAUSED
+        assert rollout.state is RolloutState.PAUSED
         assert rollout.reach < 100
         broken = {each.name for each in machines[::10]}
         for each in machines:
@@ -131,6 +131,6 @@ async def test_bad_version_is_paused_and_the_fixed_one_reaches_everyone(tmp_path
 
         await roll_out(cloud, FIXED)
         status = await pass_time(cloud, clock, machines)
-        assert status.rollout.state is State.COMPLETE
+        assert status.rollout.state is RolloutState.COMPLETE
         assert Counter(each.agent.server for each in machines) == {FIXED: MACHINES}
         channel.close()

@@ -62,7 +62,7 @@ class AgentSettings(BaseModel):
 
 
 def load_settings(path: Path) -> AgentSettings:
-    """Return the settings, which are the defaults if there is no file. Raise BadSettings."""
+    """Return the settings; without a file, the defaults. Raise BadSettings."""
     try:
         settings = AgentSettings.model_validate(json.loads(path.read_bytes()))
         settings.calendar()

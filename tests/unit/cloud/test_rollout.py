@@ -13,7 +13,7 @@ from cogwork.cloud.updates.rollout import (
     Choice,
     Counts,
     Rollout,
-    State,
+    RolloutState,
     Trial,
     choose_version,
     is_reached,
@@ -123,7 +123,7 @@ def test_part_that_was_away_gets_the_complete_version_first() -> None:
 
 def test_superseded_rollout_ends_unless_it_was_complete() -> None:
     half = in_stage(2, COMPLETE)
-    assert half.state is State.SUPERSEDED
+    assert half.state is RolloutState.SUPERSEDED
     part = next(each for each in PARTS if is_reached(half, each) and not is_reached(NEW, each))
     chosen = choose_version([(NEW, NOT_OFFERED), (half, NOT_OFFERED)], part, "0.9.0")
     assert chosen == Choice("0.9.0")
@@ -147,7 +147,7 @@ async def test_stages_follow_each_other_in_their_time() -> None:
     assert [shares.count(each) for each in (1, 10, 50, 100)] == [24, 24, 24, 8]
     # Within a stage, it doubles wave by wave.
     assert [*dict.fromkeys(reaches)] == [1, 2, 4, 8, 10, 20, 40, 50, 100]
-    assert rollout.state is State.COMPLETE
+    assert rollout.state is RolloutState.COMPLETE
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_next_stage_needs_enough_good_reports(wave: Counts, goes_on: bool) -> No
 
 def test_next_wave_waits_for_reports_and_time() -> None:
     widening = replace(in_stage(1), reach=4, widened_at=HOUR)
-    assert widening.state is State.RUNNING
+    assert widening.state is RolloutState.RUNNING
     assert widen(widening, Counts(good=3, waiting=4), 2 * HOUR) == widening
     assert widen(widening, Counts(good=4, waiting=4), HOUR + 299_999_999) == widening
     wider = widen(widening, Counts(good=4, waiting=4), HOUR + 300_000_000)
     assert (wider.stage, wider.reach, wider.widened_at) == (1, 8, HOUR + 300_000_000)
-    assert replace(in_stage(3), reach=50).state is State.RUNNING
+    assert replace(in_stage(3), reach=50).state is RolloutState.RUNNING
 
 
 @pytest.mark.parametrize("changes", [{"paused_at": 1}, {"is_superseded": True}])
@@ -198,7 +198,7 @@ def test_rollout_that_ended_is_not_widened(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("stage", [0, 3])
 def test_too_many_failures_pause(stage: int, counts: Counts, pauses: bool) -> None:
     judged = pause_if_failing(in_stage(stage), counts, HOUR)
-    assert (judged.state is State.PAUSED) == pauses
+    assert (judged.state is RolloutState.PAUSED) == pauses
     assert judged.paused_at == (HOUR if pauses else None)
 
 
@@ -207,6 +207,6 @@ def test_pause_says_why_and_stays_until_it_is_resumed() -> None:
     assert paused.pause_reason == "2 of 20 machines failed (10.0 %, and 5 % are allowed)"
     assert pause_if_failing(paused, Counts(failed=1000), 100 * HOUR) == paused
     resumed = resume(paused, 100 * HOUR)
-    assert (resumed.state, resumed.counted_from) == (State.RUNNING, 100 * HOUR)
+    assert (resumed.state, resumed.counted_from) == (RolloutState.RUNNING, 100 * HOUR)
     assert widen(resumed, Counts(), 101 * HOUR).stage == 0
     assert widen(resumed, Counts(), 124 * HOUR).stage == 1

@@ -58,7 +58,7 @@ def choose_removals(
 
 
 def clean_up(layout: Layout, product: Product, used: Collection[str], now: float) -> list[str]:
-    """Remove versions that nobody needs, and return them."""
+    """Remove versions that are not used and old or too large, and return them."""
     current = layout.current_version(product)
     kept = {*used, current} if current is not None else set(used)
     found = [

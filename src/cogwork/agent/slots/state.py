@@ -49,7 +49,7 @@ class ProductState:
     """The one that was good before."""
     trial: Trial | None = None
     failed: Mapping[str, Failure] = field(default_factory=dict)
-    """By version. They are not tried again until someone asks for it."""
+    """By version. They are not tried again."""
 
     def begin_trial(self, version: str, fallback: str | None, now: float) -> ProductState:
         return dataclasses.replace(self, trial=Trial(version, fallback, now))
@@ -73,11 +73,6 @@ class ProductState:
         failed = {**dict(kept), version: Failure(reason, now)}
         return dataclasses.replace(self, trial=None, failed=failed)
 
-    def forgive(self, version: str) -> ProductState:
-        """Allow a version that failed to be tried again."""
-        failed = {key: each for key, each in self.failed.items() if key != version}
-        return dataclasses.replace(self, failed=failed)
-
     @property
     def used(self) -> frozenset[str]:
         """Versions that must stay installed."""
@@ -89,7 +84,7 @@ State = Mapping[Product, ProductState]
 
 
 def load_state(path: Path) -> dict[Product, ProductState]:
-    """Return the state, which is empty if there is no file. Raise BadState if it is damaged."""
+    """Return the state; without a file, an empty one. Raise BadState if it is damaged."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The server as a process that the agent starts itself, where there is no systemd."""
+"""The server as a process of the agent, on computers without systemd."""
 
 from __future__ import annotations
 

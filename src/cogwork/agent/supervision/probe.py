@@ -63,7 +63,7 @@ class ServerProbe:
 
 def _get(is_encrypted: bool, host: str, port: int) -> dict[str, Any]:
     if is_encrypted:
-        # The certificate is for the machine's name; on this computer, nobody is in between.
+        # The certificate is for the machine's name, and the connection does not leave the computer.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
             host, port, timeout=TIMEOUT, context=context

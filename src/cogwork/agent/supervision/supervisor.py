@@ -84,15 +84,6 @@ class Supervisor:
             await self._conclude_trial()
         self._wake.set()
 
-    async def restart(self, reason: str) -> None:
-        """Stop the server and start it again."""
-        async with self._lock:
-            _log.info("restarting the server: %s", reason)
-            self._crashes.clear()
-            await self._server.stop()
-            await self._start()
-        self._wake.set()
-
     async def stop(self) -> None:
         """Stop the server. Call it after `run` was cancelled."""
         await self._server.stop()

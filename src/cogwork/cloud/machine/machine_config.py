@@ -65,8 +65,8 @@ def _describe_cloud(
 def _list_keys(tx: Transaction, part: Row, keyring: Keyring) -> dict[str, MachineKey]:
     """Return the keys that have a role on the machine, so that their holders can log in to it.
 
-    Only those of its organization: whoever created this one has a key of another, which must not
-    be on disks here.
+    Only keys of its own organization: the creator of the organization has a role here with a key
+    of another, which must not be stored on these machines.
     """
     found: dict[str, MachineKey] = {}
     for kind, name in list_above(tx, (ResourceType.MACHINE, part["machine_id"])):

@@ -24,7 +24,7 @@ _WAVE_TIME: Final = 300_000_000
 _HUNDRED: Final = 100
 
 
-class State(enum.StrEnum):
+class RolloutState(enum.StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     COMPLETE = "complete"
@@ -66,12 +66,12 @@ class Rollout:
         return self.stages[self.stage]
 
     @property
-    def state(self) -> State:
+    def state(self) -> RolloutState:
         if self.paused_at is not None:
-            return State.PAUSED
+            return RolloutState.PAUSED
         if self.reach == _HUNDRED:
-            return State.COMPLETE
-        return State.SUPERSEDED if self.is_superseded else State.RUNNING
+            return RolloutState.COMPLETE
+        return RolloutState.SUPERSEDED if self.is_superseded else RolloutState.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def choose_version(rollouts: Sequence[tuple[Rollout, Trial]], part_id: str, curr
         return choose_version(earlier, part_id, trial.version_before)
     if current == rollout.version:
         return Choice(current)
-    goes_on = rollout.state in (State.RUNNING, State.COMPLETE)
+    goes_on = rollout.state in (RolloutState.RUNNING, RolloutState.COMPLETE)
     if goes_on and is_reached(rollout, part_id):
         return Choice(rollout.version, rollout)
     found = choose_version(earlier, part_id, current)
@@ -161,7 +161,12 @@ def widen(rollout: Rollout, wave: Counts, now: int) -> Rollout:
         wave.good >= min(MIN_REPORTS, wave.offered) and wave.reported >= wave.offered * _MIN_SETTLED
     )
     is_early = now - rollout.widened_at < _WAVE_TIME
-    if rollout.state is not State.RUNNING or rollout.is_superseded or not is_well or is_early:
+    if (
+        rollout.state is not RolloutState.RUNNING
+        or rollout.is_superseded
+        or not is_well
+        or is_early
+    ):
         return rollout
     if rollout.reach == rollout.share:
         if now - rollout.stage_began < rollout.stage_time:
