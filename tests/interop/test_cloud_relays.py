@@ -80,13 +80,17 @@ async def test_clients_and_machines_get_the_same_servers(tmp_path: Path) -> None
 async def call_machine(machine: PartClient, host: str, client: Any) -> pb.AnswerRequestInitStage:
     """Return the offer that a machine gets when a client calls it."""
     stub = SignalingServiceStub(machine.channel)
-    async with stub.Answer.open(metadata={**machine._metadata, "rpc-host": host}) as answer:
+    waits = {**machine._metadata, "rpc-host": host, "heartbeats-allowed": "true"}
+    async with asyncio.timeout(60), stub.Answer.open(metadata=waits) as answer:
         await answer.send_request()
+        # The first heartbeat says that the machine waits: before it, the cloud
+        # refuses a call, which nobody here would read.
+        heartbeat = await answer.recv_message()
+        assert heartbeat is not None and heartbeat.HasField("heartbeat")
         async with stub.Call.open(metadata={**client, "rpc-host": host}) as call:
             await call.send_message(pb.CallRequest(sdp="offer"), end=True)
-            async with asyncio.timeout(60):
-                request = await answer.recv_message()
-            assert request is not None
+            request = await answer.recv_message()
+            assert request is not None and request.HasField("init")
             await call.cancel()
         await answer.cancel()
     init: pb.AnswerRequestInitStage = request.init
