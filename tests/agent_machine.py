@@ -16,6 +16,7 @@ from tests.releases import ReleaseMaker
 from tests.running import Server, start_server
 from tests.sizes import limit
 
+from cogwork import __version__
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
@@ -51,6 +52,14 @@ class AgentMachine:
         shutil.copytree(slot, self.layout.versions / slot.name, symlinks=True)
         self.layout.switch(Product(product), version)
 
+    def install_real_server(self) -> None:
+        """Make the server of this environment current."""
+        python = self.layout.slot(SERVER, __version__) / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        self.layout.switch(SERVER, __version__)
+
     def offer(self, version: str) -> None:
         channel = self.releases.directory / "channel.json"
         channel.write_text(json.dumps({"server": version}))
@@ -58,7 +67,11 @@ class AgentMachine:
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[Server]:
         self.layout.settings.write_text(json.dumps(self.settings))
-        environment = {"ALLOWED_FILE": str(self.allowed), "STARTED_FILE": str(self.started)}
+        environment = {
+            "ALLOWED_FILE": str(self.allowed),
+            "STARTED_FILE": str(self.started),
+            "COGWORK_HOME": str(self.layout.root / "home"),
+        }
         arguments = ["run", "--root", str(self.layout.root)]
         async with start_server(arguments, program=PROGRAM, environment=environment) as agent:
             try:
@@ -94,10 +107,12 @@ class AgentMachine:
             psutil.Process(record["pid"]).kill()
 
 
-def install_first_version(directory: Path) -> Path:
+def install_first_version(directory: Path, *, at_request: str = "") -> Path:
     """Return the slot of an installed version, to be copied because installing takes seconds."""
     releases = ReleaseMaker(directory / "releases")
     keys = TrustedKeys([parse_public_key(releases.public_key())])
     layout = Layout(directory / "root")
-    Installer(layout, keys).install(releases.make_server("1.0.0"), lambda _: None)
+    Installer(layout, keys).install(
+        releases.make_server("1.0.0", at_request=at_request), lambda _: None
+    )
     return layout.slot(SERVER, "1.0.0")

@@ -55,7 +55,7 @@ def sensor(readings: dict[str, Any], **attributes: Any) -> dict[str, Any]:
 SENSORS: dict[str, tuple[dict[str, Any] | None, str | None]] = {
     "true": (sensor({"idle": True}), None),
     "false": (sensor({"idle": False}), "is false"),
-    "missing": (None, "safe"),
+    "missing": (None, "no node found"),
     "no such reading": (sensor({"busy": True}), 'has no reading "idle"'),
     "wrong type": (sensor({"idle": "yes"}), "must be true or false"),
     "a number": (sensor({"idle": 1}), "must be true or false"),

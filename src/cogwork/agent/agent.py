@@ -37,6 +37,7 @@ from cogwork.agent.updates.updater import Updater
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
 from cogwork.core.product import Product
+from cogwork.core.update_progress import PROGRESS_VARIABLE
 from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 EXIT_OK: Final = 0
@@ -179,7 +180,11 @@ def server_command(layout: Layout, settings: AgentSettings) -> list[str]:
 
 
 def _server_environment(layout: Layout) -> dict[str, str]:
-    return {**os.environ, _SERVING_VARIABLE: str(layout.serving)}
+    return {
+        **os.environ,
+        _SERVING_VARIABLE: str(layout.serving),
+        PROGRESS_VARIABLE: str(layout.progress),
+    }
 
 
 def _find_server(layout: Layout, settings: AgentSettings) -> tuple[ServerProcess, ServerProbe]:

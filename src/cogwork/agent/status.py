@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state
 from cogwork.core.product import Product
+from cogwork.core.update_progress import ProductProgress, read_progress
 
 
 def read_status(layout: Layout) -> dict[str, Any]:
@@ -17,14 +18,11 @@ def read_status(layout: Layout) -> dict[str, Any]:
         state = load_state(layout.state)
     except BadState as error:
         return {"fault": str(error)}
-    try:
-        progress = json.loads(layout.progress.read_bytes())
-    except (OSError, ValueError):
-        progress = {}
+    progress = read_progress(layout.progress)
     return {
-        "source_fault": progress.get("source_fault"),
+        "source_fault": progress.source_fault,
         "products": {
-            product: _describe(layout, product, state[product], progress.get("products", {}))
+            product: _describe(layout, product, state[product], progress.products.get(product))
             for product in Product
         },
     }
@@ -40,14 +38,14 @@ def format_status(status: dict[str, Any]) -> str:
 
 
 def _describe(
-    layout: Layout, product: Product, state: ProductState, progress: dict[str, Any]
+    layout: Layout, product: Product, state: ProductState, update: ProductProgress | None
 ) -> dict[str, Any]:
     return {
         "current": layout.current_version(product),
         "installed": layout.installed(product),
         "last_good": state.last_good,
         "failed": {version: each.reason for version, each in state.failed.items()},
-        "update": progress.get(product),
+        "update": dataclasses.asdict(update) if update is not None else None,
     }
 
 

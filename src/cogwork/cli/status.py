@@ -34,6 +34,8 @@ def status(arguments: argparse.Namespace) -> int:
         print(_format_summary(view))
         if denial := view.get("maintenance_denied"):
             print(_format_maintenance(denial))
+        for update in view.get("updates", ()):
+            print(_format_update(update))
         for line in _format_tls(view.get("tls")):
             print(line)
         for line in _format_resources(view["resources"]):
@@ -119,6 +121,13 @@ def _format_summary(view: dict[str, Any]) -> str:
 def _format_maintenance(denial: dict[str, Any]) -> str:
     text = f"maintenance not allowed for {_format_age(denial['since'])}: {denial['reason']}"
     return paint(replace_unprintable(text), "yellow")
+
+
+def _format_update(update: dict[str, Any]) -> str:
+    phase = "has failed" if update["phase"] == "failed" else f"is {update['phase']}"
+    text = f"{update['product']} {update['version']} {phase} for {_format_age(update['since'])}"
+    text += f": {update['detail']}" if update["detail"] else ""
+    return paint(replace_unprintable(text), "red" if update["phase"] == "failed" else "yellow")
 
 
 def _format_resources(resources: list[dict[str, Any]]) -> list[str]:

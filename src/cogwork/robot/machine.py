@@ -34,6 +34,7 @@ from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
 from cogwork.robot.server_load import ServerLoad
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
+from cogwork.robot.update_file import UpdateFile
 from cogwork.serving.tls_report import TlsReport
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.handlers import Method
@@ -130,6 +131,7 @@ class Machine:
         self.maintenance_denial: MaintenanceDenial | None = None
         """The last result of the maintenance check; None if it was not denied."""
         self.tls_report: TlsReport | None = None
+        self.update_file = UpdateFile({})
         """None without TLS."""
         self._clock = clock
         self.load = ServerLoad(clock)

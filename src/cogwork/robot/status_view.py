@@ -26,6 +26,7 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "applied_at": machine.applied_at,
         "configuration": _config_view(machine),
         "maintenance_denied": _maintenance_view(machine),
+        "updates": await machine.update_file.read(),
         "tls": machine.tls_report._asdict() if machine.tls_report is not None else None,
         "server": _server_view(machine, load),
         "resources": await _build_resource_views(machine),

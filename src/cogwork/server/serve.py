@@ -44,6 +44,7 @@ from cogwork.robot.health import count_ready
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
+from cogwork.robot.update_file import UpdateFile
 from cogwork.server.discovery import Discovery
 from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
@@ -245,6 +246,7 @@ class _Server:
         self._discovery = Discovery(clock, webrtc=webrtc) if mdns else None
         self._no_tls = no_tls
         self._serving_file = ServingFile(os.environ)
+        machine.update_file = UpdateFile(os.environ)
         self._certificate = CertificateWatcher(
             directory, clock, self._listeners.use_tls, self._store_tls_report
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVING_FILE
 from cogwork.core.product import Product
+from cogwork.core.update_progress import PROGRESS_VARIABLE
 
 AGENT_SERVICE: Final = "cogwork-agent.service"
 
@@ -45,6 +47,7 @@ NotifyAccess=main
 User={user}
 {capabilities}Environment=COGWORK_HOME={data}
 Environment=COGWORK_SERVING_FILE={serving}
+Environment={progress_variable}={progress}
 EnvironmentFile=-/etc/default/cogwork-server
 ExecStart={root}/run-server
 # The agent starts it again, with the version that works.
@@ -88,4 +91,6 @@ def format_server_unit(root: Path, data: Path, user: str) -> str:
         user=user,
         capabilities=capabilities,
         serving=SERVING_FILE,
+        progress_variable=PROGRESS_VARIABLE,
+        progress=Layout(root).progress,
     )

@@ -5,24 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.core import atomic
 from cogwork.core.clock import Clock
 from cogwork.core.product import Product
+from cogwork.core.update_progress import ProductProgress, Progress
 
 _log = logging.getLogger("agent.updates")
-
-
-@dataclass(frozen=True, slots=True)
-class ProductProgress:
-    phase: str
-    """"current", "installing", "waiting", "switching" or "failed"."""
-    version: str
-    detail: str = ""
-    since: float = 0.0
-    """Seconds since 1970."""
 
 
 class UpdateProgress:
@@ -72,8 +62,5 @@ class UpdateProgress:
         return since
 
     def _save(self) -> None:
-        value = {
-            "source_fault": self._source_fault,
-            "products": {key: dataclasses.asdict(each) for key, each in self._products.items()},
-        }
+        value = dataclasses.asdict(Progress(self._products, self._source_fault))
         atomic.write(self._path, json.dumps(value, indent=1).encode() + b"\n", 0o644)
