@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.agent_machine import SERVER, AgentMachine, install_first_version
 from tests.sizes import limit
 
+from cogwork.agent.main import main
 from cogwork.agent.slots.state import load_state
 
 
@@ -74,6 +75,26 @@ async def test_bad_version_is_rolled_back(machine: AgentMachine, how: str) -> No
         assert failed["detail"]
         assert (await machine.wait_for_phase("failed", "2.0.0"))["since"] == failed["since"]
     assert load_state(machine.layout.state)[SERVER].failed.keys() == {"2.0.0"}
+
+
+async def test_failed_version_is_tried_again_when_a_person_asks(
+    machine: AgentMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = ["--root", str(machine.layout.root)]
+    assert main(["retry", *root]) == 0
+    assert "no version has failed" in capsys.readouterr().out
+    broken = f"if not os.path.exists({str(machine.allowed)!r}): raise SystemExit(4)"
+    machine.releases.make_server("2.0.0", at_start=broken)
+    machine.offer("2.0.0")
+    async with machine.run():
+        await machine.wait_for_phase("failed", "2.0.0")
+        await machine.wait_for_version("1.0.0")
+        machine.allowed.write_text("{}")
+        assert main(["retry", *root]) == 0
+        assert "server 2.0.0" in capsys.readouterr().out
+        await machine.wait_for_version("2.0.0")
+        await machine.wait_for_phase("current", "2.0.0")
+    assert not load_state(machine.layout.state)[SERVER].failed
 
 
 async def test_rejected_releases_are_never_executed(machine: AgentMachine) -> None:

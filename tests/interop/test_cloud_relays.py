@@ -86,11 +86,13 @@ async def call_machine(machine: PartClient, host: str, client: Any) -> pb.Answer
         # The first heartbeat says that the machine waits: before it, the cloud
         # refuses a call, which nobody here would read.
         heartbeat = await answer.recv_message()
-        assert heartbeat is not None and heartbeat.HasField("heartbeat")
+        assert heartbeat is not None
+        assert heartbeat.HasField("heartbeat")
         async with stub.Call.open(metadata={**client, "rpc-host": host}) as call:
             await call.send_message(pb.CallRequest(sdp="offer"), end=True)
             request = await answer.recv_message()
-            assert request is not None and request.HasField("init")
+            assert request is not None
+            assert request.HasField("init")
             await call.cancel()
         await answer.cancel()
     init: pb.AnswerRequestInitStage = request.init

@@ -54,6 +54,8 @@ def _build_parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="show versions, and updates that wait")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
+    retry = commands.add_parser("retry", help="try versions that failed once more")
+    retry.set_defaults(run=_retry)
     install = commands.add_parser("install", help="install the agent and the server as services")
     install.add_argument(
         "--release",
@@ -94,7 +96,7 @@ def _build_parser() -> argparse.ArgumentParser:
             metavar="FILE",
             help="the configuration of the machine (default: %(default)s)",
         )
-    for each in (run, add, trust, status, install, uninstall):
+    for each in (run, add, trust, status, retry, install, uninstall):
         each.add_argument(
             "--root",
             type=Path,
@@ -158,6 +160,20 @@ def _status(arguments: argparse.Namespace) -> int:
 
     status = read_status(Layout(arguments.root.absolute()))
     print(json.dumps(status, indent=2) if arguments.json else format_status(status))
+    return EXIT_OK
+
+
+def _retry(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.agent.status import list_failed
+
+    layout = Layout(arguments.root.absolute())
+    failed = list_failed(layout)
+    if not failed:
+        print("no version has failed")
+        return EXIT_OK
+    layout.retry.touch()
+    print(f"the agent tries again within a minute, if it is still wanted: {', '.join(failed)}")
     return EXIT_OK
 
 

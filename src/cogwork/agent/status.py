@@ -28,6 +28,12 @@ def read_status(layout: Layout) -> dict[str, Any]:
     }
 
 
+def list_failed(layout: Layout) -> list[str]:
+    """Return the versions that failed. Raise BadState."""
+    state = load_state(layout.state)
+    return [f"{product} {version}" for product in Product for version in state[product].failed]
+
+
 def format_status(status: dict[str, Any]) -> str:
     if "fault" in status:
         return str(status["fault"])

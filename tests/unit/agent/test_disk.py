@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from cogwork.agent.slots.disk import (
     InstalledVersion,
     choose_removals,
     clean_up,
+    remove_old_downloads,
     remove_unfinished,
     require_space,
 )
@@ -16,6 +18,7 @@ from cogwork.agent.slots.layout import Layout
 from cogwork.core.product import Product
 
 DAY = 24 * 3600.0
+NOW = 1_800_000_000.0
 
 
 def version(name: str, days: float, size: int = 100) -> InstalledVersion:
@@ -58,3 +61,15 @@ def test_missing_space_is_explained(tmp_path: Path) -> None:
     require_space(tmp_path, 0)
     with pytest.raises(DiskFull, match="free some"):
         require_space(tmp_path, 1 << 60)
+
+
+def test_downloads_that_nobody_continues_are_removed(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    remove_old_downloads(layout, 0)
+    layout.downloads.mkdir()
+    for name, age in (("new.tar.part", 6 * DAY), ("old.tar.part", 8 * DAY)):
+        path = layout.downloads / name
+        path.touch()
+        os.utime(path, (NOW - age, NOW - age))
+    remove_old_downloads(layout, NOW)
+    assert [each.name for each in layout.downloads.iterdir()] == ["new.tar.part"]

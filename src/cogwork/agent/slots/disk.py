@@ -14,7 +14,10 @@ from cogwork.core.product import Product
 
 _RESERVE: Final = 200_000_000
 """Bytes that stay free for the machine itself."""
-_MAX_AGE: Final = 30 * 24 * 3600.0
+_DAY: Final = 24 * 3600.0
+_MAX_AGE: Final = 30 * _DAY
+_MAX_DOWNLOAD_AGE: Final = 7 * _DAY
+"""After that, nobody continues an interrupted download."""
 _MAX_UNUSED_BYTES: Final = 4_000_000_000
 
 
@@ -84,6 +87,14 @@ def remove_unfinished(layout: Layout) -> None:
         for entry in layout.versions.iterdir():
             if entry.name.startswith(UNFINISHED):
                 shutil.rmtree(entry, ignore_errors=True)
+
+
+def remove_old_downloads(layout: Layout, now: float) -> None:
+    """Remove downloads that were interrupted and never continued."""
+    if layout.downloads.is_dir():
+        for entry in layout.downloads.iterdir():
+            if now - entry.stat().st_mtime > _MAX_DOWNLOAD_AGE:
+                entry.unlink()
 
 
 def _describe(slot: Path, version: str) -> InstalledVersion:

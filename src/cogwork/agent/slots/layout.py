@@ -57,6 +57,11 @@ class Layout:
         return self.root / "progress.json"
 
     @property
+    def retry(self) -> Path:
+        """Created by a person who wants versions that failed to be tried again."""
+        return self.root / "retry"
+
+    @property
     def launcher(self) -> Path:
         return self.root / "launcher.pyz"
 

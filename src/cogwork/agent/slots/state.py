@@ -73,6 +73,9 @@ class ProductState:
         failed = {**dict(kept), version: Failure(reason, now)}
         return dataclasses.replace(self, trial=None, failed=failed)
 
+    def forget_failures(self) -> ProductState:
+        return dataclasses.replace(self, failed={})
+
     @property
     def used(self) -> frozenset[str]:
         """Versions that must stay installed."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.agent.errors import BadRelease, SourceUnavailable, SwitchFailed
+from cogwork.agent.slots.disk import remove_old_downloads
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
@@ -65,10 +66,20 @@ class Updater:
         """Update until cancelled."""
         while True:
             next_check = self._clock.monotonic() + self._interval
+            self._retry_if_asked()
             targets = await self._check()
             while await self._advance(targets) and self._clock.monotonic() < next_check:
                 await self._clock.sleep(self._pause)
             await self._clock.sleep(max(self._pause, next_check - self._clock.monotonic()))
+
+    def _retry_if_asked(self) -> None:
+        if not self._layout.retry.exists():
+            return
+        _log.info("someone asked for another try of the versions that failed")
+        for product in Product:
+            self._states[product] = self._states[product].forget_failures()
+        self._reported.clear()
+        self._layout.retry.unlink(missing_ok=True)
 
     async def _check(self) -> Mapping[Product, Target]:
         running = {product: self._layout.current_version(product) for product in Product}
@@ -135,6 +146,7 @@ class Updater:
 
         note("downloading")
         self._layout.downloads.mkdir(mode=0o700, exist_ok=True)
+        remove_old_downloads(self._layout, self._clock.time())
         archive = await asyncio.to_thread(
             download, target.url, self._layout.downloads, target.sha256
         )
