@@ -11,7 +11,8 @@ _INTRO = """\
 # Command line
 
 `cogwork` checks configurations and looks after running machines and fleets of them.
-`cogwork-server` runs a machine.
+`cogwork-server` runs a machine, `cogwork-agent` keeps it installed and current, and `cogwork-cloud`
+hosts a fleet.
 Every command prints this help with `-h`, and `man cogwork` shows it, too.
 
 ## Complete with Tab
@@ -95,15 +96,21 @@ Every command of `cogwork` uses the same exit codes. An error is one sentence on
 
 
 def cli_page() -> str:
-    cogwork, server = programs()
-    leaves = [command for command in walk(cogwork) if not command.commands]
+    cogwork, server, agent, cloud = programs()
     return (
         _INTRO.format(exit_codes=_exit_codes())
-        + _contents(leaves)
-        + "\n".join(map(_section, leaves))
+        + _commands(cogwork)
+        + "".join(
+            f"\n## {each.name}\n\n{each.sentence}\n\n{_commands(each)}" for each in (agent, cloud)
+        )
         + f"\n## {server.name}\n\n{_body(server)}\n"
         + "[Options of cogwork-server](options.md) has their defaults and what is without effect.\n"
     )
+
+
+def _commands(program: Command) -> str:
+    leaves = [command for command in walk(program) if not command.commands]
+    return _contents(leaves) + "\n".join(map(_section, leaves))
 
 
 def _exit_codes() -> str:

@@ -1,4 +1,4 @@
-"""Writes the man pages of `cogwork` and `cogwork-server`, for the wheel.
+"""Writes the man pages of all programs, for the wheel.
 
 python -m scripts.man_pages build/man
 """

@@ -23,6 +23,7 @@ LINES = [
     ("cogwork graph --format s\t", "cogwork graph --format svg"),
     ("cogwork-server -conf\tmach\t", "cogwork-server -config machine.json"),
     ("cogwork-server -config=mach\t", "cogwork-server -config=machine.json"),
+    ("cogwork-agent unin\t", "cogwork-agent uninstall"),
 ]
 STARTS = {
     "bash": (["--noprofile", "--norc", "-i"], 'eval "$(cogwork completion bash)"'),
@@ -42,7 +43,8 @@ def directory(tmp_path: Path) -> Path:
     program = tmp_path / "bin" / "cogwork"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cogwork.cli.main "$@"\n')
     program.chmod(0o755)
-    (tmp_path / "bin" / "cogwork-server").symlink_to(program)
+    for name in ("cogwork-server", "cogwork-agent"):
+        (tmp_path / "bin" / name).symlink_to(program)
     return tmp_path
 
 

@@ -60,6 +60,8 @@ def test_wheel_contains_man_pages_and_completions(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     pages = [name.partition(".data/")[2] for name in names if name.endswith(".1")]
     assert sorted(pages) == [
+        "data/share/man/man1/cogwork-agent.1",
+        "data/share/man/man1/cogwork-cloud.1",
         "data/share/man/man1/cogwork-server.1",
         "data/share/man/man1/cogwork.1",
     ]

@@ -26,7 +26,7 @@ DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _build_parser().parse_args(argv)
+    arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
     except (CogworkError, OSError) as error:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "cogwork-agent",
         description="Keep a machine's server installed, running and current.",

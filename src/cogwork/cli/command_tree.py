@@ -1,4 +1,4 @@
-"""The commands of `cogwork` and `cogwork-server` as values, for completion and documentation."""
+"""All programs and their commands as values, for completion and documentation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from cogwork.agent import main as agent
 from cogwork.cli.commands import build_parser
+from cogwork.cloud import main as cloud
 from cogwork.server.options import EXIT_CODES, OPTIONS, Option
 
 HELP = frozenset(("-h", "-help", "--help"))
@@ -95,8 +97,14 @@ class Command:
         return [argument for argument in self.arguments if not argument.flags]
 
 
-def programs() -> tuple[Command, Command]:
-    return _from_parser(build_parser(), ("cogwork",)), _server()
+def programs() -> tuple[Command, ...]:
+    """Return cogwork, cogwork-server, cogwork-agent and cogwork-cloud."""
+    return (
+        _from_parser(build_parser(), ("cogwork",)),
+        _server(),
+        _from_parser(agent.build_parser(), ("cogwork-agent",)),
+        _from_parser(cloud.build_parser(), ("cogwork-cloud",)),
+    )
 
 
 def find_program(path: str) -> Command | None:

@@ -23,7 +23,7 @@ _DEFAULT_ADDRESS = "localhost:8090"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _build_parser().parse_args(argv)
+    arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
     except CogworkError as error:
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
 
 
-def _build_parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "cogwork-cloud", description="Host a fleet of machines: their configurations and logs."
     )

@@ -11,7 +11,7 @@ from cogwork.cli.command_tree import Command, find_program, programs, walk
 from cogwork.cli.commands import build_parser
 from cogwork.server.options import OPTIONS
 
-COGWORK, SERVER = programs()
+COGWORK, SERVER, AGENT, CLOUD = programs()
 LEAVES = [command for command in walk(COGWORK) if not command.commands]
 
 
@@ -33,7 +33,7 @@ def _value(metavar: str | None, choices: tuple[str, ...]) -> str:
 
 
 def test_every_command_has_a_summary() -> None:
-    assert all(command.summary for command in walk(COGWORK))
+    assert all(command.summary for program in programs() for command in walk(program))
 
 
 def test_usage_of_commands() -> None:
@@ -52,6 +52,8 @@ def test_server_has_every_option() -> None:
 def test_program_is_found_by_its_file_name() -> None:
     assert find_program("/opt/cogwork/bin/cogwork-server") == SERVER
     assert find_program("cogwork") == COGWORK
+    assert find_program("cogwork-agent") == AGENT
+    assert find_program("cogwork-cloud") == CLOUD
     assert find_program("ls") is None
 
 

@@ -36,6 +36,8 @@ from cogwork.config.codes import CODES
         ("/opt/bin/cogwork-server -conf", ["-config"]),
         ("cogwork-server --conf", ["--config"]),
         ("cogwork-server -config ", [FILES]),
+        ("cogwork-agent unin", ["uninstall"]),
+        ("cogwork-cloud release res", ["resume"]),
         ("cogwork-server --config=mach", [FILES]),
         ("cogwork-server -debug -log", ["-log-file"]),
         ("cogwork", []),

@@ -1,4 +1,4 @@
-# bash completion for cogwork and cogwork-server
+# bash completion for cogwork, cogwork-server, cogwork-agent and cogwork-cloud
 _cogwork() {
     local IFS=$'\n' current=${COMP_WORDS[COMP_CWORD]}
     # Words are split at "=", too.
@@ -12,4 +12,4 @@ _cogwork() {
     # Quotes names and adds slashes; bash 3 does without.
     compopt -o filenames 2>/dev/null
 }
-complete -F _cogwork cogwork cogwork-server
+complete -F _cogwork cogwork cogwork-server cogwork-agent cogwork-cloud

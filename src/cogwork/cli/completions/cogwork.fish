@@ -1,4 +1,4 @@
-# fish completion for cogwork and cogwork-server
+# fish completion for cogwork, cogwork-server, cogwork-agent and cogwork-cloud
 function __cogwork_complete
     set -l current (commandline --current-token --cut-at-cursor)
     # An empty word is a word.
@@ -14,5 +14,6 @@ function __cogwork_complete
             printf '%s\n' $candidates
     end
 end
-complete --command cogwork --no-files --keep-order --arguments '(__cogwork_complete)'
-complete --command cogwork-server --no-files --keep-order --arguments '(__cogwork_complete)'
+for program in cogwork cogwork-server cogwork-agent cogwork-cloud
+    complete --command $program --no-files --keep-order --arguments '(__cogwork_complete)'
+end

@@ -1,4 +1,4 @@
-#compdef cogwork cogwork-server
+#compdef cogwork cogwork-server cogwork-agent cogwork-cloud
 _cogwork() {
     local -a candidates
     candidates=("${(@f)$(cogwork completion zsh --words "${(@)words[1,CURRENT]}" 2>/dev/null)}")
@@ -14,5 +14,5 @@ _cogwork() {
 if [[ ${funcstack[1]} == _cogwork ]]; then
     _cogwork "$@"
 else
-    compdef _cogwork cogwork cogwork-server
+    compdef _cogwork cogwork cogwork-server cogwork-agent cogwork-cloud
 fi

@@ -34,7 +34,7 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
         "--stages",
         type=_parse_stages,
         default=(1, 10, 50, 100),
-        metavar="PERCENT,…",
+        metavar="PERCENT,...",
         help="how many of the machines get it in each stage (default: 1,10,50,100)",
     )
     rollout.add_argument(
