@@ -131,8 +131,8 @@ class Machine:
         self.maintenance_denial: MaintenanceDenial | None = None
         """The last result of the maintenance check; None if it was not denied."""
         self.tls_report: TlsReport | None = None
-        self.update_file = UpdateFile({})
         """None without TLS."""
+        self.update_file = UpdateFile({})
         self._clock = clock
         self.load = ServerLoad(clock)
         self.jobs = JobScheduler(clock, job_call, redact=redact)
