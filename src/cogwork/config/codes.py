@@ -221,7 +221,7 @@ UNSUPPORTED = Code(
     "W406",
     "not supported by this release",
     "The file configures something that this release does not have: "
-    "remotes, processes, data capture, tracing, the profiler, or the download of packages. It "
+    "processes, data capture, tracing, the profiler, or the download of packages. It "
     "has no effect, and the rest of the file is used.",
     '"processes": [{ "id": "logger", "name": "/opt/acme/logger" }]',
     '"processes": []',

@@ -65,7 +65,8 @@ def find_blocked(
     """Return the resources of a configuration that would not run at present, with the reasons.
 
     Which module provides which model is unknown. If `optimistic`, the modules that can start are
-    assumed to provide all models; otherwise, none if any module cannot start.
+    assumed to provide all models; otherwise, none if any module cannot start. Remotes are assumed
+    to have all resources that others depend on.
     """
     starting = _list_startable(checked)
     enough = any(starting) if optimistic else bool(starting) and all(starting)
@@ -73,7 +74,7 @@ def find_blocked(
     pointers, missing = checked.resource_pointers, checked.missing_files
     specs = (
         replace(spec, fault=spec.fault or missing.get(pointers.get(spec.name, ())))
-        for spec in checked.specs
+        for spec in _drop_remote_dependencies(checked)
     )
     return dry_run((), specs, offers).blocked
 

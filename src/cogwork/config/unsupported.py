@@ -19,11 +19,6 @@ _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = 
         "this file",
         "add the address of the cloud, such as https://fleet.example.org",
     ),
-    "remotes": (
-        lambda config: bool(config.remotes),
-        "this release does not connect to other machines; their resources are missing",
-        None,
-    ),
     "processes": (
         lambda config: bool(config.processes),
         "this release does not start processes",

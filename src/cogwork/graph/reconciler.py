@@ -81,7 +81,10 @@ class Reconciler:
             before_close or _noop,
             redact,
         )
+        self._configured: dict[ResourceName, Spec] = {}
+        self._discovered: dict[ResourceName, Spec] = {}
         self._desired: dict[ResourceName, Spec] = {}
+        """The configured and the discovered ones."""
         self._nodes: dict[ResourceName, Node] = {}
         self._execution: PlanExecution | None = None
         self._stale = False
@@ -133,6 +136,17 @@ class Reconciler:
             raise RuntimeError("the graph stopped working; restart the server")
         return self._set_desired(specs, revision)
 
+    def set_discovered(self, specs: Iterable[Spec]) -> None:
+        """Set the resources that are there without being configured, such as those of remotes.
+
+        A configured resource of the same name takes precedence.
+        """
+        if self._close_outcome is None:
+            self._discovered = {spec.name: spec for spec in specs}
+            self._merge_desired()
+            self._start_loop()
+            self._replan()
+
     def report_lost(self, name: ResourceName, resource: object, why: str) -> None:
         """Report that a resource no longer works: it is closed and rebuilt.
 
@@ -151,6 +165,7 @@ class Reconciler:
         """Close everything, dependents first. Returns what did not close within the budget."""
         started = self._clock.monotonic()
         if self._close_outcome is None:
+            self._discovered = {}
             self._close_outcome = self._set_desired((), self._revision)
         waitables: set[asyncio.Future[Any]] = {self._close_outcome}
         if self._loop_task is not None:
@@ -166,18 +181,25 @@ class Reconciler:
         return sorted(unfinished | self._nodes.keys())
 
     def _set_desired(self, specs: Iterable[Spec], revision: str) -> asyncio.Future[Outcome]:
-        self._desired = {}
+        self._configured = {}
         for spec in specs:
-            if spec.name not in self._desired:
-                self._desired[spec.name] = self._adopt_spec(spec)
+            self._configured.setdefault(spec.name, spec)
+        self._merge_desired()
         if self._pending is not None:
             self._pending.resolve(Superseded(self._pending.revision))
         self._pending = _Pending(revision, self._clock.monotonic())
+        self._start_loop()
+        self._replan()
+        return self._pending.future
+
+    def _start_loop(self) -> None:
         if self._loop_task is None:
             self._loop_task = asyncio.get_running_loop().create_task(self._run(), name="reconciler")
             self._loop_task.add_done_callback(self._on_loop_done)
-        self._replan()
-        return self._pending.future
+
+    def _merge_desired(self) -> None:
+        merged = {**self._configured, **self._discovered, **self._configured}
+        self._desired = {name: self._adopt_spec(spec) for name, spec in merged.items()}
 
     def _adopt_spec(self, spec: Spec) -> Spec:
         """Return the node's own spec if it is equal, so that plans can compare by identity."""
@@ -185,7 +207,7 @@ class Reconciler:
         if node is None:
             self._nodes[spec.name] = self._make_node(spec)
             return spec
-        if node.spec == spec:
+        if node.spec is spec or node.spec == spec:
             return node.spec
         node.spec = spec
         node.failure = None

@@ -13,7 +13,7 @@ from cogwork.graph.name import BUILTIN_NAMESPACE, Api
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource.emergency_stop import call_stop
 from cogwork.resource.model import NUMPY, MissingExtra
-from cogwork.wire.channel import SdkChannel
+from cogwork.wire.channel import ForwardChannel, SdkChannel
 
 _MLMODEL_API = Api(BUILTIN_NAMESPACE, "service", "mlmodel")
 
@@ -24,7 +24,9 @@ FaultCheck = Callable[[], str | None]
 class RemoteResource:
     """Mix-in for a resource in another process; calls to it are forwarded as raw bytes."""
 
-    raw_channel: grpc.aio.Channel
+    name: str
+    """Its name in that process."""
+    raw_channel: ForwardChannel
     _check_fault: FaultCheck
     _call_stop: Callable[[], None]
 
@@ -46,17 +48,31 @@ class UnknownApiResource(RemoteResource):
 async def connect_resource(
     api: Api, name: str, channel: grpc.aio.Channel, target: str, check_fault: FaultCheck
 ) -> RemoteResource:
-    """Create a client for a resource. `target` is the address that the channel connects to."""
+    """Create a client for a resource of a process on this computer.
+
+    `target` is the address that the channel connects to.
+    """
+    stop = functools.partial(call_stop, target, SERVICE_BY_API.get(api, ""), name)
+    return await connect_to(api, name, channel, stop, check_fault)
+
+
+async def connect_to(
+    api: Api,
+    name: str,
+    channel: ForwardChannel,
+    stop: Callable[[], None],
+    check_fault: FaultCheck,
+) -> RemoteResource:
+    """Create a client for a resource. `stop` stops it without using the event loop."""
     resource = await _create_client(api, name, channel)
     resource.raw_channel = channel
     resource._check_fault = check_fault  # noqa: SLF001 - created here
-    service = SERVICE_BY_API.get(api, "")
-    resource._call_stop = functools.partial(call_stop, target, service, name)  # noqa: SLF001
+    resource._call_stop = stop  # noqa: SLF001
     remote: RemoteResource = resource
     return remote
 
 
-async def _create_client(api: Api, name: str, channel: grpc.aio.Channel) -> Any:
+async def _create_client(api: Api, name: str, channel: ForwardChannel) -> Any:
     if api == _MLMODEL_API:
         return await _create_mlmodel_client(name, channel)
     known = PUBLIC_APIS.get(api)
@@ -66,7 +82,7 @@ async def _create_client(api: Api, name: str, channel: grpc.aio.Channel) -> Any:
     return _remote_class(getattr(importlib.import_module(module), kind))(name, SdkChannel(channel))
 
 
-async def _create_mlmodel_client(name: str, channel: grpc.aio.Channel) -> Any:
+async def _create_mlmodel_client(name: str, channel: ForwardChannel) -> Any:
     try:
         await NUMPY.load()
     except MissingExtra:

@@ -13,7 +13,7 @@ from cogwork.resource.services import load_methods
 from cogwork.robot.authentication import Authentication
 from cogwork.robot.change_wait import ChangeWait
 from cogwork.robot.machine import Machine
-from cogwork.robot.module_proxy import ModuleProxy
+from cogwork.robot.resource_proxy import ResourceProxy
 from cogwork.wire.concurrency_limit import ConcurrencyLimiter
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method
@@ -38,7 +38,7 @@ def build_handler_table(
     none.
     """
     authentication = authentication or Authentication(machine.operations)
-    proxy = ModuleProxy(machine)
+    proxy = ResourceProxy(machine)
     table = HandlerTable(
         middleware=(
             redact_errors(machine.redact),

@@ -7,7 +7,7 @@ import enum
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from cogwork.config.config_report import ConfigReport
@@ -24,6 +24,7 @@ from cogwork.graph.node import Node, State
 from cogwork.graph.provider import Providers
 from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.graph.reconciler import Applied, Outcome, Reconciler
+from cogwork.graph.spec import Spec
 from cogwork.resource.clients import RemoteResource
 from cogwork.resource.emergency_stop import EmergencyStop, stop_all
 from cogwork.resource.machine_access import MachineAccess
@@ -133,6 +134,7 @@ class Machine:
         self.tls_report: TlsReport | None = None
         """None without TLS."""
         self.update_file = UpdateFile({})
+        self._discovered_count = 0
         self._clock = clock
         self.load = ServerLoad(clock)
         self.jobs = JobScheduler(clock, job_call, redact=redact)
@@ -194,6 +196,16 @@ class Machine:
         self.diagnostics = loaded.result.diagnostics
         self.ignored_settings = _find_ignored_settings(loaded, self.redact)
         return outcome
+
+    def set_discovered(self, specs: Iterable[Spec]) -> None:
+        """Set the resources of other machines, which come and go with them."""
+        self._discovered_count = len(discovered := list(specs))
+        self._reconciler.set_discovered(discovered)
+
+    @property
+    def has_other_processes(self) -> bool:
+        """Whether resources may run in another process. Checked with every call."""
+        return bool(self._discovered_count) or self.modules.any_configured()
 
     def find(self, name: ResourceName) -> object:
         """Return a resource, which the current call holds until it ends.

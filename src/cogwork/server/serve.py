@@ -34,6 +34,7 @@ from cogwork.modules.leftovers import end_leftovers
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
 from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.remotes.manager import RemoteManager
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.authentication import Authentication
@@ -205,6 +206,13 @@ class _Server:
             modules=self._modules,
             job_call=self._call_job,
         )
+        self._remotes = RemoteManager(
+            clock,
+            providers.notify_changed,
+            machine.set_discovered,
+            allow_plaintext=allow_plaintext_credentials,
+        )
+        providers.add("remotes", self._remotes)
         machine.bind(machine_access)
         authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials
@@ -330,6 +338,7 @@ class _Server:
         unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
         await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
+        await self._remotes.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
         if self._webrtc is not None:
@@ -356,6 +365,7 @@ class _Server:
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
+        self._remotes.apply(loaded.result.config.remotes)
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import grpc
 import grpc.aio
@@ -24,10 +24,20 @@ CHANNEL_CLOSED_TEXT = "the process that runs it is being stopped or restarted; t
 MetadataLike = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
 
 
+class ForwardChannel(Protocol):
+    """The part of a grpc.aio channel that starts calls."""
+
+    def unary_unary(self, method: str, /, *coding: Any, **named_coding: Any) -> Any: ...
+
+    def unary_stream(self, method: str, /, *coding: Any, **named_coding: Any) -> Any: ...
+
+    def stream_stream(self, method: str, /, *coding: Any, **named_coding: Any) -> Any: ...
+
+
 class SdkChannel:
     """An adapter around a grpc.aio channel, which it neither opens nor closes."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: ForwardChannel) -> None:
         self._channel = channel
         self._callables: dict[str, Any] = {}
 

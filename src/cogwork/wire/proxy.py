@@ -7,7 +7,7 @@ does not read stops the other side from writing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import grpc
@@ -16,10 +16,12 @@ from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 from multidict import MultiDict
 
-from cogwork.wire.channel import as_grpclib_errors
+from cogwork.wire.channel import ForwardChannel, as_grpclib_errors
 from cogwork.wire.handlers import Stream
 
 MetadataPairs = Iterable[tuple[str, str | bytes]] | None
+
+Rewrite = Callable[[bytes], bytes]
 
 _HOP_BY_HOP = ("te", "content-type", "user-agent", "host")
 """Headers that belong to one connection, in addition to all that begin with `grpc-` or a colon."""
@@ -28,12 +30,21 @@ _STATUS_DETAILS = "grpc-status-details-bin"
 
 
 async def forward(
-    channel: grpc.aio.Channel, path: str, cardinality: Cardinality, stream: Stream, first: Any
+    channel: ForwardChannel,
+    path: str,
+    cardinality: Cardinality,
+    stream: Stream,
+    first: Any,
+    rewrite: Rewrite | None = None,
 ) -> None:
     """Forward a call to `channel`.
 
-    `first` is the message that determined the destination, or None if there was none.
+    `first` is the message that determined the destination, or None if there was none. `rewrite`
+    changes each request, which may name its resource.
     """
+    if rewrite is not None:
+        stream = RewrittenStream(stream, rewrite)
+        first = rewrite(first) if first is not None else None
     deadline = stream.deadline
     options = {
         "timeout": deadline.time_remaining() if deadline is not None else None,
@@ -50,8 +61,23 @@ async def forward(
             raise
 
 
+class RewrittenStream:
+    """A call whose requests are changed on their way."""
+
+    def __init__(self, stream: Stream, rewrite: Rewrite) -> None:
+        self._stream = stream
+        self._rewrite = rewrite
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def recv_message(self) -> Any:
+        message = await self._stream.recv_message()
+        return self._rewrite(message) if message is not None else None
+
+
 async def _forward_single_request(
-    channel: grpc.aio.Channel,
+    channel: ForwardChannel,
     path: str,
     cardinality: Cardinality,
     stream: Stream,
@@ -78,7 +104,7 @@ async def _forward_single_request(
 
 
 async def _forward_duplex(
-    channel: grpc.aio.Channel, path: str, stream: Stream, first: Any, options: dict[str, Any]
+    channel: ForwardChannel, path: str, stream: Stream, first: Any, options: dict[str, Any]
 ) -> None:
     open_call: Any = channel.stream_stream(path)
     call = open_call(**options)

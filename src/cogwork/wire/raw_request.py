@@ -1,8 +1,10 @@
-"""Reads the resource name from an unparsed request, for services without known messages."""
+"""Reads and replaces the resource name in a request, without parsing the rest."""
 
 from __future__ import annotations
 
-from cogwork.wire.protobuf_encoding import read_varint
+from typing import NamedTuple
+
+from cogwork.wire.protobuf_encoding import encode_field_header, read_varint
 
 _NAME_FIELD = 1
 """Number of the field that names the resource, in every request of the public API."""
@@ -25,21 +27,56 @@ def read_nested_resource_name(message: bytes) -> str | None:
     return read_resource_name(found) if found is not None else None
 
 
+def rename_resource(message: bytes, name: str) -> bytes:
+    """Return the request with another resource name; as it is if it has none."""
+    return _replace(message, name.encode())
+
+
+def rename_nested_resource(message: bytes, name: str) -> bytes:
+    """Return the request with another resource name in its nested message."""
+    found = _find_span(message)
+    if found is None:
+        return message
+    return _replace(message, rename_resource(message[found.data : found.end], name))
+
+
+def _replace(message: bytes, content: bytes) -> bytes:
+    found = _find_span(message)
+    if found is None:
+        return message
+    header = encode_field_header(_NAME_FIELD, len(content))
+    return b"".join((message[: found.start], header, content, message[found.end :]))
+
+
 def _find_name_field(message: bytes) -> bytes | None:
+    found = _find_span(message)
+    return message[found.data : found.end] if found is not None else None
+
+
+class _Span(NamedTuple):
+    """Where a field begins, where its content begins, and where it ends."""
+
+    start: int
+    data: int
+    end: int
+
+
+def _find_span(message: bytes) -> _Span | None:
     at, size = 0, len(message)
     if size > 1 and message[0] == _NAME_TAG and message[1] < 0x80:
         # A fast path, run for every call: nearly all requests begin with the name.
         end = 2 + message[1]
-        return message[2:end] if end <= size else None
+        return _Span(0, 2, end) if end <= size else None
     for _ in range(_MAX_FIELDS_BEFORE_NAME):
         if at >= size:
             break
+        start = at
         key, at = read_varint(message, at, size)
         number, kind = key >> 3, key & 7
         if kind == 2:
             length, at = read_varint(message, at, size)
             if number == _NAME_FIELD:
-                return message[at : at + length] if length <= size - at else None
+                return _Span(start, at, at + length) if length <= size - at else None
             at += length
         elif kind == 0:
             _, at = read_varint(message, at, size)

@@ -627,12 +627,6 @@ CASES = [
     ),
     Case(
         codes.UNSUPPORTED,
-        '{«"remotes": [{"name": "r", "address": "h:1"}]}',
-        "this release does not connect to other machines",
-        IGNORED,
-    ),
-    Case(
-        codes.UNSUPPORTED,
         '{«"processes": [{"id": "p", "name": "/bin/true"}]}',
         "this release does not start processes",
         IGNORED,
@@ -737,7 +731,6 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
         if found.code is codes.UNSUPPORTED
     ]
     assert unsupported == [
-        "/remotes",
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",
         "/processes",
@@ -1086,7 +1079,7 @@ def test_unknown_dependency_is_accepted_when_a_remote_is_configured() -> None:
             "jobs": [{"name": "j", "schedule": "1s", "resource": "r:b", "method": "M"}],
         }
     )
-    assert codes_of(load) == ["W406"]
+    assert codes_of(load) == []
     assert spec_of(load, "a").needs == (Reference("r:b"), Reference("c"))
 
 

@@ -43,7 +43,7 @@ def test_namespaced_model_without_a_module_cannot_run() -> None:
     assert "cannot run" in as_text(diff(load_config({}).result, checked, REGISTRY))
 
 
-def test_remote_dependency_is_not_reported_as_missing_but_cannot_run() -> None:
+def test_remote_dependency_is_not_reported_as_missing() -> None:
     config: dict[str, JsonValue] = {
         "components": [
             {
@@ -56,8 +56,8 @@ def test_remote_dependency_is_not_reported_as_missing_but_cannot_run() -> None:
         "remotes": [{"name": "r", "address": "localhost:9090"}],
     }
     checked = load_config(config).result
-    assert [found.code.id for found in checked.diagnostics] == ["W406"]
-    assert [step.name.name for step in find_blocked(checked, REGISTRY)] == ["a"]
+    assert not checked.diagnostics
+    assert not find_blocked(checked, REGISTRY)
 
 
 @pytest.mark.parametrize("api", ["switch", "rdk:component:swich"])

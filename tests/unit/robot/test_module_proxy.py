@@ -13,7 +13,7 @@ from tests.unit.robot.module_api import OWN_API, OwnApiModules, make_modules
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.clients import UnknownApiResource
-from cogwork.robot import module_proxy
+from cogwork.robot import resource_proxy
 from cogwork.robot.machine import NotAvailable
 from cogwork.robot.module_host import NoModules
 from cogwork.robot.operations import TookTooLong
@@ -50,13 +50,13 @@ def call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Call:
     async def wait_forever(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(module_proxy, "forward", wait_forever)
-    monkeypatch.setattr(module_proxy, "MAX_CALL_SECONDS", 0.05)
+    monkeypatch.setattr(resource_proxy, "forward", wait_forever)
+    monkeypatch.setattr(resource_proxy, "MAX_CALL_SECONDS", 0.05)
     resource: Any = UnknownApiResource("hers")
     resource.raw_channel = None
     monkeypatch.setattr(bench.machine, "find", lambda _: resource)
     bench.machine.modules = make_modules(OWN_API)()
-    return module_proxy.ModuleProxy(bench.machine).forward_unknown
+    return resource_proxy.ResourceProxy(bench.machine).forward_unknown
 
 
 async def test_unary_call_is_cancelled_after_the_limit(call: Call) -> None:
@@ -90,7 +90,7 @@ async def test_request_without_a_resource_name_raises(call: Call) -> None:
 
 
 async def test_unknown_api_is_unavailable_while_modules_start(bench: Bench) -> None:
-    call = module_proxy.ModuleProxy(bench.machine).forward_unknown
+    call = resource_proxy.ResourceProxy(bench.machine).forward_unknown
     bench.machine.modules = StartingModules()
     with pytest.raises(NotAvailable, match='not served yet: module "own" is starting'):
         await call(GREET, make_stream())

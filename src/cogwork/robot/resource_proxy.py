@@ -1,4 +1,4 @@
-"""Forwards calls to resources that run in a module's process."""
+"""Forwards calls to resources in another process: of a module, or of another machine."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ from cogwork.robot.operations import MAX_CALL_SECONDS, TookTooLong
 from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Method, ProxyRoute, Stream
 from cogwork.wire.proxy import forward
-from cogwork.wire.raw_request import read_nested_resource_name, read_resource_name
+from cogwork.wire.raw_request import (
+    read_nested_resource_name,
+    read_resource_name,
+    rename_nested_resource,
+    rename_resource,
+)
 from cogwork.wire.resource_field import name_field
 
+Rename = Callable[[bytes, str], bytes]
+"""Returns a request with another resource name."""
 
-class ModuleProxy:
+
+class ResourceProxy:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
@@ -30,7 +38,9 @@ class ModuleProxy:
         api = API_BY_SERVICE.get(method.service)
         if api is None or (method.request is None and method.cardinality.client_streaming):
             return None
-        read_name = _raw_name_reader(method)
+        is_nested = _names_resource_in_nested_message(method)
+        read_name = read_nested_resource_name if is_nested else read_resource_name
+        rename = rename_nested_resource if is_nested else rename_resource
         machine, nodes = self._machine, self._machine.nodes
 
         def matches(first: bytes) -> bool:
@@ -41,9 +51,9 @@ class ModuleProxy:
         async def handle(stream: Stream) -> None:
             first = stream.request if stream.request is not None else await stream.recv_message()
             name = ResourceName.from_short(api, read_name(first) or "")
-            await self._forward(name, method.path, method.cardinality, stream, first)
+            await self._forward(name, method.path, method.cardinality, stream, first, rename)
 
-        return ProxyRoute(lambda: machine.modules.any_configured(), matches, handle)
+        return ProxyRoute(lambda: machine.has_other_processes, matches, handle)
 
     async def forward_unknown(self, path: str, stream: Stream) -> None:
         """Forward a call of an unregistered method, if a module provides its service."""
@@ -89,13 +99,16 @@ class ModuleProxy:
         cardinality: Cardinality,
         stream: Stream,
         first: bytes | None,
+        rename: Rename = rename_resource,
     ) -> None:
         resource = self._machine.find(name)
         if not isinstance(resource, RemoteResource):
             raise NotImplementedError(
                 f"{path} is not served: {name.api} is not part of this release yet"
             )
-        await forward(resource.raw_channel, path, cardinality, stream, first)
+        there = resource.name
+        rewrite = None if there == name.short else lambda message: rename(message, there)
+        await forward(resource.raw_channel, path, cardinality, stream, first, rewrite)
 
     def _find_module_api(self, service: str) -> Api | None:
         services = self._machine.modules.services()
@@ -119,9 +132,6 @@ class ModuleProxy:
         )
 
 
-def _raw_name_reader(method: Method) -> Callable[[bytes], str | None]:
-    """Return a function that reads the resource name from the first field or, if that is a message,
-    from the first field of that message."""
+def _names_resource_in_nested_message(method: Method) -> bool:
     request = method.request
-    is_nested = request is not None and name_field(request.DESCRIPTOR) is None
-    return read_nested_resource_name if is_nested else read_resource_name
+    return request is not None and name_field(request.DESCRIPTOR) is None

@@ -1,0 +1,1 @@
+"""Other machines whose resources are part of this one."""

@@ -1,0 +1,162 @@
+"""A configured remote: connects, learns its resources, and connects again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from cogwork.config.schema import RemoteConfig
+from cogwork.core.clock import Clock
+from cogwork.graph.name import Api
+from cogwork.graph.provider import Offer, Unavailable
+from cogwork.graph.spec import Spec
+from cogwork.remotes.dialing import find_login, log_in, open_channel
+from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.names import remote_spec, resource_specs
+from cogwork.remotes.session import CALL_TIMEOUT, RemoteSession, describe
+
+_log = logging.getLogger("rdk.remotes")
+
+_CONNECT_TIMEOUT: Final = 5.0
+_FIRST_SESSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteContext:
+    clock: Clock
+    on_change: Callable[[], None]
+    """Called when its resources change, appear, or can no longer be reached."""
+    allow_plaintext: bool = False
+    """Whether a login may travel unencrypted."""
+
+
+class Remote:
+    def __init__(self, config: RemoteConfig, context: RemoteContext) -> None:
+        self.config = config
+        self.fault = "connecting"
+        """Why it cannot be used; empty if it can."""
+        self.is_connecting = True
+        """Whether the first attempt has not ended yet."""
+        self.since = context.clock.time()
+        self._context = context
+        self._clock = context.clock
+        self._names: list[tuple[Api, str]] = []
+        self._session: RemoteSession | None = None
+        self._sessions = _FIRST_SESSION
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(
+            self._run(), name=f"remote {self.config.name}"
+        )
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def specs(self) -> list[Spec]:
+        """Return the nodes of the remote and of its resources, also while it is away."""
+        name, prefix = self.config.name, self.config.prefix
+        return [remote_spec(name), *resource_specs(name, prefix, self._names)]
+
+    def offer(self) -> Offer | Unavailable:
+        if self._session is None:
+            reason = f"remote {self.config.name} at {self.config.address}: {self.fault}"
+            return Unavailable(reason, is_temporary=self.is_connecting)
+        return Offer(self._session, self._session.number)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._stay_connected()
+            except RemoteUnavailable as error:
+                self._lose(str(error))
+            except grpc.aio.AioRpcError as error:
+                self._lose(describe(error))
+            await self._clock.sleep(self.config.reconnect_interval)
+
+    async def _stay_connected(self) -> None:
+        """Connect, and follow the resources until the connection is lost."""
+        channel = open_channel(self.config, allow_plaintext=self._context.allow_plaintext)
+        try:
+            await self._wait_until_ready(channel)
+            login = await log_in(channel, find_login(self.config), CALL_TIMEOUT)
+            number, self._sessions = self._sessions, self._sessions + 1
+            session = RemoteSession(number, channel, login, self.config.address, self._clock)
+            heartbeat = await session.start()
+            await self._follow(session, heartbeat)
+        finally:
+            self._session = None
+            await channel.close(None)
+
+    async def _wait_until_ready(self, channel: grpc.aio.Channel) -> None:
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT):
+                state = channel.get_state(try_to_connect=True)
+                while state is not grpc.ChannelConnectivity.READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        raise RemoteUnavailable(await _find_reason(channel))
+                    await channel.wait_for_state_change(state)
+                    state = channel.get_state(try_to_connect=True)
+        except TimeoutError:
+            raise RemoteUnavailable(
+                f"it did not answer within {_CONNECT_TIMEOUT:g} s; check the address and the "
+                "network"
+            ) from None
+
+    async def _follow(self, session: RemoteSession, heartbeat: float | None) -> None:
+        """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
+        watching: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._list(session))]
+        watching.append(asyncio.ensure_future(session.wait_until_lost()))
+        if heartbeat is not None:
+            watching.append(asyncio.ensure_future(session.send_heartbeats(heartbeat)))
+        try:
+            done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+            raise RemoteUnavailable("the connection was lost; connecting again")
+        finally:
+            for each in watching:
+                each.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _list(self, session: RemoteSession) -> None:
+        """Ask for the names of its resources, again and again."""
+        while True:
+            names = await session.list_resources()
+            if names != self._names or self._session is not session:
+                self._names = names
+                self._find(session)
+            await self._clock.sleep(self.config.connection_check_interval)
+
+    def _find(self, session: RemoteSession) -> None:
+        if self._session is not session:
+            _log.info("remote %s is connected: %s", self.config.name, self.config.address)
+            self.since = self._clock.time()
+        self._session, self.fault, self.is_connecting = session, "", False
+        self._context.on_change()
+
+    def _lose(self, reason: str) -> None:
+        if self.fault != reason:
+            _log.warning("remote %s cannot be used: %s", self.config.name, reason)
+            if not self.fault:
+                self.since = self._clock.time()
+        self._session, self.fault, self.is_connecting = None, reason, False
+        self._context.on_change()
+
+
+async def _find_reason(channel: grpc.aio.Channel) -> str:
+    """Return why a channel cannot connect: only a call tells."""
+    method: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+    try:
+        await method(b"", timeout=CALL_TIMEOUT)
+    except grpc.aio.AioRpcError as error:
+        return describe(error)
+    return "it could not be reached; connecting again"

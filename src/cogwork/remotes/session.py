@@ -1,0 +1,143 @@
+"""One connection to another machine, from its login until it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+from viam.gen.robot.v1 import robot_pb2 as robot
+
+from cogwork.core.clock import Clock
+from cogwork.graph.name import Api
+from cogwork.graph.provider import Builder, Dependencies
+from cogwork.graph.spec import Spec
+from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.names import REMOTE_API, RemoteName
+from cogwork.resource.clients import connect_to
+from cogwork.wire.metadata_channel import MetadataChannel, Pairs
+
+_SERVICE: Final = "/viam.robot.v1.RobotService/"
+CALL_TIMEOUT: Final = 5.0
+_MAX_SILENCE: Final = 5.0
+"""Seconds without an answer to heartbeats after which a connection is lost."""
+_HEARTBEATS_IN_WINDOW: Final = 3
+_NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
+SESSION_KEY: Final = "viam-sid"
+
+
+class RemoteSession(Builder):
+    """Builds the clients of the resources of another machine."""
+
+    def __init__(
+        self, number: int, channel: grpc.aio.Channel, login: Pairs, address: str, clock: Clock
+    ) -> None:
+        self.number = number
+        self._channel = channel
+        self._login = login
+        self._address = address
+        self._clock = clock
+        self._session_id = ""
+        self._calls = MetadataChannel(channel, lambda: self._metadata)
+        self._metadata: Pairs = login
+        self.fault: str | None = None
+        """Why the machine does not answer, although the connection is open."""
+
+    async def start(self) -> float | None:
+        """Start a session, which stops what this machine moves there if this machine disappears.
+
+        Return the seconds between heartbeats; None if the machine has no sessions.
+        """
+        try:
+            reply = await self._call("StartSession", robot.StartSessionRequest(), _START_REPLY)
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _NO_SESSIONS:
+                return None
+            raise
+        self._session_id = reply.id
+        self._metadata = (*self._login, (SESSION_KEY, reply.id))
+        window: float = reply.heartbeat_window.ToMilliseconds() / 1000
+        return window / _HEARTBEATS_IN_WINDOW
+
+    async def list_resources(self) -> list[tuple[Api, str]]:
+        """Raise AioRpcError."""
+        reply = await self._call("ResourceNames", robot.ResourceNamesRequest(), _NAMES_REPLY)
+        return [
+            (Api(each.namespace, each.type, each.subtype), each.name) for each in reply.resources
+        ]
+
+    async def send_heartbeats(self, interval: float) -> None:
+        """Send heartbeats until the connection is lost. Raise RemoteUnavailable."""
+        request = robot.SendSessionHeartbeatRequest(id=self._session_id)
+        heard = self._clock.monotonic()
+        while True:
+            try:
+                await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
+            except grpc.aio.AioRpcError as error:
+                if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
+                    raise RemoteUnavailable("its session has expired; connecting again") from None
+                if self._clock.monotonic() - heard > _MAX_SILENCE:
+                    raise RemoteUnavailable(describe(error)) from None
+            else:
+                heard = self._clock.monotonic()
+            await self._clock.sleep(interval)
+
+    async def wait_until_lost(self) -> None:
+        """Return when the connection is no longer ready."""
+        state = self._channel.get_state()
+        while state is grpc.ChannelConnectivity.READY:
+            await self._channel.wait_for_state_change(state)
+            state = self._channel.get_state()
+
+    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
+        del dependencies
+        where = spec.settings
+        assert isinstance(where, RemoteName)
+        if spec.name.api == REMOTE_API:
+            return self
+        return await connect_to(
+            spec.name.api, where.name, self._calls, _stop_by_silence, lambda: self.fault
+        )
+
+    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
+        del resource, spec, dependencies
+        raise AssertionError("an offer of a remote is never in place")
+
+    async def close(self, resource: object) -> None:
+        del resource  # the other machine keeps it
+
+    async def aclose(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._channel.close(None)
+
+    async def _call(self, method: str, request: Message, parse: Callable[[bytes], Any]) -> Any:
+        start: Any = self._calls.unary_unary(
+            _SERVICE + method,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=parse,
+        )
+        return await start(request, timeout=CALL_TIMEOUT)
+
+
+_START_REPLY: Final = robot.StartSessionResponse.FromString
+_NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
+_HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
+
+
+def describe(error: grpc.aio.AioRpcError) -> str:
+    """Return one sentence about why a call to another machine failed."""
+    match error.code():
+        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
+            return f"it refused the login: {error.details()}; check auth in the section remotes"
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"it did not answer within {CALL_TIMEOUT:g} s"
+        case _:
+            return f"{error.code().name}: {error.details()}"
+
+
+def _stop_by_silence() -> None:
+    """Do nothing: without heartbeats, the other machine stops what this one has moved."""

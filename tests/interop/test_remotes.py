@@ -1,0 +1,98 @@
+"""Machines with remotes: real servers, and the SDK's unmodified client."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.control_page import connect_sdk
+from tests.interop.test_sdk_client import component
+from tests.rtsp_server import free_port
+from tests.running import Server, run_server
+from tests.sizes import limit
+from viam.components.motor import Motor
+from viam.components.sensor import Sensor
+
+LINE = {
+    "components": [
+        component("motor", "belt"),
+        component("sensor", "scale", readings={"weight": 3}),
+    ]
+}
+
+
+def remote(name: str, port: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "address": f"localhost:{port}", "insecure": True, **more}
+
+
+async def wait_for_state(server: Server, name: str, state: str) -> dict[str, Any]:
+    async with asyncio.timeout(limit(30)):
+        while True:
+            for resource in (await server.status())["resources"]:
+                found: dict[str, Any] = resource
+                if (found["name"], found["state"]) == (name, state):
+                    return found
+            await asyncio.sleep(0.02)
+
+
+async def test_client_uses_the_resources_of_a_remote(tmp_path: Path) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    async with run_server(LINE, tmp_path / "line") as line:
+        config = {"remotes": [remote("line", line.port)]}
+        async with run_server(config, tmp_path / "cell") as cell:
+            await wait_for_state(cell, "rdk:component:motor/line:belt", "ready")
+            async with connect_sdk(cell.port) as robot:
+                names = {(each.subtype, each.name) for each in robot.resource_names}
+                assert {("motor", "line:belt"), ("sensor", "line:scale")} <= names
+                scale = Sensor.from_robot(robot, "line:scale")
+                assert await scale.get_readings() == {"weight": 3}
+                # The SDK knows unique names without their remote, too.
+                belt = Motor.from_robot(robot, "belt")
+                await belt.set_power(0.5)
+                async with connect_sdk(line.port) as there:
+                    assert await Motor.from_robot(there, "belt").is_powered() == (True, 0.5)
+                    await robot.stop_all()
+                    assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
+
+
+async def test_remote_of_a_remote(tmp_path: Path) -> None:
+    for name in ("line", "cell", "hall"):
+        (tmp_path / name).mkdir()
+    async with (
+        run_server(LINE, tmp_path / "line") as line,
+        run_server({"remotes": [remote("line", line.port)]}, tmp_path / "cell") as cell,
+        run_server({"remotes": [remote("cell", cell.port)]}, tmp_path / "hall") as hall,
+    ):
+        await wait_for_state(hall, "rdk:component:sensor/cell:line:scale", "ready")
+        async with connect_sdk(hall.port) as robot:
+            scale = Sensor.from_robot(robot, "cell:line:scale")
+            assert await scale.get_readings() == {"weight": 3}
+
+
+async def test_remote_that_is_away_is_explained_and_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    port = free_port()
+    line_config = {**LINE, "network": {"bind_address": f"localhost:{port}"}}
+    config = {
+        "remotes": [remote("line", port)],
+        "components": [component("sensor", "local", readings={"ok": True})],
+    }
+    async with run_server(config, tmp_path / "cell") as cell:
+        await wait_for_state(cell, "rdk:component:sensor/local", "ready")
+        away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+        assert f"localhost:{port}" in away["reason"]
+        async with run_server(line_config, tmp_path / "line", exits=None) as line:
+            await wait_for_state(cell, "rdk:component:sensor/line:scale", "ready")
+            line.signal(signal.SIGKILL)
+            lost = await wait_for_state(cell, "rdk:component:sensor/line:scale", "unhealthy")
+            print(lost["reason"])
+            assert "remote line" in lost["reason"]
+        async with run_server(line_config, tmp_path / "line"):
+            began = time.monotonic()
+            await wait_for_state(cell, "rdk:component:sensor/line:scale", "ready")
+            print(f"back after {time.monotonic() - began:.2f} s")
