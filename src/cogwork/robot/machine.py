@@ -6,7 +6,7 @@ import asyncio
 import enum
 import hashlib
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -134,7 +134,8 @@ class Machine:
         self.tls_report: TlsReport | None = None
         """None without TLS."""
         self.update_file = UpdateFile({})
-        self._discovered_count = 0
+        self._remote_names: dict[tuple[Api, str], list[ResourceName]] = defaultdict(list)
+        """Resources of remotes, by what they are called without their remotes."""
         self._clock = clock
         self.load = ServerLoad(clock)
         self.jobs = JobScheduler(clock, job_call, redact=redact)
@@ -158,6 +159,7 @@ class Machine:
             API_BY_SERVICE,
             self.nodes,
             self.stop,
+            self.resolve,
         )
 
     def bind(self, machine_access: MachineAccess) -> None:
@@ -199,19 +201,34 @@ class Machine:
 
     def set_discovered(self, specs: Iterable[Spec]) -> None:
         """Set the resources of other machines, which come and go with them."""
-        self._discovered_count = len(discovered := list(specs))
+        discovered = list(specs)
+        self._remote_names.clear()
+        for name in (spec.name for spec in discovered):
+            if name.remote:
+                self._remote_names[name.api, name.name].append(name)
         self._reconciler.set_discovered(discovered)
 
     @property
     def has_other_processes(self) -> bool:
         """Whether resources may run in another process. Checked with every call."""
-        return bool(self._discovered_count) or self.modules.any_configured()
+        return bool(self._remote_names) or self.modules.any_configured()
+
+    def resolve(self, name: ResourceName) -> ResourceName:
+        """Return the full name of a resource of a remote that a request names without the remote.
+
+        A resource of this machine comes first, and the name must be unique among the remotes.
+        """
+        if name.remote or name in self.nodes:
+            return name
+        found = self._remote_names.get((name.api, name.name), ())
+        return found[0] if len(found) == 1 else name
 
     def find(self, name: ResourceName) -> object:
         """Return a resource, which the current call holds until it ends.
 
         Raise the error of `unavailable_error`, or NotAllowed for a restricted module.
         """
+        name = self.resolve(name)
         operation = current_operation()
         if operation is not None and operation.module is not None:
             self.access.check(operation.module, name)
@@ -363,7 +380,9 @@ class Machine:
 
     def _requested_resource(self, operation: Operation) -> ResourceName | None:
         api, short = API_BY_SERVICE.get(operation.method.service), operation.requested_name
-        return ResourceName.from_short(api, short) if api is not None and short else None
+        if api is None or not short:
+            return None
+        return self.resolve(ResourceName.from_short(api, short))
 
     async def _stop_resource(self, resource: Stoppable, extra: dict[str, Any]) -> None:
         """Stop one resource. Raise if that fails or takes too long."""
@@ -417,6 +436,8 @@ class Machine:
             self.jobs.apply(self.config.jobs)
 
     def _hint(self, name: ResourceName) -> str:
+        if len(remote := self._remote_names.get((name.api, name.name), ())) > 1:
+            return f"several remotes have it: write {' or '.join(each.short for each in remote)}"
         same_name = [other for other in self.nodes if other.short == name.short]
         if same_name:
             return f"{same_name[0]} has that name"

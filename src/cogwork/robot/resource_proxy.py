@@ -44,7 +44,7 @@ class ResourceProxy:
         machine, nodes = self._machine, self._machine.nodes
 
         def matches(first: bytes) -> bool:
-            node = nodes.get(ResourceName.from_short(api, read_name(first) or ""))
+            node = nodes.get(machine.resolve(ResourceName.from_short(api, read_name(first) or "")))
             live = node.usable if node is not None else None
             return live is not None and isinstance(live.resource, RemoteResource)
 

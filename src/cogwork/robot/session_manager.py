@@ -59,14 +59,17 @@ class SessionManager:
         apis: Mapping[str, Api],
         known: Container[ResourceName],
         stop_resources: StopResources,
+        resolve: Callable[[ResourceName], ResourceName] = lambda name: name,
     ) -> None:
         """`window` returns the seconds of silence after which a session expires. `apis` are the
-        APIs by gRPC service. `known` are the resources that clients can move."""
+        APIs by gRPC service. `known` are the resources that clients can move. `resolve` returns
+        the full name of one that a request names."""
         self._clock = clock
         self._window = window
         self._apis = apis
         self._known = known
         self._stop_resources = stop_resources
+        self.resolve = resolve
         self._open = OpenSessions()
         self._movers: dict[ResourceName, Session] = {}
         self._session_started = asyncio.Event()
@@ -221,7 +224,7 @@ class _Claim:
             else None
         )
         short = read_resource_name(request) if isinstance(request, bytes) else request.name
-        name = ResourceName.from_short(self._api, short or "")
+        name = self._sessions.resolve(ResourceName.from_short(self._api, short or ""))
         self._acquired = (name, session, self._sessions.claim(session, name))
 
     def release(self) -> None:
