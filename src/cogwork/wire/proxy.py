@@ -126,7 +126,10 @@ async def _forward_requests(call: Any, stream: Stream, first: Any) -> None:
 
 
 async def _forward_replies(call: Any, stream: Stream) -> None:
-    await _send_initial_metadata(stream, await call.initial_metadata())
+    initial = MultiDict(_filter_metadata(await call.initial_metadata()))
+    if initial or not call.done():
+        # Even if empty: it tells the client that the stream is open.
+        await stream.send_initial_metadata(metadata=initial)
     while (message := await call.read()) is not grpc.aio.EOF:
         await stream.send_message(message)
     await _send_trailing_metadata(stream, await call.trailing_metadata())
