@@ -8,7 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.control_page import connect_sdk
+from tests.interop import login
+from tests.interop.programs import start_mover
 from tests.interop.test_sdk_client import component
 from tests.rtsp_server import free_port
 from tests.running import Server, run_server
@@ -96,3 +99,91 @@ async def test_remote_that_is_away_is_explained_and_comes_back(tmp_path: Path) -
             began = time.monotonic()
             await wait_for_state(cell, "rdk:component:sensor/line:scale", "ready")
             print(f"back after {time.monotonic() - began:.2f} s")
+
+
+WINDOW = limit(0.5)
+MOTOR = {
+    "components": [component("motor", "motor")],
+    "network": {"sessions": {"heartbeat_window": f"{WINDOW:g}s"}, "bind_address": "localhost:0"},
+}
+
+
+async def wait_until_it_stands(server: Server) -> float:
+    """Return the seconds until the motor stands."""
+    began = time.monotonic()
+    async with asyncio.timeout(limit(30)), connect_sdk(server.port) as robot:
+        motor = Motor.from_robot(robot, "motor")
+        while True:
+            if not await motor.is_moving():
+                return time.monotonic() - began
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("killed", ["client", "machine between"])
+async def test_motion_ends_with_whoever_is_killed(tmp_path: Path, killed: str) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    async with run_server(MOTOR, tmp_path / "line") as line:
+        config = {**MOTOR, "components": [], "remotes": [remote("line", line.port)]}
+        async with run_server(config, tmp_path / "cell", exits=None) as cell:
+            await wait_for_state(cell, "rdk:component:motor/line:motor", "ready")
+            async with start_mover(cell.port, "motor") as mover:
+                if killed == "client":
+                    mover.kill()
+                else:
+                    cell.signal(signal.SIGKILL)
+                took = await wait_until_it_stands(line)
+                print(f"{killed} killed: the motor stands after {took:.2f} s, window {WINDOW:g} s")
+                assert took < 2 * WINDOW + limit(0.5)
+
+
+async def test_login_to_a_remote(tmp_path: Path) -> None:
+    for name in ("line", "cell", "wrong"):
+        (tmp_path / name).mkdir()
+    async with run_server(login.config("operator"), tmp_path / "line") as line:
+        right, wrong = (
+            remote(
+                "line",
+                line.port,
+                auth={
+                    "entity": login.KEYS["operator"],
+                    "credentials": {"type": "api-key", "payload": payload},
+                },
+            )
+            for payload in (login.key_of("operator"), "a wrong key")
+        )
+        async with run_server({"remotes": [right]}, tmp_path / "cell") as cell:
+            await wait_for_state(cell, "rdk:remote:/line", "ready")
+            found = [each["state"] for each in (await cell.status())["resources"]]
+            assert len(found) > 5
+        async with run_server({"remotes": [wrong]}, tmp_path / "wrong") as cell:
+            refused = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+            assert "refused the login" in refused["reason"]
+            assert "wrong key" not in cell.output
+
+
+async def test_machines_that_are_remotes_of_each_other(tmp_path: Path) -> None:
+    ports = {name: free_port() for name in ("left", "right")}
+    for name in ports:
+        (tmp_path / name).mkdir()
+    left, right = (
+        {
+            "components": [component("sensor", f"{name}-scale", readings={"of": name})],
+            "remotes": [remote(other, ports[other], connection_check_interval="100ms")],
+            "network": {"bind_address": f"localhost:{ports[name]}"},
+        }
+        for name, other in (("left", "right"), ("right", "left"))
+    )
+    async with (
+        run_server(left, tmp_path / "left") as one,
+        run_server(right, tmp_path / "right") as two,
+    ):
+        await wait_for_state(one, "rdk:component:sensor/right:right-scale", "ready")
+        await wait_for_state(two, "rdk:component:sensor/left:left-scale", "ready")
+        await asyncio.sleep(2)
+        names = {each["name"] for each in (await one.status())["resources"]}
+        print(sorted(names))
+        assert len(names) < 30
+        async with connect_sdk(one.port) as robot:
+            scale = Sensor.from_robot(robot, "right:right-scale")
+            assert await scale.get_readings() == {"of": "right"}

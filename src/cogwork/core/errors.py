@@ -132,6 +132,7 @@ CogworkError
 ├── LastOwner       the last owner of an organization (cloud/fleet/keys.py)
 ├── AlreadyInitialized a cloud that has its first owner (cloud/control_plane.py)
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
+├── RemoteUnavailable another machine that cannot be used now (remotes/errors.py)
 ├── HostOffline     a machine that is not connected to the cloud (cloud/signaling/rendezvous.py)
 ├── TooManyCallers  a machine that too many clients call (cloud/signaling/rendezvous.py)
 ├── TooManyMessages a call with more messages than the other side reads (signaling/rendezvous.py)

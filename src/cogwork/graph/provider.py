@@ -1,4 +1,4 @@
-"""Providers of resources: built-in models, plug-ins, modules, and later remotes.
+"""Providers of resources: built-in models, plug-ins, modules, and remotes.
 
 Providers may appear, fail and return while the machine runs. A node waits for its provider as it
 waits for a dependency.
