@@ -18,6 +18,7 @@ from tests.running import Server, run_server
 from tests.sizes import limit
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
+from viam.services.vision import VisionClient
 
 LINE = {
     "components": [
@@ -99,6 +100,32 @@ async def test_remote_that_is_away_is_explained_and_comes_back(tmp_path: Path) -
             began = time.monotonic()
             await wait_for_state(cell, "rdk:component:sensor/line:scale", "ready")
             print(f"back after {time.monotonic() - began:.2f} s")
+
+
+async def test_vision_of_a_remote_and_vision_of_its_camera(tmp_path: Path) -> None:
+    """The detector may be on either side of the connection."""
+    (tmp_path / "board").mkdir()
+    (tmp_path / "computer").mkdir()
+    detector = {
+        "name": "red",
+        "api": "rdk:service:vision",
+        "model": "color_detector",
+        "attributes": {"detect_color": "#ff0000", "hue_tolerance_pct": 0.1, "segment_size_px": 10},
+    }
+    board = {"components": [component("camera", "top")], "services": [detector]}
+    async with run_server(board, tmp_path / "board") as there:
+        here = {"remotes": [remote("board", there.port)], "services": [{**detector, "name": "own"}]}
+        async with run_server(here, tmp_path / "computer") as computer:
+            await wait_for_state(computer, "rdk:service:vision/board:red", "ready")
+            await wait_for_state(computer, "rdk:service:vision/own", "ready")
+            async with connect_sdk(computer.port) as robot, connect_sdk(there.port) as direct:
+                expected = await VisionClient.from_robot(direct, "red").get_detections_from_camera(
+                    "top"
+                )
+                for service in ("board:red", "own"):
+                    vision = VisionClient.from_robot(robot, service)
+                    found = await vision.get_detections_from_camera("board:top")
+                    assert len(found) == len(expected)
 
 
 WINDOW = limit(0.5)

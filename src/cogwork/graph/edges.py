@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cogwork.graph.name import Reference, ResourceName
+from cogwork.graph.name import REMOTE_SEPARATOR, Reference, ResourceName
 
 Adjacency = Mapping[ResourceName, Sequence[ResourceName]]
 
@@ -25,6 +25,8 @@ class MissingDependency(NamedTuple):
 
     @property
     def message(self) -> str:
+        if REMOTE_SEPARATOR in self.reference.short:
+            return f'depends on "{self.reference}", which its remote does not have at present'
         return f'depends on "{self.reference}", which is not configured'
 
 

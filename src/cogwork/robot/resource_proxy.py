@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from grpclib.const import Cardinality
 
@@ -25,8 +25,12 @@ from cogwork.wire.raw_request import (
 )
 from cogwork.wire.resource_field import name_field
 
-Rename = Callable[[bytes, str], bytes]
-"""Returns a request with another resource name."""
+Rename = Callable[[bytes, RemoteResource], bytes]
+"""Returns a request with the name that its resource has in the other process."""
+
+_CAMERA_API: Final = Api.parse("rdk:component:camera")
+_CAMERA_FIELD: Final = "camera_name"
+"""A second resource that a request names."""
 
 
 class ResourceProxy:
@@ -40,7 +44,7 @@ class ResourceProxy:
             return None
         is_nested = _names_resource_in_nested_message(method)
         read_name = read_nested_resource_name if is_nested else read_resource_name
-        rename = rename_nested_resource if is_nested else rename_resource
+        rename = self._make_rename(method, is_nested=is_nested)
         machine, nodes = self._machine, self._machine.nodes
 
         def matches(first: bytes) -> bool:
@@ -99,16 +103,41 @@ class ResourceProxy:
         cardinality: Cardinality,
         stream: Stream,
         first: bytes | None,
-        rename: Rename = rename_resource,
+        rename: Rename | None = None,
     ) -> None:
         resource = self._machine.find(name)
         if not isinstance(resource, RemoteResource):
             raise NotImplementedError(
                 f"{path} is not served: {name.api} is not part of this release yet"
             )
-        there = resource.name
-        rewrite = None if there == name.short else lambda message: rename(message, there)
+        rename = rename or _rename
+        rewrite = None if resource.name == name.short else lambda data: rename(data, resource)
         await forward(resource.raw_channel, path, cardinality, stream, first, rewrite)
+
+    def _make_rename(self, method: Method, *, is_nested: bool) -> Rename:
+        """Return a function that names a resource as its own machine does."""
+        if is_nested:
+            return lambda data, target: rename_nested_resource(data, target.name)
+        request: Any = method.request
+        if request is None or _CAMERA_FIELD not in request.DESCRIPTOR.fields_by_name:
+            return _rename
+
+        def rename_both(data: bytes, target: RemoteResource) -> bytes:
+            message = request.FromString(data)
+            message.name = target.name
+            message.camera_name = self._camera_there(message.camera_name, target)
+            encoded: bytes = message.SerializeToString()
+            return encoded
+
+        return rename_both
+
+    def _camera_there(self, name: str, target: RemoteResource) -> str:
+        """Return what the machine of a vision service calls one of its cameras."""
+        camera = self._machine.nodes.get(ResourceName.from_short(_CAMERA_API, name))
+        live = camera.usable if camera is not None else None
+        if live is None or not isinstance(live.resource, RemoteResource):
+            return name
+        return live.resource.name if live.resource.raw_channel is target.raw_channel else name
 
     def _find_module_api(self, service: str) -> Api | None:
         services = self._machine.modules.services()
@@ -130,6 +159,10 @@ class ResourceProxy:
         return descriptor is not None and not (
             descriptor.client_streaming or descriptor.server_streaming
         )
+
+
+def _rename(data: bytes, target: RemoteResource) -> bytes:
+    return rename_resource(data, target.name)
 
 
 def _names_resource_in_nested_message(method: Method) -> bool:

@@ -1161,3 +1161,26 @@ async def test_reasons_and_events_contain_no_secret() -> None:
         assert all(node.reason is not None and "***" in node.reason.text for node in nodes)
         assert "hunter-22" not in str([node.reason for node in nodes])
         assert "hunter-22" not in str(world.events)
+
+
+async def test_discovered_resources_come_and_go_without_the_configuration() -> None:
+    async with World() as world:
+        await world.run(spec("a", needs="far"))
+        assert world.state("a") is State.UNHEALTHY
+        world.graph.set_discovered([spec("far")])
+        await world.advance(0)
+        assert (world.state("a"), world.state("far")) == (State.READY, State.READY)
+        world.graph.set_discovered([])
+        await world.advance(0)
+        assert world.state("a") is State.UNHEALTHY
+        assert full_name("far") not in world.graph.nodes
+
+
+async def test_configured_resource_takes_precedence_over_a_discovered_one() -> None:
+    async with World() as world:
+        world.graph.set_discovered([spec("a", settings=1)])
+        await world.run(spec("a", settings=2))
+        assert world.graph.nodes[full_name("a")].spec.settings == 2
+        await world.run()
+        assert world.graph.nodes[full_name("a")].spec.settings == 1
+        assert world.state("a") is State.READY
