@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +69,13 @@ class Person:
 
     @contextlib.asynccontextmanager
     async def serve(
-        self, program: Sequence[str], *words: str, authority: Path | None = None
+        self,
+        program: Sequence[str],
+        *words: str,
+        authority: Path | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Server]:
-        environment = {"COGWORK_HOME": self.environment["COGWORK_HOME"]}
+        environment = {"COGWORK_HOME": self.environment["COGWORK_HOME"], **(variables or {})}
         if authority is not None:
             environment["SSL_CERT_FILE"] = str(authority)
         command = (*self.computer.prefix, *program)

@@ -123,6 +123,15 @@ class RemoteSession(Builder):
         return await start(request, timeout=CALL_TIMEOUT)
 
 
+_ADVICE: Final = {
+    "CERTIFICATE_VERIFY_FAILED": (
+        "its certificate is not trusted here; name its authority in the variable SSL_CERT_FILE, "
+        "and check that the certificate is for this address"
+    ),
+    "WRONG_VERSION_NUMBER": (
+        'it does not use TLS; give it a certificate, or add "insecure": true in the section remotes'
+    ),
+}
 _START_REPLY: Final = robot.StartSessionResponse.FromString
 _NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
 _HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
@@ -135,8 +144,16 @@ def describe(error: grpc.aio.AioRpcError) -> str:
             return f"it refused the login: {error.details()}; check auth in the section remotes"
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return f"it did not answer within {CALL_TIMEOUT:g} s"
+        case grpc.StatusCode.UNAVAILABLE:
+            return _describe_connection(error.details() or "")
         case _:
             return f"{error.code().name}: {error.details()}"
+
+
+def _describe_connection(details: str) -> str:
+    """Return why there is no connection, without the addresses that gRPC has tried."""
+    found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
+    return found or f"it cannot be reached: {details.rpartition(': ')[2]}"
 
 
 def _stop_by_silence() -> None:
