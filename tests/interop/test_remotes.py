@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grpclib import GRPCError
+from grpclib.client import Channel
+from grpclib.const import Status
 from tests.control_page import connect_sdk
 from tests.interop import login
+from tests.interop.modular import module, service
 from tests.interop.programs import start_mover
 from tests.interop.test_sdk_client import component
+from tests.modules import make
+from tests.modules.sdk.echo.api import EchoClient
 from tests.rtsp_server import free_port
 from tests.running import Server, run_server
 from tests.sizes import limit
@@ -126,6 +132,35 @@ async def test_vision_of_a_remote_and_vision_of_its_camera(tmp_path: Path) -> No
                     vision = VisionClient.from_robot(robot, service)
                     found = await vision.get_detections_from_camera("board:top")
                     assert len(found) == len(expected)
+
+
+async def test_api_of_a_module_of_a_remote(tmp_path: Path) -> None:
+    """This server knows neither the API nor its messages."""
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    line_config = {
+        "modules": [module("echo", make.sdk_module(tmp_path, "echo"))],
+        "services": [service("echo", "acme:service:echo", "acme:test:echo")],
+    }
+    async with run_server(line_config, tmp_path / "line") as line:
+        await wait_for_state(line, "acme:service:echo/echo", "ready")
+        config = {"remotes": [remote("line", line.port)]}
+        async with run_server(config, tmp_path / "cell") as cell:
+            await wait_for_state(cell, "acme:service:echo/line:echo", "ready")
+            channel = Channel("127.0.0.1", cell.port)
+            try:
+                echo = EchoClient("line:echo", channel)
+                assert (await echo.unary("hello", metadata={"x-kept": "1"})).text == "hello"
+                assert [each.number async for each in echo.server_stream(3)] == [0, 1, 2]
+                assert (await echo.client_stream("abc")).text == "abc"
+                assert [each.text async for each in echo.bidi("abc")] == [*"abc"]
+                with pytest.raises(GRPCError) as failed:
+                    await echo.unary(status=Status.ABORTED.value)
+                assert failed.value.status is Status.ABORTED
+                with pytest.raises((GRPCError, TimeoutError)):
+                    await echo.unary(pause=60, timeout=0.5)
+            finally:
+                channel.close()
 
 
 WINDOW = limit(0.5)

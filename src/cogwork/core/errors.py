@@ -80,7 +80,7 @@ CogworkError
 ├── ModuleCallError a call that a module rejected (modules/client.py)
 ├── NotRunning      a module that is not running (modules/handshake.py)
 ├── ModuleEnded     a module session that has ended (modules/session.py)
-├── NotDescribed    a service without descriptors (modules/reflection.py)
+├── NotDescribed    a service without descriptors (wire/fetched_descriptors.py)
 ├── CannotStart     a program that cannot be started (modules/executable_check.py, with the next)
 ├── Misconfigured   a program that requires a changed configuration first
 ├── CannotStop      a process that survives SIGKILL (modules/process.py)

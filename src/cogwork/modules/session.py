@@ -25,10 +25,10 @@ from cogwork.modules.client import (
 )
 from cogwork.modules.config_proto import resource_to_proto
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.modules.reply_limits import LIMITS
 from cogwork.modules.validation_cache import ValidationCache
 from cogwork.resource.clients import connect_resource
+from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 
 _GONE_STATUSES = ("NOT_FOUND", "UNAVAILABLE", "CANCELLED")
 """Statuses that mean that the resource, or the module itself, does not exist."""

@@ -7,8 +7,11 @@ import importlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from google.protobuf.descriptor_pool import DescriptorPool
+
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.clock import Clock
+from cogwork.graph.name import Api
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.remotes.names import RemoteName
@@ -55,6 +58,18 @@ class RemoteManager:
             return None
         remote = self._remotes.get(where.remote)
         return remote.offer() if remote is not None else Unavailable("its remote was removed")
+
+    def services(self) -> dict[Api, str]:
+        found: dict[Api, str] = {}
+        for remote in self._remotes.values():
+            found.update(remote.services)
+        return found
+
+    def descriptor_pools(self) -> dict[str, DescriptorPool]:
+        found: dict[str, DescriptorPool] = {}
+        for remote in self._remotes.values():
+            found.update(remote.descriptors)
+        return found
 
     async def aclose(self) -> None:
         for remote in self._remotes.values():

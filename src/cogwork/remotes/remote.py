@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
 import grpc.aio
+from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.clock import Clock
 from cogwork.graph.name import Api
 from cogwork.graph.provider import Offer, Unavailable
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
 from cogwork.remotes.dialing import find_login, log_in, open_channel
 from cogwork.remotes.errors import RemoteUnavailable
@@ -46,6 +48,10 @@ class Remote:
         self.since = context.clock.time()
         self._context = context
         self._clock = context.clock
+        self.services: Mapping[Api, str] = {}
+        """The gRPC services of APIs that this server does not have itself."""
+        self.descriptors: Mapping[str, DescriptorPool] = {}
+        """Their descriptors, by service."""
         self._names: list[tuple[Api, str]] = []
         self._session: RemoteSession | None = None
         self._sessions = _FIRST_SESSION
@@ -132,6 +138,9 @@ class Remote:
         while True:
             names = await session.list_resources()
             if names != self._names or self._session is not session:
+                unknown = {api for api, _ in names} - SERVICE_BY_API.keys()
+                if unknown != self.services.keys():
+                    self.services, self.descriptors = await session.describe_services(unknown)
                 self._names = names
                 self._find(session)
             await self._clock.sleep(self.config.connection_check_interval)

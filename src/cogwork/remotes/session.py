@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import grpc
 import grpc.aio
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from viam.gen.robot.v1 import robot_pb2 as robot
 
@@ -19,6 +20,7 @@ from cogwork.graph.spec import Spec
 from cogwork.remotes.errors import RemoteUnavailable
 from cogwork.remotes.names import REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
+from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.wire.metadata_channel import MetadataChannel, Pairs
 
 _SERVICE: Final = "/viam.robot.v1.RobotService/"
@@ -27,6 +29,7 @@ _MAX_SILENCE: Final = 5.0
 """Seconds without an answer to heartbeats after which a connection is lost."""
 _HEARTBEATS_IN_WINDOW: Final = 3
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
+_MAX_DESCRIPTORS: Final = 4 << 20
 SESSION_KEY: Final = "viam-sid"
 
 
@@ -69,6 +72,29 @@ class RemoteSession(Builder):
         return [
             (Api(each.namespace, each.type, each.subtype), each.name) for each in reply.resources
         ]
+
+    async def describe_services(
+        self, apis: Collection[Api]
+    ) -> tuple[dict[Api, str], dict[str, DescriptorPool]]:
+        """Return the gRPC services of these APIs, and the descriptors of those that have some.
+
+        Raise AioRpcError.
+        """
+        if not apis:
+            return {}, {}
+        request = robot.ResourceRPCSubtypesRequest()
+        reply = await self._call("ResourceRPCSubtypes", request, _SUBTYPES_REPLY)
+        services = {
+            api: each.proto_service
+            for each in reply.resource_rpc_subtypes
+            if (api := Api(each.subtype.namespace, each.subtype.type, each.subtype.subtype)) in apis
+        }
+        pools: dict[str, DescriptorPool] = {}
+        budget = DescriptorBudget(_MAX_DESCRIPTORS)
+        for service in services.values():
+            with contextlib.suppress(NotDescribed):
+                pools[service] = await fetch_descriptors(self._calls, service, budget)
+        return services, pools
 
     async def send_heartbeats(self, interval: float) -> None:
         """Send heartbeats until the connection is lost. Raise RemoteUnavailable."""
@@ -132,6 +158,7 @@ _ADVICE: Final = {
         'it does not use TLS; give it a certificate, or add "insecure": true in the section remotes'
     ),
 }
+_SUBTYPES_REPLY: Final = robot.ResourceRPCSubtypesResponse.FromString
 _START_REPLY: Final = robot.StartSessionResponse.FromString
 _NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
 _HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString

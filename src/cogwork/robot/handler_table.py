@@ -68,7 +68,7 @@ def build_handler_table(
         "proto.stream.v1.StreamService",
         lambda: _load_stream_methods(machine, clock, find_peers),
     )
-    add_standard_services(table, lambda: machine.modules.descriptor_pools())
+    add_standard_services(table, machine.descriptor_pools)
     return table
 
 

@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from google.protobuf.descriptor_pool import DescriptorPool
+
 from cogwork.config.config_report import ConfigReport
 from cogwork.config.diagnostics import Diagnostic, Effect, did_you_mean
 from cogwork.config.loader import LoadedConfig
@@ -33,6 +35,7 @@ from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
+from cogwork.robot.remote_host import NoRemotes, RemoteHost
 from cogwork.robot.server_load import ServerLoad
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
 from cogwork.robot.update_file import UpdateFile
@@ -151,6 +154,7 @@ class Machine:
             redact=redact,
         )
         self.modules = modules
+        self.remotes: RemoteHost = NoRemotes()
         self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
         self.frames = FrameSystem(lambda: self.config.components, self.find)
         self.sessions = SessionManager(
@@ -212,6 +216,14 @@ class Machine:
     def has_other_processes(self) -> bool:
         """Whether resources may run in another process. Checked with every call."""
         return bool(self._remote_names) or self.modules.any_configured()
+
+    def services(self) -> Mapping[Api, str]:
+        """Return the gRPC services of APIs that this server does not have itself."""
+        return {**self.remotes.services(), **self.modules.services()}
+
+    def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
+        """Return the descriptors of these services, by service."""
+        return {**self.remotes.descriptor_pools(), **self.modules.descriptor_pools()}
 
     def resolve(self, name: ResourceName) -> ResourceName:
         """Return the full name of a resource of a remote that a request names without the remote.

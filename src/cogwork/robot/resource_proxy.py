@@ -140,19 +140,19 @@ class ResourceProxy:
         return live.resource.name if live.resource.raw_channel is target.raw_channel else name
 
     def _find_module_api(self, service: str) -> Api | None:
-        services = self._machine.modules.services()
+        services = self._machine.services()
         return next((api for api, name in services.items() if name == service), None)
 
     def _not_served_error(self, path: str, service: str) -> CogworkError | NotImplementedError:
         if reason := self._machine.modules.pending_reason():
             return NotAvailable(f"{path} is not served yet: {reason}")
         return NotImplementedError(
-            f"{path} is not served: no module of this machine provides {service}"
+            f"{path} is not served: no module or remote of this machine provides {service}"
         )
 
     def _is_unary(self, service: str, method: str) -> bool:
         """Return whether the module's descriptors declare the method as unary."""
-        pool: Any = self._machine.modules.descriptor_pools().get(service)
+        pool: Any = self._machine.descriptor_pools().get(service)
         if pool is None:
             return False
         descriptor = pool.FindServiceByName(service).methods_by_name.get(method)

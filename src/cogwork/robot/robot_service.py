@@ -136,7 +136,7 @@ class RobotService:
 
     def _services_by_api(self) -> Mapping[Api, str]:
         # A module cannot replace the service of a built-in API.
-        return {**self._machine.modules.services(), **SERVICE_BY_API}
+        return {**self._machine.services(), **SERVICE_BY_API}
 
     async def get_version(self, *_: object) -> robot.GetVersionResponse:
         return robot.GetVersionResponse(

@@ -213,6 +213,7 @@ class _Server:
             allow_plaintext=allow_plaintext_credentials,
         )
         providers.add("remotes", self._remotes)
+        machine.remotes = self._remotes
         machine.bind(machine_access)
         authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials

@@ -24,9 +24,9 @@ from cogwork.core.clock import SystemClock
 from cogwork.modules.bundle import BadBundle, unpack_bundle
 from cogwork.modules.meta import BadMeta, read_meta
 from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
-from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.modules.tar import BadArchive, TarReader
 from cogwork.robot.event_journal import EventJournal
+from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 
 _KEYS = ("entrypoint", "first_run")
 
@@ -257,7 +257,7 @@ TARGETS = (
         "modules.description",
         target_description,
         _descriptor_seeds,
-        ("cogwork.modules.reflection",),
+        ("cogwork.wire.fetched_descriptors",),
         (
             b"\xfe\xfe",
             b"acme",

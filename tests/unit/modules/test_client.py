@@ -15,9 +15,9 @@ from tests.unit.modules.children import DEADLINE
 
 from cogwork.graph.name import Reference
 from cogwork.modules.client import ModuleCallError, ModuleClient, ReplyTooLarge
-from cogwork.modules.reflection import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.modules.reply_limits import LIMITS
 from cogwork.resource import sdk
+from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 
 assert sdk.VERSION  # the SDK must be imported first

@@ -1,4 +1,4 @@
-"""Fetch the descriptors of a module's services by gRPC reflection."""
+"""Fetches the descriptors of services in another process by gRPC reflection."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
 from cogwork.core.errors import CogworkError
+from cogwork.wire.channel import ForwardChannel
 from cogwork.wire.reflection_client import query_descriptors, read_files, reflection_path
 
 _VERSIONS = ("v1", "v1alpha")
@@ -19,7 +20,7 @@ _TIMEOUT = 5.0
 
 
 class NotDescribed(CogworkError):
-    """The module does not describe the service."""
+    """The process does not describe the service."""
 
     status = "UNIMPLEMENTED"
 
@@ -34,11 +35,11 @@ class DescriptorBudget:
         """Raises ValueError if the budget is exceeded."""
         self._left -= count
         if self._left < 0:
-            raise ValueError(f"the descriptors of its module exceed {self._limit} bytes")
+            raise ValueError(f"the descriptors exceed {self._limit} bytes")
 
 
 async def fetch_descriptors(
-    channel: grpc.aio.Channel, service: str, budget: DescriptorBudget
+    channel: ForwardChannel, service: str, budget: DescriptorBudget
 ) -> DescriptorPool:
     """Return a pool with the service and all of its messages. Raises NotDescribed."""
     queries = query_descriptors(service)
@@ -51,12 +52,12 @@ async def fetch_descriptors(
         return pool
     except (grpc.aio.AioRpcError, DecodeError, KeyError, TypeError, ValueError) as error:
         raise NotDescribed(
-            f"cannot get the descriptors of {service} from its module: {error}"
+            f"cannot get the descriptors of {service} from where it runs: {error}"
         ) from None
 
 
 async def _fetch_files(
-    channel: grpc.aio.Channel, request: ServerReflectionRequest, budget: DescriptorBudget
+    channel: ForwardChannel, request: ServerReflectionRequest, budget: DescriptorBudget
 ) -> list[FileDescriptorProto]:
     *earlier, last = _VERSIONS
     for version in earlier:
@@ -68,7 +69,7 @@ async def _fetch_files(
 
 
 async def _query_files(
-    channel: grpc.aio.Channel,
+    channel: ForwardChannel,
     version: str,
     request: ServerReflectionRequest,
     budget: DescriptorBudget,
