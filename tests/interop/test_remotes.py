@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,14 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
 from tests.control_page import connect_sdk
-from tests.interop import login
+from tests.interop import login, sdk_server
 from tests.interop.modular import module, service
 from tests.interop.programs import start_mover
 from tests.interop.test_sdk_client import component
 from tests.modules import make
 from tests.modules.sdk.echo.api import EchoClient
 from tests.rtsp_server import free_port
-from tests.running import Server, run_server
+from tests.running import Server, run_server, start_server
 from tests.sizes import limit
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
@@ -161,6 +162,20 @@ async def test_api_of_a_module_of_a_remote(tmp_path: Path) -> None:
                     await echo.unary(pause=60, timeout=0.5)
             finally:
                 channel.close()
+
+
+async def test_remote_made_with_the_sdk(tmp_path: Path) -> None:
+    """It has neither sessions nor a login, and answers what it does not have with errors."""
+    port = free_port()
+    program = (sys.executable, sdk_server.__file__)
+    async with start_server([str(port)], program=program) as there:
+        async with run_server({"remotes": [remote("lab", port)]}, tmp_path) as cell:
+            await wait_for_state(cell, "rdk:component:sensor/lab:thermometer", "ready")
+            async with connect_sdk(cell.port) as robot:
+                thermometer = Sensor.from_robot(robot, "lab:thermometer")
+                assert await thermometer.get_readings() == {"celsius": 21.5}
+        there.signal(signal.SIGTERM)
+        await there.exit_code()
 
 
 WINDOW = limit(0.5)
