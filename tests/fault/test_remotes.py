@@ -1,0 +1,153 @@
+"""Remotes that freeze, restart again and again, or change all the time: nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from grpclib import GRPCError
+from tests.control_page import connect_sdk
+from tests.interop.test_remotes import LINE, remote, wait_for_state
+from tests.interop.test_sdk_client import component
+from tests.rtsp_server import free_port
+from tests.running import Server, run_server, with_free_port
+from tests.sizes import limit, size
+from viam.components.sensor import Sensor
+
+pytestmark = pytest.mark.alone
+
+RESTARTS = size(ci=5, full=200)
+CHANGES = size(ci=30, full=600)
+LOCAL = component("sensor", "local", readings={"ok": True})
+SCALE = "rdk:component:sensor/line:scale"
+
+
+@contextlib.asynccontextmanager
+async def measured(cell: Server, durations: list[float]) -> Any:
+    """Call a local resource again and again meanwhile."""
+    async with connect_sdk(cell.port) as robot:
+        local = Sensor.from_robot(robot, "local")
+
+        async def call() -> None:
+            while True:
+                began = time.perf_counter()
+                await local.get_readings()
+                durations.append(time.perf_counter() - began)
+                await asyncio.sleep(0.01)
+
+        calling = asyncio.ensure_future(call())
+        try:
+            yield
+        finally:
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+
+
+def p99(durations: list[float]) -> float:
+    return statistics.quantiles(durations, n=100)[-1]
+
+
+async def compare(
+    cell: Server, quiet: float, trouble: Callable[[], Awaitable[None]], name: str
+) -> None:
+    """Compare local calls during the trouble with those before."""
+    before: list[float] = []
+    during: list[float] = []
+    async with measured(cell, before):
+        await asyncio.sleep(quiet)
+    async with measured(cell, during):
+        await trouble()
+    ratio = p99(during) / p99(before)
+    print(f"{name}: p99 of local calls {p99(during) * 1e3:.1f} ms, {ratio:.2f} of before")
+    # A single pause of this computer doubles the quantile of a short run.
+    assert ratio < limit(1.2)
+
+
+async def test_frozen_remote(tmp_path: Path) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    async with run_server(LINE, tmp_path / "line") as line:
+        config = {"remotes": [remote("line", line.port)], "components": [LOCAL]}
+        async with run_server(config, tmp_path / "cell") as cell:
+            await wait_for_state(cell, SCALE, "ready")
+
+            async def freeze() -> None:
+                family = [psutil.Process(line.pid)]
+                family += family[0].children(recursive=True)
+                for each in family:
+                    each.suspend()
+                try:
+                    async with connect_sdk(cell.port) as robot:
+                        scale = Sensor.from_robot(robot, "line:scale")
+                        with pytest.raises((GRPCError, TimeoutError)):
+                            await scale.get_readings(timeout=0.5)
+                    lost = await wait_for_state(cell, SCALE, "unhealthy")
+                    print(lost["reason"])
+                finally:
+                    for each in family:
+                        each.resume()
+                resumed = time.monotonic()
+                await wait_for_state(cell, SCALE, "ready")
+                print(f"back {time.monotonic() - resumed:.2f} s after it was resumed")
+                assert time.monotonic() - resumed < limit(2)
+
+            await compare(cell, 5, freeze, "frozen")
+
+
+async def test_remote_that_restarts_again_and_again(tmp_path: Path) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    port = free_port()
+    line_config = {**LINE, "network": {"bind_address": f"localhost:{port}"}}
+    config = {"remotes": [remote("line", port)], "components": [LOCAL]}
+    async with run_server(config, tmp_path / "cell") as cell:
+        delays: list[float] = []
+        memory: list[int] = []
+
+        async def restart() -> None:
+            for _ in range(RESTARTS):
+                async with run_server(line_config, tmp_path / "line", exits=None) as line:
+                    began = time.monotonic()
+                    await wait_for_state(cell, SCALE, "ready")
+                    delays.append(time.monotonic() - began)
+                    line.signal(signal.SIGKILL)
+                await wait_for_state(cell, SCALE, "unhealthy")
+                memory.append(psutil.Process(cell.pid).memory_info().rss)
+
+        await compare(cell, 5, restart, f"{RESTARTS} restarts")
+        growth = (memory[-1] - memory[len(memory) // 4]) / 1e6
+        print(f"back after {max(delays):.2f} s at most; memory {growth:+.1f} MB")
+        assert max(delays) < limit(2)
+        assert growth < 5
+
+
+async def test_remote_whose_resources_change_all_the_time(tmp_path: Path) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    async with run_server(LINE, tmp_path / "line") as line:
+        config = {
+            "remotes": [remote("line", line.port, connection_check_interval="50ms")],
+            "components": [LOCAL],
+        }
+        async with run_server(config, tmp_path / "cell") as cell:
+            await wait_for_state(cell, SCALE, "ready")
+
+            async def change() -> None:
+                for number in range(CHANGES):
+                    extra = component("sensor", f"extra-{number % 7}")
+                    line.save(with_free_port({"components": [*LINE["components"], extra]}))
+                    await asyncio.sleep(0.1)
+                last = f"rdk:component:sensor/line:extra-{(CHANGES - 1) % 7}"
+                await wait_for_state(cell, last, "ready")
+
+            await compare(cell, 5, change, f"{CHANGES} changes")
+            names = {each["name"] for each in (await cell.status())["resources"]}
+            assert len(names) < 10
