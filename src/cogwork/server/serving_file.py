@@ -22,17 +22,23 @@ class ServingFile:
     def __init__(self, environment: Mapping[str, str]) -> None:
         path = environment.get(VARIABLE)
         self._path = Path(path) if path else None
+        self._written = b""
 
     def write(self, addresses: list[tuple[str, int]], *, is_encrypted: bool) -> None:
-        """Write where this server can be reached from this computer."""
+        """Write where this server can be reached from this computer, unless the file says so."""
         if self._path is None or not addresses:
             return
         host, port = addresses[0]
         address = Address(_ALL_INTERFACES.get(host, host), port)
         url = f"{'https' if is_encrypted else 'http'}://{address}"
+        data = json.dumps({"pid": os.getpid(), "url": url}).encode()
+        if data == self._written:
+            return
         try:
-            atomic.write(self._path, json.dumps({"pid": os.getpid(), "url": url}).encode())
+            atomic.write(self._path, data)
         except OSError as error:
             _log.warning(
                 "cannot write %s: %s; the agent cannot reach this server", self._path, error
             )
+        else:
+            self._written = data
