@@ -91,12 +91,14 @@ class AgentMachine:
                         return
                 await asyncio.sleep(0.05)
 
-    async def wait_for_phase(self, phase: str, version: str, within: float = 30) -> dict[str, Any]:
+    async def wait_for_phase(
+        self, phase: str, version: str, within: float = 30, product: Product = SERVER
+    ) -> dict[str, Any]:
         async with asyncio.timeout(limit(within)):
             while True:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     found: dict[str, Any] = json.loads(self.layout.progress.read_bytes())
-                    found = found["products"]["server"]
+                    found = found["products"][product]
                     if (found["phase"], found["version"]) == (phase, version):
                         return found
                 await asyncio.sleep(0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from tests.fleet import Cloud
@@ -16,7 +16,8 @@ PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 
 
 class CloudProcess:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, program: Sequence[str] = PROGRAM) -> None:
+        self._program = program
         self._data = ["--data", str(directory)]
         self.address = ""
         self.key_id = self.key = ""
@@ -30,7 +31,7 @@ class CloudProcess:
         return Cloud(self.address, self.key_id, self.key)
 
     async def command(self, *arguments: str) -> str:
-        async with start_server([*arguments, *self._data], program=PROGRAM) as process:
+        async with start_server([*arguments, *self._data], program=self._program) as process:
             code = await process.exit_code()
             assert code == 0, process.err.lines
             return "\n".join(process.out.lines)
@@ -40,7 +41,7 @@ class CloudProcess:
         # The addresses of releases contain the port, so it is chosen before.
         self.address = f"localhost:{free_port()}"
         serve = ["serve", *self._data, "--address", self.address]
-        async with start_server(serve, program=PROGRAM) as server:
+        async with start_server(serve, program=self._program) as server:
             await server.wait_until_serving()
             yield
 

@@ -22,7 +22,7 @@ def file(path: Path) -> ServingFile:
 
 
 def test_agent_reads_the_process_and_its_local_address(file: ServingFile, path: Path) -> None:
-    file.write([("0.0.0.0", 8080), ("::1", 9090)], is_encrypted=True)  # noqa: S104
+    file.write([("0.0.0.0", 8080), ("::1", 9090)], is_encrypted=True)
     assert json.loads(path.read_bytes()) == {"pid": os.getpid(), "url": "https://127.0.0.1:8080"}
 
 
