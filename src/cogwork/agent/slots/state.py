@@ -51,7 +51,12 @@ class ProductState:
     failed: Mapping[str, Failure] = field(default_factory=dict)
     """By version. They are not tried again."""
 
-    def begin_trial(self, version: str, fallback: str | None, now: float) -> ProductState:
+    def begin_trial(self, version: str, current: str | None, now: float) -> ProductState:
+        """Record that a version is tried instead of the current one."""
+        fallback = current
+        if self.trial is not None and self.trial.version == current:
+            # It is not known to work, so it is nothing to return to.
+            fallback = self.trial.fallback or current
         return dataclasses.replace(self, trial=Trial(version, fallback, now))
 
     def count_boot(self) -> ProductState:
