@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -60,3 +61,26 @@ async def test_machine_follows_a_rollout_and_reports(machine: AgentMachine, tmp_
         status = await cloud.wait_for_count("failed", 1)
         assert "exit code 7" in json.dumps(status)
     assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"
+
+
+async def test_version_on_trial_does_not_count_as_updated(
+    machine: AgentMachine, tmp_path: Path
+) -> None:
+    cloud = UpdatingCloud(tmp_path / "cloud")
+    await cloud.initialize()
+    await cloud.command("release", "add", str(machine.releases.make_server("2.0.0")))
+    await cloud.roll_out("2.0.0")
+    machine.settings["probe_interval"] = 5
+    async with cloud.serve():
+        await cloud.join(Path(machine.settings["config"]))
+        async with machine.run() as agent:
+            await machine.wait_for_version("2.0.0")
+            agent.signal(signal.SIGKILL)
+            await agent.exit_code()
+        machine.layout.progress.unlink()
+        async with machine.run():
+            # Written after the agent has told the cloud what it has.
+            await machine.wait_for_phase("switching", "2.0.0")
+            assert (await cloud.wait_for_count("waiting", 1))["updated"] == 0
+            await machine.wait_for_phase("current", "2.0.0")
+            await cloud.wait_for_count("updated", 1)

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -46,17 +46,21 @@ class CloudSource:
         self._cloud: CloudConfig | None = None
         self._client: CloudClient | None = None
 
-    async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
-        server, agent = running[Product.SERVER] or "", running[Product.AGENT] or ""
+    async def check(
+        self, current: Mapping[Product, str | None], on_trial: Collection[Product]
+    ) -> Mapping[Product, Target]:
+        installed = {product: version or "" for product, version in current.items()}
+        # The cloud concludes from a version that runs that it works.
+        running = {**installed, **dict.fromkeys(on_trial, "")}
         part, client = await self._connect()
         request = pb.DeviceAgentConfigRequest(
             id=part,
             host_info=pb.HostInfo(platform=PLATFORM, distro=_distribution()),
             version_info=pb.VersionInfo(
-                agent_running=agent,
-                agent_installed=agent,
-                viam_server_running=server,
-                viam_server_installed=server,
+                agent_running=running[Product.AGENT],
+                agent_installed=installed[Product.AGENT],
+                viam_server_running=running[Product.SERVER],
+                viam_server_installed=installed[Product.SERVER],
             ),
         )
         try:

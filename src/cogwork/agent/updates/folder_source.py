@@ -7,7 +7,7 @@ are beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from cogwork.agent.errors import SourceUnavailable
@@ -29,8 +29,10 @@ class FolderSource:
         """A path, or an address that begins with file://, http:// or https://."""
         self._url = url.rstrip("/") if "://" in url else f"file://{url.rstrip('/')}"
 
-    async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
-        del running
+    async def check(
+        self, current: Mapping[Product, str | None], on_trial: Collection[Product]
+    ) -> Mapping[Product, Target]:
+        del current, on_trial
         address = f"{self._url}/{CHANNEL}"
         try:
             data = await run_in_thread("updates", _TIMEOUT, fetch_small, address, _MAX_CHANNEL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,10 +22,13 @@ class Target:
 
 
 class UpdateSource(Protocol):
-    async def check(self, running: Mapping[Product, str | None]) -> Mapping[Product, Target]:
+    async def check(
+        self, current: Mapping[Product, str | None], on_trial: Collection[Product]
+    ) -> Mapping[Product, Target]:
         """Return the versions that the machine should have, given those that it has.
 
-        Raise SourceUnavailable.
+        `on_trial` are the products whose version has not shown yet that it works. Raise
+        SourceUnavailable.
         """
 
     async def report(self, report: UpdateReport) -> None:

@@ -82,9 +82,10 @@ class Updater:
         self._layout.retry.unlink(missing_ok=True)
 
     async def _check(self) -> Mapping[Product, Target]:
-        running = {product: self._layout.current_version(product) for product in Product}
+        current = {product: self._layout.current_version(product) for product in Product}
+        on_trial = {product for product in Product if self._states[product].trial is not None}
         try:
-            targets = await self._source.check(running)
+            targets = await self._source.check(current, on_trial)
         except SourceUnavailable as error:
             self._progress.note_source(str(error))
             return {}
