@@ -93,8 +93,9 @@ def build(revision: str, changes: Mapping[str, tuple[str, str]] | None = None) -
 
     An empty text stands for the end of the file.
     """
-    if not lock_path(Product.SERVER).exists():
-        pytest.skip(f"{lock_path(Product.SERVER)} does not exist; `make lock` creates it")
+    lock = lock_path(Product.SERVER)
+    if not (REPOSITORY / lock).exists():
+        pytest.skip(f"{lock} does not exist; `make lock` creates it")
     digest = hashlib.sha256(repr(changes).encode()).hexdigest()[:8] if changes else "original"
     commit = _git("log", "-1", "--format=%H", revision, "--", *CONTENT).strip()
     directory = CACHE / f"{commit}-{digest}-py{PYTHON}"
