@@ -115,6 +115,13 @@ def test_good_agent_that_crashes_is_started_again(machine: Machine) -> None:
     assert machine.layout.current_version(AGENT) == "2.0.0"
 
 
+def test_end_that_was_asked_for_is_not_reported(
+    machine: Machine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_until(machine, quick(machine), lambda: machine.started() == ["1.0.0"])
+    assert capfd.readouterr().err == ""
+
+
 def test_packed_launcher_needs_only_the_standard_library(machine: Machine) -> None:
     write_launcher(machine.layout.launcher)
     # Isolated, and without site-packages.

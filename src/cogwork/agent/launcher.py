@@ -53,7 +53,7 @@ class Launcher:
                 _log.error("no version of the agent is installed in %s", self._layout.versions)
                 return 1
             code = self._run_once(version)
-            if code != EXIT_UPDATED:
+            if code != EXIT_UPDATED and not self._stopping:
                 _log.warning("version %s of the agent ended with exit code %s", version, code)
                 self._sleep(self._retry_delay)
         return 0
