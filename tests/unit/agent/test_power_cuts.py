@@ -42,7 +42,7 @@ class Computer:
         self.running = self.running or self._layout.current_version(SERVER)
         assert self.running is not None
 
-    async def stop(self) -> None:
+    async def stop(self, timeout: float | None = None) -> None:
         self.running = None
 
     async def wait(self) -> str:

@@ -58,18 +58,19 @@ class ChildServer:
         if self.process_id is None:
             self._launch()
 
-    async def stop(self) -> None:
+    async def stop(self, timeout: float | None = None) -> None:
         process = self._process
         if process is None or not self._is_alive():
             return
+        seconds = min(timeout or self._stop_timeout, self._stop_timeout)
         descendants = _list_descendants(process)
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(self._stop_timeout):
+            async with asyncio.timeout(seconds):
                 await self.wait()
         except TimeoutError:
-            _log.warning("the server did not stop within %g s; killing it", self._stop_timeout)
+            _log.warning("the server did not stop within %g s; killing it", seconds)
             descendants += [process, *_list_descendants(process)]
         for each in descendants:
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -15,8 +15,11 @@ class ServerProcess(Protocol):
     async def start(self) -> None:
         """Start the current version, unless the server is running already. Raise OSError."""
 
-    async def stop(self) -> None:
-        """Stop the server, by force if it does not end in time."""
+    async def stop(self, timeout: float | None = None) -> None:
+        """Stop the server, by force if it does not end within so many seconds.
+
+        Without them, it gets the time that it may need.
+        """
 
     async def wait(self) -> str:
         """Wait until the server ends, and return how."""

@@ -21,6 +21,8 @@ from cogwork.core.product import Product
 _SERVER: Final = Product.SERVER
 _MAX_TRIAL_STARTS: Final = 3
 """A trial that was interrupted this often, for example because the computer hangs, has failed."""
+_FAILED_STOP_TIMEOUT: Final = 20.0
+"""Seconds for a version that failed to stop: the machine waits for the one before."""
 
 _log = logging.getLogger("agent.supervisor")
 
@@ -130,12 +132,12 @@ class Supervisor:
             _log.error("version %s failed, and there is none to return to: %s", version, reason)
             return
         _log.error("version %s failed, returning to %s: %s", version, fallback, reason)
-        await self._replace(fallback)
+        await self._replace(fallback, _FAILED_STOP_TIMEOUT)
 
-    async def _replace(self, version: str) -> None:
+    async def _replace(self, version: str, stop_timeout: float | None = None) -> None:
         """Switch, and run the version instead of the one that runs."""
         await asyncio.to_thread(self._layout.switch, _SERVER, version)
-        await self._server.stop()
+        await self._server.stop(stop_timeout)
         self._probe.forget()
         await self._start()
 

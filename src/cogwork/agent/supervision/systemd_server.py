@@ -45,7 +45,17 @@ class SystemdServer:
         except SystemctlFailed as error:
             raise OSError(str(error)) from None
 
-    async def stop(self) -> None:
+    async def stop(self, timeout: float | None = None) -> None:
+        process_id = self.process_id
+        if timeout is not None and process_id is not None:
+            await asyncio.to_thread(self._systemctl.run, "stop", "--no-block", SERVICE)
+            try:
+                async with asyncio.timeout(timeout):
+                    await wait_for_end(process_id)
+            except TimeoutError:
+                kill = ("kill", "--signal=KILL", SERVICE)
+                await asyncio.to_thread(self._systemctl.run, *kill)
+        # Also waits until the rest of the service has ended.
         await asyncio.to_thread(self._systemctl.run, "stop", SERVICE)
         self._process_id = None
 
