@@ -10,13 +10,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogwork import __version__
 from cogwork.core.errors import CogworkError
-
-if TYPE_CHECKING:
-    from cogwork.agent.installation.agent_installer import AgentInstaller
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -81,6 +78,9 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     install.set_defaults(run=_install)
     uninstall = commands.add_parser("uninstall", help="remove what `install` created, but no data")
+    uninstall.add_argument(
+        "--purge", action="store_true", help="delete the configuration, the data and the user, too"
+    )
     uninstall.set_defaults(run=_uninstall)
     join = commands.add_parser("join", help="join a cloud with a claim code")
     join.add_argument("url", metavar="URL", help="the address of the cloud")
@@ -90,11 +90,11 @@ def _build_parser() -> argparse.ArgumentParser:
         each.add_argument(
             "--config",
             type=Path,
-            default=DEFAULT_CONFIG,
             metavar="FILE",
-            help="the configuration of the machine (default: %(default)s)",
+            help="the configuration of the machine (default: that of the installed agent, or "
+            f"{DEFAULT_CONFIG})",
         )
-    for each in (run, add, trust, status, install, uninstall):
+    for each in (run, add, trust, status, install, uninstall, join):
         each.add_argument(
             "--root",
             type=Path,
@@ -162,46 +162,60 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _install(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.installation.agent_installer import AgentInstaller
+    from cogwork.agent.settings import AgentSettings
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.systemd.systemctl import Systemctl
+
     _require_root("install")
-    _make_installer(arguments, arguments.user, arguments.updates).install(
-        arguments.release, arguments.key
-    )
+    layout = Layout(arguments.root.absolute())
+    settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
+    installer = AgentInstaller(layout, settings, arguments.user, Systemctl(), _print_line)
+    installer.install(arguments.release, arguments.key)
     return EXIT_OK
 
 
 def _uninstall(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.installation.agent_remover import AgentRemover
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.systemd.systemctl import Systemctl
+
     _require_root("uninstall")
-    _make_installer(arguments, "root", None).uninstall()
+    layout = Layout(arguments.root.absolute())
+    remover = AgentRemover(layout, _find_config(arguments), Systemctl(), _print_line)
+    remover.uninstall(purge=arguments.purge)
     return EXIT_OK
 
 
 def _join(arguments: argparse.Namespace) -> int:
     from cogwork.agent.joining import redeem, write_credentials
 
-    path = arguments.config.absolute()
+    path = _find_config(arguments)
     write_credentials(path, redeem(arguments.url, arguments.code))
     print(f"Joined. The credentials are in {path}; a server that runs with it joins by itself.")
     return EXIT_OK
 
 
-def _make_installer(
-    arguments: argparse.Namespace, user: str, updates: str | None
-) -> AgentInstaller:
-    from cogwork.agent.installation.agent_installer import AgentInstaller
-    from cogwork.agent.settings import AgentSettings
+def _find_config(arguments: argparse.Namespace) -> Path:
+    from cogwork.agent.settings import load_settings
     from cogwork.agent.slots.layout import Layout
-    from cogwork.systemd.systemctl import Systemctl
 
-    settings = AgentSettings(config=arguments.config.absolute(), updates=updates)
-    layout = Layout(arguments.root.absolute())
-    return AgentInstaller(layout, settings, user, Systemctl(), lambda line: print(line, flush=True))
+    if arguments.config is not None:
+        return Path(arguments.config).absolute()
+    return load_settings(Layout(arguments.root.absolute()).settings).config
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)
 
 
 def _require_root(command: str) -> None:
     if os.geteuid() != 0:
+        from cogwork.agent.slots.interpreter import IS_PACKED
+
+        program = "cogwork-agent" if IS_PACKED else f"{sys.executable} -m cogwork.agent.main"
         raise CogworkError(
-            f"{command} needs the rights of root; run: sudo {sys.executable} -m "
-            f"cogwork.agent.main {' '.join(sys.argv[1:])}"
+            f"{command} needs the rights of root; run: sudo {program} {' '.join(sys.argv[1:])}"
         )
 
 
