@@ -32,7 +32,11 @@ ROOT = Path(__file__).parents[1]
 TEMPLATES = Path(__file__).with_name("debian")
 COMPLETIONS = ROOT / "src/cogwork/cli/completions"
 PROGRAM = PurePosixPath("/usr/lib/cogwork/cogwork-server")
-COMMANDS = {"cogwork": "cogwork.cli.main", "cogwork-cloud": "cogwork.cloud.main"}
+COMMANDS = {
+    "cogwork": "cogwork.cli.main",
+    "cogwork-agent": "cogwork.agent.main",
+    "cogwork-cloud": "cogwork.cloud.main",
+}
 """The commands that the executable has as modules."""
 SCRIPTS = ("postinst", "prerm", "postrm")
 LINKS = {
