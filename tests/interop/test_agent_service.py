@@ -186,7 +186,7 @@ def check_watchdog(installed: InstalledSystem) -> None:
 def test_installing_again_keeps_settings_and_owners(installed: InstalledSystem) -> None:
     installed.prepare_agent()
     archive = installed.releases.make_server("1.0.0")
-    installed.install(archive, "--config", "/etc/robot.json")
+    installed.install(archive, "--config", "/etc/robot.json", "--user", "robot")
     settings = installed.system.root / ROOT / "agent.json"
     window = {"start": "0 2 * * *", "duration": "3h"}
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "windows": [window]}))
@@ -196,10 +196,11 @@ def test_installing_again_keeps_settings_and_owners(installed: InstalledSystem) 
     assert json.loads(settings.read_text())["config"] == "/etc/robot.json"
     # The user of the server owns its configuration, but not the directory of everybody.
     owners = installed.system.run("stat", "--format=%U", "/etc", "/etc/robot.json").stdout
-    assert owners.split() == ["root", "cogwork"]
+    assert owners.split() == ["root", "robot"]
+    assert installed.system.show(SERVER_SERVICE, "User") == "robot"
     installed.system.run(*AGENT, "uninstall", "--purge")
     assert not (installed.system.root / "etc/robot.json").exists()
-    assert "cogwork" not in (installed.system.root / "etc/passwd").read_text()
+    assert "robot" not in (installed.system.root / "etc/passwd").read_text()
 
 
 def test_configuration_of_a_machine_that_has_joined_before_is_readable(

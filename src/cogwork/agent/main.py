@@ -18,6 +18,7 @@ from cogwork.core.errors import CogworkError
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 DEFAULT_ROOT: Final = Path("/opt/cogwork")
+DEFAULT_USER: Final = "cogwork"
 DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
 """In a directory of its own, in which the user of the server may replace it."""
 
@@ -74,7 +75,9 @@ def _build_parser() -> argparse.ArgumentParser:
         help="a folder or an address with releases (default: the cloud)",
     )
     install.add_argument(
-        "--user", default="cogwork", help="the user that the server runs as (default: %(default)s)"
+        "--user",
+        help="the user that the server runs as (default: that of the installed agent, or "
+        f"{DEFAULT_USER})",
     )
     install.set_defaults(run=_install)
     uninstall = commands.add_parser("uninstall", help="remove what `install` created, but no data")
@@ -170,9 +173,20 @@ def _install(arguments: argparse.Namespace) -> int:
     _require_root("install")
     layout = Layout(arguments.root.absolute())
     settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
-    installer = AgentInstaller(layout, settings, arguments.user, Systemctl(), _print_line)
+    user = arguments.user or _find_user()
+    installer = AgentInstaller(layout, settings, user, Systemctl(), _print_line)
     installer.install(arguments.release, arguments.key)
     return EXIT_OK
+
+
+def _find_user() -> str:
+    from cogwork.agent.installation.units import read_user
+    from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
+
+    try:
+        return read_user((UNITS / SERVICE).read_text(errors="replace")) or DEFAULT_USER
+    except OSError:
+        return DEFAULT_USER
 
 
 def _uninstall(arguments: argparse.Namespace) -> int:

@@ -90,6 +90,12 @@ def format_server_script(root: Path, config: Path) -> str:
     return _SCRIPT.format(root=root, config=config, module=Product.SERVER.module)
 
 
+def read_user(server_unit: str) -> str | None:
+    """Return the user in the text of a unit, if it is one that `format_server_unit` returned."""
+    lines = server_unit.splitlines() if ORIGIN in server_unit else []
+    return next((each.removeprefix("User=") for each in lines if each.startswith("User=")), None)
+
+
 def format_server_unit(root: Path, data: Path, user: str) -> str:
     capabilities = "" if user == "root" else _CAPABILITIES
     return _SERVER.format(
