@@ -25,7 +25,17 @@ print(listeners[0].getsockname()[0])
 )
 def test_localhost_needs_no_hosts_file() -> None:
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", LISTEN_WITHOUT_HOSTS, "sh", sys.executable, "-c", LISTEN],
+        [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            LISTEN_WITHOUT_HOSTS,
+            "sh",
+            sys.executable,
+            "-c",
+            LISTEN,
+        ],
         capture_output=True,
         text=True,
         timeout=60,
