@@ -198,7 +198,9 @@ def test_installing_again_keeps_settings_and_owners(installed: InstalledSystem) 
     owners = installed.system.run("stat", "--format=%U", "/etc", "/etc/robot.json").stdout
     assert owners.split() == ["root", "robot"]
     assert installed.system.show(SERVER_SERVICE, "User") == "robot"
-    installed.system.run(*AGENT, "uninstall", "--purge")
+    settings.write_text("{")
+    assert "agent.json cannot be read" in installed.install(archive, check=False)
+    installed.system.run(*AGENT, "uninstall", "--purge", "--config", "/etc/robot.json")
     assert not (installed.system.root / "etc/robot.json").exists()
     assert "robot" not in (installed.system.root / "etc/passwd").read_text()
 

@@ -59,7 +59,7 @@ print(f"{longest:.1f}")
 
 
 @pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return a directory with the real package, the real releases and their public key."""
     directory = tmp_path_factory.mktemp("downloads")
     private, public = directory / "key.pem", directory / "key.pub.pem"
@@ -71,7 +71,8 @@ def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for pattern in (f"cogwork_{__version__}_*.deb", f"cogwork-*-{__version__}-*.tar"):
         for each in (REPOSITORY / "dist").glob(pattern):
             shutil.copyfile(each, directory / each.name)
-    return directory
+    yield directory
+    shutil.rmtree(directory)
 
 
 def run(*command: str | Path) -> None:

@@ -190,13 +190,18 @@ def _find_user() -> str:
 
 
 def _uninstall(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.errors import BadSettings
     from cogwork.agent.installation.agent_remover import AgentRemover
     from cogwork.agent.slots.layout import Layout
     from cogwork.systemd.systemctl import Systemctl
 
     _require_root("uninstall")
+    try:
+        config = _find_config(arguments)
+    except BadSettings:
+        config = (arguments.config or DEFAULT_CONFIG).absolute()
     layout = Layout(arguments.root.absolute())
-    remover = AgentRemover(layout, _find_config(arguments), Systemctl(), _print_line)
+    remover = AgentRemover(layout, config, Systemctl(), _print_line)
     remover.uninstall(purge=arguments.purge)
     return EXIT_OK
 
@@ -211,12 +216,12 @@ def _join(arguments: argparse.Namespace) -> int:
 
 
 def _find_config(arguments: argparse.Namespace) -> Path:
+    """Return the configuration that is given, or that of the agent. Raise BadSettings."""
     from cogwork.agent.settings import load_settings
     from cogwork.agent.slots.layout import Layout
 
-    if arguments.config is not None:
-        return Path(arguments.config).absolute()
-    return load_settings(Layout(arguments.root.absolute()).settings).config
+    settings = load_settings(Layout(arguments.root.absolute()).settings)
+    return settings.config if arguments.config is None else arguments.config.absolute()
 
 
 def _print_line(line: str) -> None:

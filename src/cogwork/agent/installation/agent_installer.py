@@ -110,6 +110,7 @@ class AgentInstaller:
         except FileNotFoundError:
             settings = {}
         settings |= self.settings.model_dump(mode="json", exclude_defaults=True)
+        settings["config"] = str(self.settings.config)
         text = json.dumps(settings, indent=1)
         atomic.write(self.layout.settings, text.encode() + b"\n", 0o644)
         self.report(f"Wrote {self.layout.settings}.")
@@ -131,7 +132,7 @@ class AgentInstaller:
         owned = (config.parent, config) if is_own_directory else (config,)
         for each in owned:
             # Someone else may have written the file, to edit it again.
-            if each.owner() == "root":
+            if each.stat().st_uid == 0:
                 shutil.chown(each, self.user, pwd.getpwnam(self.user).pw_gid)
         self.report(f"{said}.")
 

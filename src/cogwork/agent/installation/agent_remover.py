@@ -34,6 +34,7 @@ class AgentRemover:
         """
         if purge:
             self._refuse_data_of_package()
+        replaces_package = is_ours(UNITS / SERVICE) and find_packaged_unit() is not None
         for service in (AGENT_SERVICE, SERVICE):
             self._remove_service(service)
         if RUNNING.is_dir():
@@ -45,7 +46,7 @@ class AgentRemover:
             self._purge()
         else:
             self._report_kept()
-        if find_packaged_unit() is not None:
+        if replaces_package:
             self.report(
                 "The service of the Debian package is disabled. To use it again, run: "
                 "sudo systemctl enable --now cogwork-server"
