@@ -16,8 +16,8 @@ IMAGE_EXTRAS ?= camera,onnx,webrtc
 FETCH = -@$(MAKE) --no-print-directory models
 
 # A real RTSP server to test streams with, a browser, Graphviz, shells and man to test completion and man pages with,
-# systemd to test the service with, and Ruby to check the Homebrew formula with.
-DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd ruby
+# systemd to test the service with, mmdebstrap to test it on a clean Debian, and Ruby to check the Homebrew formula with.
+DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby
 
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
@@ -101,7 +101,7 @@ server: page  ## bin/<os>-<arch>/cogwork-server, one file that needs no Python
 	$(BUILD)/python packaging/pack.py build/cogwork-server bin
 
 deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-deb: server  ## dist/cogwork_<version>_<arch>.deb, the server, cogwork, cogwork-cloud and the service for Debian
+deb: server  ## dist/cogwork_<version>_<arch>.deb, the server, its commands and the service for Debian
 	$(BUILD)/python packaging/deb.py bin/*-$$(dpkg --print-architecture)/cogwork-server dist
 
 tap: setup page  ## Homebrew formulas for this version, or for the published ARCHIVE, in $(TAP)

@@ -32,13 +32,24 @@ ROOT = Path(__file__).parents[1]
 TEMPLATES = Path(__file__).with_name("debian")
 COMPLETIONS = ROOT / "src/cogwork/cli/completions"
 PROGRAM = PurePosixPath("/usr/lib/cogwork/cogwork-server")
-COMMANDS = {"cogwork": "cogwork.cli.main", "cogwork-cloud": "cogwork.cloud.main"}
+COMMANDS = {
+    "cogwork": "cogwork.cli.main",
+    "cogwork-agent": "cogwork.agent.main",
+    "cogwork-cloud": "cogwork.cloud.main",
+}
 """The commands that the executable has as modules."""
 SCRIPTS = ("postinst", "prerm", "postrm")
+PROGRAMS_COMPLETED_BY_COGWORK = ("cogwork-server", "cogwork-agent", "cogwork-cloud")
 LINKS = {
     "usr/bin/cogwork-server": "../lib/cogwork/cogwork-server",
-    "usr/share/bash-completion/completions/cogwork-server": "cogwork",
-    "usr/share/fish/vendor_completions.d/cogwork-server.fish": "cogwork.fish",
+    **{
+        f"usr/share/bash-completion/completions/{each}": "cogwork"
+        for each in PROGRAMS_COMPLETED_BY_COGWORK
+    },
+    **{
+        f"usr/share/fish/vendor_completions.d/{each}.fish": "cogwork.fish"
+        for each in PROGRAMS_COMPLETED_BY_COGWORK
+    },
 }
 BUILD_TOOLS = frozenset(("altgraph", "pip", "pyinstaller", "pyinstaller-hooks-contrib"))
 _LICENSE = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|AUTHORS)", re.IGNORECASE)

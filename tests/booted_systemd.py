@@ -1,4 +1,5 @@
-"""A real systemd for tests: it boots in namespaces of its own, on a copy of this computer.
+"""A real systemd for tests: it boots in namespaces of its own, on a copy of this computer or of
+another root directory.
 
 The copy is an overlay. Whatever is installed or written there is gone at the end.
 """
@@ -30,7 +31,7 @@ _BOOT = """
 set -e
 mount -t tmpfs tmpfs "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" "$1/root"
 cd "$1/root"
 mount -t proc proc proc
 mount --bind proc/sys proc/sys
@@ -74,17 +75,32 @@ class BootedSystem:
         assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done
 
+    def run_outside(self, *command: str, within: float = DEADLINE) -> str:
+        """Run a program of this computer in the network of the system, and return its output."""
+        return subprocess.run(
+            ["nsenter", "--target", str(self.init), "--net", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=within,
+            check=True,
+        ).stdout
+
     def show(self, unit: str, name: str) -> str:
         """Return a property of a unit."""
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).stdout.strip()
 
 
 @contextlib.contextmanager
-def boot_systemd(directory: Path) -> Iterator[BootedSystem]:
-    """Boot a copy of this computer, in an empty directory, and skip the test where that fails."""
+def boot_systemd(directory: Path, root: Path = Path("/")) -> Iterator[BootedSystem]:
+    """Boot a copy of a root directory, in an empty directory, and skip the test where that fails.
+
+    Without a root, it is a copy of this computer.
+    """
     namespaces = ("--mount", "--pid", "--cgroup", "--uts", "--ipc", "--net")
+    script = ["sh", "-c", _BOOT, "boot", str(directory), str(root)]
     with subprocess.Popen(
-        ["unshare", *namespaces, "--fork", "--kill-child", "sh", "-c", _BOOT, "boot", directory],
+        ["unshare", *namespaces, "--fork", "--kill-child", *script],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

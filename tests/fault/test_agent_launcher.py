@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -56,8 +58,13 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
-def run_until(machine: Machine, command: list[str], is_done: Callable[[], bool]) -> None:
-    launcher = subprocess.Popen(command)
+def run_until(
+    machine: Machine,
+    command: list[str],
+    is_done: Callable[[], bool],
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    launcher = subprocess.Popen(command, env={**os.environ, **(environment or {})})
     try:
         deadline = time.monotonic() + limit(20)
         while not is_done():
@@ -120,6 +127,47 @@ def test_end_that_was_asked_for_is_not_reported(
 ) -> None:
     run_until(machine, quick(machine), lambda: machine.started() == ["1.0.0"])
     assert capfd.readouterr().err == ""
+
+
+def test_agent_is_left_alone_when_the_clock_of_the_computer_jumps(machine: Machine) -> None:
+    # For the file, an hour has passed since the agent touched it.
+    touch = 'touch -d "1 hour ago" "$5/agent.alive"'
+    machine.install("2.0.0", f'for each in $(seq 25); do {touch}; sleep 0.2; done; touch "$5/end"')
+    machine.begin_update("2.0.0")
+    run_until(machine, quick(machine), (machine.layout.root / "end").exists)
+    assert machine.started()[0] == "2.0.0"
+    assert load_state(machine.layout.state)[AGENT].failed == {}
+
+
+def test_systemd_learns_that_the_agent_is_ready_and_the_launcher_alive(machine: Machine) -> None:
+    root = machine.layout.root
+    wait = f'until [ -e "$5/go" ]; do sleep 0.1; done; env > {root}/environment; {GOOD}'
+    machine.install("2.0.0", wait)
+    machine.layout.switch(AGENT, "2.0.0")
+    write_launcher(machine.layout.launcher)
+    messages: list[str] = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:
+        manager.bind(str(root / "notify"))
+
+        def has_reported() -> bool:
+            try:
+                messages.append(manager.recv(4096).decode())
+            except BlockingIOError:
+                return False
+            if messages.count("WATCHDOG=1") == 3:
+                (root / "go").touch()
+            return messages[-2:] == ["READY=1", "WATCHDOG=1"]
+
+        run_until(
+            machine,
+            [sys.executable, "-I", "-S", str(machine.layout.launcher), str(root)],
+            has_reported,
+            {"NOTIFY_SOCKET": str(root / "notify"), "WATCHDOG_USEC": "200000"},
+        )
+    assert messages.index("READY=1") >= 3
+    assert messages.count("READY=1") == 1
+    # Whatever the agent starts would speak for the launcher.
+    assert "NOTIFY_SOCKET" not in (root / "environment").read_text()
 
 
 def test_packed_launcher_needs_only_the_standard_library(machine: Machine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from tests.releases import ReleaseMaker
 from tests.sizes import limit
 
 from cogwork import __version__
+from cogwork.core.product import Product
 
 pytestmark = needs_systemd
 
@@ -48,20 +50,23 @@ class InstalledSystem:
 
     def prepare_agent(self) -> None:
         """Put an agent into its slot that is the one of this environment."""
-        slot = Path("/") / ROOT / "versions" / f"agent-{__version__}"
-        script = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
-        self.write(slot / "bin" / "python", script.encode(), 0o755)
+        slot = f"/{ROOT}/versions/agent-{__version__}"
+        self.system.run(sys.executable, "-m", "venv", "--without-pip", slot)
+        here = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/here.pth"
+        self.write(Path(slot, here), "\n".join(filter(os.path.isdir, sys.path)).encode())
         link = self.system.root / ROOT / "current-agent"
         link.symlink_to(f"versions/agent-{__version__}")
 
-    def install(self, archive: Path) -> str:
+    def install(self, archive: Path, *options: str, check: bool = True) -> str:
+        """Return what `install` said."""
         self.write(archive, archive.read_bytes())
         self.write(self.directory / "key.pem", self.releases.public_key())
-        return self.system.run(
-            # The Python of the tests may be in the home directory of root.
-            *(*AGENT, "install", "--user", "root", "--release", str(archive), "--key"),
-            *(str(self.directory / "key.pem"), "--updates", str(self.directory)),
-        ).stdout
+        done = self.system.run(
+            *(*AGENT, "install", "--release", str(archive), "--key"),
+            *(str(self.directory / "key.pem"), "--updates", str(self.directory), *options),
+            check=check,
+        )
+        return done.stdout + done.stderr
 
     def set_quick_times(self) -> None:
         path = self.system.root / ROOT / "agent.json"
@@ -116,14 +121,20 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_agent_lives_its_life(installed: InstalledSystem) -> None:
     before = installed.list_files()
     installed.prepare_agent()
-    print(installed.install(installed.releases.make_server("1.0.0")))
+    # The Python of the tests may be in the home directory of root.
+    print(installed.install(installed.releases.make_server("1.0.0"), "--user", "root"))
     installed.offer(installed.releases.make_server("1.0.0"), "1.0.0")
     installed.set_quick_times()
     wait_until(lambda: installed.running_version() == "1.0.0")
 
+    assert installed.system.show(AGENT_SERVICE, "Type") == "notify"
+    verify_units(installed.system)
+    check_watchdog(installed)
+
     process = installed.server_process()
-    installed.system.run("systemctl", "kill", "--signal=KILL", AGENT_SERVICE)
-    wait_until(lambda: installed.system.show(AGENT_SERVICE, "NRestarts") != "0")
+    installed.system.run("systemctl", "kill", "--kill-whom=main", "--signal=KILL", AGENT_SERVICE)
+    wait_until(lambda: installed.system.show(AGENT_SERVICE, "NRestarts") == "2")
+    wait_until(lambda: installed.system.show(AGENT_SERVICE, "ActiveState") == "active")
     assert installed.server_process() == process
 
     installed.offer(installed.releases.make_server("2.0.0"), "2.0.0")
@@ -144,3 +155,82 @@ def test_agent_lives_its_life(installed: InstalledSystem) -> None:
     print(installed.system.run(*AGENT, "uninstall").stdout)
     left = installed.list_files() - before
     assert left == {"/etc/cogwork", "/etc/cogwork/machine.json", "/var/lib/cogwork"}
+
+
+def verify_units(system: BootedSystem) -> None:
+    for service in (AGENT_SERVICE, SERVER_SERVICE):
+        done = system.run("systemd-analyze", "verify", f"/etc/systemd/system/{service}")
+        assert f"{service}:" not in done.stderr
+
+
+def check_watchdog(installed: InstalledSystem) -> None:
+    """Let the launcher hang: systemd starts it again, and the server goes on."""
+    system = installed.system
+    impatient = b"[Service]\nWatchdogSec=3\nRestartSec=100ms\n"
+    installed.write(Path(f"/etc/systemd/system/{AGENT_SERVICE}.d/test.conf"), impatient)
+    system.run("systemctl", "daemon-reload")
+    system.run("systemctl", "restart", AGENT_SERVICE)
+    server, launcher = installed.server_process(), int(system.show(AGENT_SERVICE, "MainPID"))
+    # Alive for longer than the watchdog waits.
+    time.sleep(5)
+    assert int(system.show(AGENT_SERVICE, "MainPID")) == launcher
+    system.run("kill", "-STOP", str(launcher))
+    wait_until(lambda: int(system.show(AGENT_SERVICE, "MainPID")) not in (0, launcher))
+    wait_until(lambda: system.show(AGENT_SERVICE, "ActiveState") == "active")
+    assert system.show(AGENT_SERVICE, "NRestarts") == "1"
+    assert installed.server_process() == server
+    system.run("rm", "-r", f"/etc/systemd/system/{AGENT_SERVICE}.d")
+    system.run("systemctl", "daemon-reload")
+
+
+def test_installing_again_keeps_settings_and_owners(installed: InstalledSystem) -> None:
+    installed.prepare_agent()
+    archive = installed.releases.make_server("1.0.0")
+    installed.install(archive, "--config", "/etc/robot.json", "--user", "robot")
+    settings = installed.system.root / ROOT / "agent.json"
+    window = {"start": "0 2 * * *", "duration": "3h"}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "windows": [window]}))
+    said = installed.install(archive)
+    assert "Kept the configuration /etc/robot.json." in said
+    assert json.loads(settings.read_text())["windows"] == [window]
+    assert json.loads(settings.read_text())["config"] == "/etc/robot.json"
+    # The user of the server owns its configuration, but not the directory of everybody.
+    owners = installed.system.run("stat", "--format=%U", "/etc", "/etc/robot.json").stdout
+    assert owners.split() == ["root", "robot"]
+    assert installed.system.show(SERVER_SERVICE, "User") == "robot"
+    settings.write_text("{")
+    assert "agent.json cannot be read" in installed.install(archive, check=False)
+    installed.system.run(*AGENT, "uninstall", "--purge", "--config", "/etc/robot.json")
+    assert not (installed.system.root / "etc/robot.json").exists()
+    assert "robot" not in (installed.system.root / "etc/passwd").read_text()
+
+
+def test_configuration_of_a_machine_that_has_joined_before_is_readable(
+    installed: InstalledSystem,
+) -> None:
+    config = Path("/etc/cogwork/machine.json")
+    installed.write(config, b"{}", 0o600)
+    installed.system.run("chmod", "700", str(config.parent))
+    installed.prepare_agent()
+    installed.install(installed.releases.make_server("1.0.0"))
+    assert installed.system.run("runuser", "-u", "cogwork", "cat", str(config)).stdout == "{}"
+
+
+def test_service_of_someone_else_is_not_replaced(installed: InstalledSystem) -> None:
+    unit = Path(f"/etc/systemd/system/{SERVER_SERVICE}")
+    installed.write(unit, b"[Service]\nExecStart=/bin/sleep 1000\n")
+    before = installed.list_files()
+    archive = installed.releases.make_server("1.0.0")
+    said = installed.install(archive, check=False)
+    assert "the agent has not written it; remove that service first" in said
+    installed.system.run(*AGENT, "uninstall")
+    assert installed.list_files() == before
+
+
+def test_release_that_cannot_be_installed_changes_nothing(installed: InstalledSystem) -> None:
+    before = installed.list_files()
+    archive = installed.releases.make(Product.SERVER, "1.0.0", "", python="3.99")
+    said = installed.install(archive, check=False)
+    assert "the release is for Python 3.99, and this computer has" in said
+    assert installed.list_files() == before
+    assert "cogwork" not in (installed.system.root / "etc/passwd").read_text()

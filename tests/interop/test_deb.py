@@ -72,10 +72,13 @@ def query(deb: Path, option: str, *fields: str) -> str:
 
 def test_control_file_needs_no_python(deb: Path) -> None:
     assert deb.name.startswith(f"cogwork_{__version__}_")
-    assert query(deb, "--field", "Package", "Version", "Depends").splitlines() == [
+    fields = ("Package", "Version", "Depends", "Recommends")
+    assert query(deb, "--field", *fields).splitlines() == [
         "Package: cogwork",
         f"Version: {__version__}",
         "Depends: libc6 (>= 2.28), init-system-helpers (>= 1.54~)",
+        # Only for releases that the agent installs.
+        "Recommends: python3 (>= 3.11)",
     ]
     assert int(query(deb, "--field", "Installed-Size")) > 100
 
@@ -97,6 +100,7 @@ def test_files_are_where_debian_has_them(deb: Path) -> None:
     } <= pages
     assert own - pages == {
         "./usr/bin/cogwork",
+        "./usr/bin/cogwork-agent",
         "./usr/bin/cogwork-cloud",
         "./usr/bin/cogwork-server",
         "./usr/lib/cogwork/cogwork-server",
@@ -200,6 +204,7 @@ def check_life_of_package(system: BootedSystem, deb: Path) -> None:
     status = system.run("curl", "-s", "--max-time", "30", "http://localhost:8080/status.json")
     assert json.loads(status.stdout)["state"] in ("initializing", "running")
     assert "cogwork" in system.run("cogwork-cloud", "--help").stdout
+    assert system.run("cogwork-agent", "--version").stdout == f"cogwork-agent {__version__}\n"
     first = system.show(SERVICE, "MainPID")
     install(system, deb)
     assert system.show(SERVICE, "ActiveState") == "active"

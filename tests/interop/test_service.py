@@ -193,7 +193,8 @@ def test_uninstalling_leaves_configuration_and_data(system: BootedSystem, downlo
 RESTARTING = """
 import asyncio, os, sys
 from cogwork.core.clock import SystemClock
-from cogwork.systemd.notify import SystemdNotifier, read_notify_settings
+from cogwork.systemd.notify import SystemdNotifier
+from cogwork.systemd.notify_socket import read_notify_settings
 
 async def main():
     notifier = SystemdNotifier(read_notify_settings(os.environ, os.getpid()), SystemClock())

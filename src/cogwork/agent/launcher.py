@@ -2,7 +2,8 @@
 
 It is packed into one file that needs the standard library only (`launcher_archive.py`), and no
 update replaces it: whatever an update breaks, this still runs. The agent shows that it is alive by
-a file that it touches.
+a file that it touches. Under systemd, this process is the service: it is ready when the agent is,
+and the watchdog watches it as it watches the agent.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from typing import Final
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
 from cogwork.core.product import Product
+from cogwork.systemd.notify_socket import (
+    SOCKET_VARIABLE,
+    WATCHDOG_PROCESS_VARIABLE,
+    WATCHDOG_VARIABLE,
+    NotifySettings,
+    read_notify_settings,
+)
 
 EXIT_UPDATED: Final = 75
 """The exit code of an agent that has made another version current."""
@@ -37,10 +45,19 @@ _log = logging.getLogger("agent.launcher")
 
 
 class Launcher:
-    def __init__(self, layout: Layout, hang_timeout: float, retry_delay: float) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        hang_timeout: float,
+        retry_delay: float,
+        systemd: NotifySettings | None = None,
+    ) -> None:
         self._layout = layout
         self._hang_timeout = hang_timeout
         self._retry_delay = retry_delay
+        self._systemd = systemd
+        self._is_ready = False
+        self._next_report = 0.0
         self._stopping = False
 
     def run(self) -> int:
@@ -59,8 +76,7 @@ class Launcher:
         return 0
 
     def _run_once(self, version: str) -> int | None:
-        alive = self._layout.alive
-        alive.touch()
+        signs = _SignsOfLife(self._layout.alive)
         python = self._layout.slot(_AGENT, version) / "bin" / "python"
         try:
             agent = subprocess.Popen(  # noqa: S603 - an installed version
@@ -69,33 +85,66 @@ class Launcher:
         except OSError as error:
             _log.error("version %s of the agent cannot be started: %s", version, error)
             return None
-        began = time.monotonic()
         while agent.poll() is None:
             if self._stopping:
                 _end(agent)
-            elif self._is_silent(alive, began):
+            elif signs.silence() > self._hang_timeout:
                 _log.error("version %s of the agent hangs; ending it", version)
                 agent.kill()
                 agent.wait()
                 fail_trial(self._layout, version, "it hung while it was on trial")
-            time.sleep(_POLL)
+            elif signs.has_any:
+                self._report_ready()
+            self._pause()
         return agent.returncode
-
-    def _is_silent(self, alive: Path, began: float) -> bool:
-        try:
-            age = time.time() - alive.stat().st_mtime
-        except OSError:
-            age = self._hang_timeout + 1
-        # The clock of the computer may jump, so the agent also gets the time by our own.
-        return age > self._hang_timeout and time.monotonic() - began > self._hang_timeout
 
     def _sleep(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
         while not self._stopping and time.monotonic() < ends:
-            time.sleep(_POLL)
+            self._pause()
+
+    def _report_ready(self) -> None:
+        if self._systemd is not None and not self._is_ready:
+            self._is_ready = self._systemd.send("READY=1")
+
+    def _pause(self) -> None:
+        """Wait for a moment, and let systemd know that this process does not hang."""
+        now = time.monotonic()
+        if (
+            self._systemd is not None
+            and self._systemd.watchdog_interval is not None
+            and now >= self._next_report
+            and self._systemd.send("WATCHDOG=1")
+        ):
+            self._next_report = now + self._systemd.watchdog_interval
+        time.sleep(_POLL)
 
     def _stop(self, *_: object) -> None:
         self._stopping = True
+
+
+class _SignsOfLife:
+    """The file that the agent touches. The clock of the computer may jump, so it is not asked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._touched: int | None = None
+        self._last = time.monotonic()
+        # What a former agent has left says nothing about this one.
+        path.unlink(missing_ok=True)
+
+    @property
+    def has_any(self) -> bool:
+        return self._touched is not None
+
+    def silence(self) -> float:
+        """Return the seconds since the last sign, or since the agent was started."""
+        with contextlib.suppress(OSError):
+            touched = self._path.stat().st_mtime_ns
+            if touched != self._touched:
+                self._touched = touched
+                self._last = time.monotonic()
+        return time.monotonic() - self._last
 
 
 def choose_version(layout: Layout) -> str | None:
@@ -140,7 +189,16 @@ def main(arguments: list[str]) -> int:
         return 2
     with contextlib.suppress(OSError):
         os.chdir("/")
-    return Launcher(Layout(Path(arguments[0]).absolute()), _HANG_TIMEOUT, _RETRY_DELAY).run()
+    layout = Layout(Path(arguments[0]).absolute())
+    return Launcher(layout, _HANG_TIMEOUT, _RETRY_DELAY, _find_systemd()).run()
+
+
+def _find_systemd() -> NotifySettings | None:
+    """Return what systemd expects of this process, and keep it from the agent and the server."""
+    settings = read_notify_settings(os.environ, os.getpid())
+    for name in (SOCKET_VARIABLE, WATCHDOG_VARIABLE, WATCHDOG_PROCESS_VARIABLE):
+        os.environ.pop(name, None)
+    return settings
 
 
 if __name__ == "__main__":

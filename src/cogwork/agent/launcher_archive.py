@@ -21,6 +21,7 @@ MODULES: Final = (
     "core/atomic",
     "core/errors",
     "core/product",
+    "systemd/notify_socket",
 )
 _MAIN: Final = """\
 import sys

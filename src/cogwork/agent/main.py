@@ -10,17 +10,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogwork import __version__
 from cogwork.core.errors import CogworkError
 
-if TYPE_CHECKING:
-    from cogwork.agent.installation.agent_installer import AgentInstaller
-
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 DEFAULT_ROOT: Final = Path("/opt/cogwork")
+DEFAULT_USER: Final = "cogwork"
 DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
 """In a directory of its own, in which the user of the server may replace it."""
 
@@ -79,10 +77,15 @@ def build_parser() -> argparse.ArgumentParser:
         help="a folder or an address with releases (default: the cloud)",
     )
     install.add_argument(
-        "--user", default="cogwork", help="the user that the server runs as (default: %(default)s)"
+        "--user",
+        help="the user that the server runs as (default: that of the installed agent, or "
+        f"{DEFAULT_USER})",
     )
     install.set_defaults(run=_install)
     uninstall = commands.add_parser("uninstall", help="remove what `install` created, but no data")
+    uninstall.add_argument(
+        "--purge", action="store_true", help="delete the configuration, the data and the user, too"
+    )
     uninstall.set_defaults(run=_uninstall)
     join = commands.add_parser("join", help="join a cloud with a claim code")
     join.add_argument("url", metavar="URL", help="the address of the cloud")
@@ -92,11 +95,11 @@ def build_parser() -> argparse.ArgumentParser:
         each.add_argument(
             "--config",
             type=Path,
-            default=DEFAULT_CONFIG,
             metavar="FILE",
-            help="the configuration of the machine (default: %(default)s)",
+            help="the configuration of the machine (default: that of the installed agent, or "
+            f"{DEFAULT_CONFIG})",
         )
-    for each in (run, add, trust, status, retry, install, uninstall):
+    for each in (run, add, trust, status, retry, install, uninstall, join):
         each.add_argument(
             "--root",
             type=Path,
@@ -178,46 +181,76 @@ def _retry(arguments: argparse.Namespace) -> int:
 
 
 def _install(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.installation.agent_installer import AgentInstaller
+    from cogwork.agent.settings import AgentSettings
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.systemd.systemctl import Systemctl
+
     _require_root("install")
-    _make_installer(arguments, arguments.user, arguments.updates).install(
-        arguments.release, arguments.key
-    )
+    layout = Layout(arguments.root.absolute())
+    settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
+    user = arguments.user or _find_user()
+    installer = AgentInstaller(layout, settings, user, Systemctl(), _print_line)
+    installer.install(arguments.release, arguments.key)
     return EXIT_OK
 
 
+def _find_user() -> str:
+    from cogwork.agent.installation.units import read_user
+    from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
+
+    try:
+        return read_user((UNITS / SERVICE).read_text(errors="replace")) or DEFAULT_USER
+    except OSError:
+        return DEFAULT_USER
+
+
 def _uninstall(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.errors import BadSettings
+    from cogwork.agent.installation.agent_remover import AgentRemover
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.systemd.systemctl import Systemctl
+
     _require_root("uninstall")
-    _make_installer(arguments, "root", None).uninstall()
+    try:
+        config = _find_config(arguments)
+    except BadSettings:
+        config = (arguments.config or DEFAULT_CONFIG).absolute()
+    layout = Layout(arguments.root.absolute())
+    remover = AgentRemover(layout, config, Systemctl(), _print_line)
+    remover.uninstall(purge=arguments.purge)
     return EXIT_OK
 
 
 def _join(arguments: argparse.Namespace) -> int:
     from cogwork.agent.joining import redeem, write_credentials
 
-    path = arguments.config.absolute()
+    path = _find_config(arguments)
     write_credentials(path, redeem(arguments.url, arguments.code))
     print(f"Joined. The credentials are in {path}; a server that runs with it joins by itself.")
     return EXIT_OK
 
 
-def _make_installer(
-    arguments: argparse.Namespace, user: str, updates: str | None
-) -> AgentInstaller:
-    from cogwork.agent.installation.agent_installer import AgentInstaller
-    from cogwork.agent.settings import AgentSettings
+def _find_config(arguments: argparse.Namespace) -> Path:
+    """Return the configuration that is given, or that of the agent. Raise BadSettings."""
+    from cogwork.agent.settings import load_settings
     from cogwork.agent.slots.layout import Layout
-    from cogwork.systemd.systemctl import Systemctl
 
-    settings = AgentSettings(config=arguments.config.absolute(), updates=updates)
-    layout = Layout(arguments.root.absolute())
-    return AgentInstaller(layout, settings, user, Systemctl(), lambda line: print(line, flush=True))
+    settings = load_settings(Layout(arguments.root.absolute()).settings)
+    return settings.config if arguments.config is None else arguments.config.absolute()
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)
 
 
 def _require_root(command: str) -> None:
     if os.geteuid() != 0:
+        from cogwork.agent.slots.interpreter import IS_PACKED
+
+        program = "cogwork-agent" if IS_PACKED else f"{sys.executable} -m cogwork.agent.main"
         raise CogworkError(
-            f"{command} needs the rights of root; run: sudo {sys.executable} -m "
-            f"cogwork.agent.main {' '.join(sys.argv[1:])}"
+            f"{command} needs the rights of root; run: sudo {program} {' '.join(sys.argv[1:])}"
         )
 
 

@@ -12,6 +12,8 @@ from cogwork.core.errors import CogworkError
 SocketAddress = tuple[int, tuple[Any, ...]]
 """An address family and an address of that family."""
 
+LOCALHOST = "localhost"
+
 
 class CannotListen(CogworkError):
     """The address cannot be listened on; the message explains why and what to do."""
@@ -24,12 +26,19 @@ async def resolve_addresses(host: str, port: int) -> list[SocketAddress]:
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, ValueError) as error:
+        if host == LOCALHOST:
+            return _loopback_addresses(port)
         why = error.strerror if isinstance(error, OSError) else "it is not a valid host name"
         raise CannotListen(
             f'cannot listen on {host}:{port}: "{host}" is not an address of this computer '
             f"({why}); check network.bind_address"
         ) from error
     return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+
+
+def _loopback_addresses(port: int) -> list[SocketAddress]:
+    """Return what "localhost" always means, where no /etc/hosts says so, as in small containers."""
+    return [(socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET6, ("::1", port, 0, 0))]
 
 
 def address_of(listener: socket.socket) -> SocketAddress:

@@ -61,7 +61,8 @@ from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
 from cogwork.serving.tls_report import TlsReport
-from cogwork.systemd.notify import SystemdNotifier, read_notify_settings
+from cogwork.systemd.notify import SystemdNotifier
+from cogwork.systemd.notify_socket import read_notify_settings
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from cogwork.core.clock import ManualClock
-from cogwork.systemd.notify import NotifySettings, SystemdNotifier, read_notify_settings
+from cogwork.systemd.notify import SystemdNotifier
+from cogwork.systemd.notify_socket import NotifySettings, read_notify_settings
 
 PROCESS_ID = 7
 

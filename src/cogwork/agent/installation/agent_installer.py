@@ -1,18 +1,24 @@
-"""Installs the agent with a first version of the server, and removes both again."""
+"""Installs the agent with a first version of the server."""
 
 from __future__ import annotations
 
-import grp
+import json
 import pwd
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
 from cogwork.agent.errors import CannotInstallAgent
+from cogwork.agent.installation.other_services import (
+    PACKAGED_CONFIG,
+    find_packaged_unit,
+    refuse_other_unit,
+)
+from cogwork.agent.installation.system_user import create_user, has_user
 from cogwork.agent.installation.units import (
     AGENT_SERVICE,
     format_agent_unit,
@@ -21,7 +27,7 @@ from cogwork.agent.installation.units import (
 )
 from cogwork.agent.launcher_archive import write_launcher
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key
-from cogwork.agent.settings import AgentSettings
+from cogwork.agent.settings import DEFAULT_CONFIG, AgentSettings
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
@@ -31,8 +37,6 @@ from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 DATA: Final = Path("/var/lib/cogwork")
 _EMPTY_CONFIG: Final = b'{\n  "components": [],\n  "services": []\n}\n'
-_DEVICE_GROUPS: Final = ("audio", "dialout", "gpio", "i2c", "input", "plugdev", "spi", "video")
-_COMMAND_TIMEOUT: Final = 60.0
 
 Report = Callable[[str], None]
 
@@ -48,72 +52,39 @@ class AgentInstaller:
 
     def install(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
         """Install or update. Raise CogworkError or OSError."""
-        self._create_user()
+        refuse_other_unit()
+        self._check(releases, keys)
         for directory in (self.layout.root, self.layout.versions, self.layout.keys):
             directory.mkdir(mode=0o755, parents=True, exist_ok=True)
             directory.chmod(0o755)
         self._trust(keys)
         self._install_releases(releases)
         self._require_versions()
+        self._create_user()
         write_launcher(self.layout.launcher)
-        text = self.settings.model_dump_json(exclude_defaults=True, indent=1)
-        atomic.write(self.layout.settings, text.encode() + b"\n", 0o644)
-        self.report(f"Wrote {self.layout.settings}.")
+        self._write_settings()
         self._create_config()
+        self._replace_packaged_service()
         self._write_units()
         self._start()
         self.report("To undo this, run: sudo cogwork-agent uninstall")
 
-    def uninstall(self) -> None:
-        """Remove everything but the configuration and the data."""
-        is_running = RUNNING.is_dir()
-        for service in (AGENT_SERVICE, SERVICE):
-            unit = UNITS / service
-            if unit.exists():
-                if is_running:
-                    self.systemctl.run("stop", service)
-                self.systemctl.run("disable", service)
-                unit.unlink()
-                self.report(f"Removed {unit}.")
-        if is_running:
-            self.systemctl.run("daemon-reload")
-        if self.layout.root.exists():
-            shutil.rmtree(self.layout.root)
-            self.report(f"Removed {self.layout.root}.")
-        kept = [str(each) for each in (self.settings.config, DATA) if each.exists()]
-        if kept:
-            self.report(
-                f"Kept the configuration and the data. To delete them as well, run: sudo rm -r "
-                f"{' '.join(kept)}"
-            )
+    def _check(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
+        """Find out whether the releases can be installed, before anything is changed."""
+        given = [_read_key(each) for each in keys]
+        trusted = TrustedKeys.load(self.layout.keys).extend(given)
+        for release in releases:
+            Installer(self.layout, trusted).check(release)
 
     def _create_user(self) -> None:
-        if self.user == "root" or _has_user(self.user):
+        if self.user == "root" or has_user(self.user):
             return
-        groups = [each for each in _DEVICE_GROUPS if _has_group(each)]
-        _run(
-            "useradd",
-            "--system",
-            "--user-group",
-            "--home-dir",
-            str(DATA),
-            "--no-create-home",
-            "--shell",
-            "/usr/sbin/nologin",
-            "--groups",
-            ",".join(groups),
-            self.user,
-        )
+        groups = create_user(self.user, DATA)
         self.report(f"Created the user {self.user}, in the groups {', '.join(groups)}.")
 
     def _trust(self, keys: Sequence[Path]) -> None:
         for key in keys:
-            data = key.read_bytes()
-            try:
-                parse_public_key(data)
-            except ValueError as error:
-                raise CannotInstallAgent(f"{key} is not a public key: {error}") from None
-            atomic.write(self.layout.keys / f"{key.stem}.pem", data, 0o644)
+            atomic.write(self.layout.keys / f"{key.stem}.pem", key.read_bytes(), 0o644)
             self.report(f"Trusted the releases that {key} has signed.")
 
     def _install_releases(self, releases: Sequence[Path]) -> None:
@@ -132,24 +103,55 @@ class AgentInstaller:
                 "archives with --release"
             )
 
+    def _write_settings(self) -> None:
+        """Keep what someone has added to the settings, such as windows."""
+        try:
+            settings = json.loads(self.layout.settings.read_bytes())
+        except FileNotFoundError:
+            settings = {}
+        settings |= self.settings.model_dump(mode="json", exclude_defaults=True)
+        settings["config"] = str(self.settings.config)
+        text = json.dumps(settings, indent=1)
+        atomic.write(self.layout.settings, text.encode() + b"\n", 0o644)
+        self.report(f"Wrote {self.layout.settings}.")
+
     def _create_config(self) -> None:
         config = self.settings.config
-        if config.exists():
-            self.report(f"Kept the configuration {config}.")
-            return
-        # The server replaces the file when someone edits it on the control page.
+        # The server replaces the file when someone edits it on the control page. A directory that
+        # others use, such as /etc, stays theirs.
+        is_own_directory = not config.parent.exists() or config.parent == DEFAULT_CONFIG.parent
         config.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        atomic.write(config, _EMPTY_CONFIG)
-        if self.user != "root":
-            for each in (config.parent, config):
-                shutil.chown(each, self.user, self.user)
-        self.report(f"Created an empty configuration, {config}.")
+        if config.exists():
+            said = f"Kept the configuration {config}"
+        elif find_packaged_unit() is not None and PACKAGED_CONFIG.exists():
+            atomic.write(config, PACKAGED_CONFIG.read_bytes())
+            said = f"Copied the configuration of the Debian package, {PACKAGED_CONFIG}, to {config}"
+        else:
+            atomic.write(config, _EMPTY_CONFIG)
+            said = f"Created an empty configuration, {config}"
+        owned = (config.parent, config) if is_own_directory else (config,)
+        for each in owned:
+            # Someone else may have written the file, to edit it again.
+            if each.stat().st_uid == 0:
+                shutil.chown(each, self.user, pwd.getpwnam(self.user).pw_gid)
+        self.report(f"{said}.")
+
+    def _replace_packaged_service(self) -> None:
+        """Stop the server of a Debian package. The unit in /etc comes before the package's."""
+        packaged = find_packaged_unit()
+        if packaged is None or (UNITS / SERVICE).exists():
+            return
+        if RUNNING.is_dir():
+            self.systemctl.run("stop", SERVICE)
+        # Otherwise it would start with the computer, before the agent has chosen a version.
+        self.systemctl.run("disable", SERVICE)
+        self.report(f"Stopped and disabled the service of the Debian package, {packaged}.")
 
     def _write_units(self) -> None:
-        # The one that the versions were installed with.
-        python = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  # noqa: SLF001
+        agent = self.layout.current(Product.AGENT) / "bin" / "python"
         units = {
-            AGENT_SERVICE: format_agent_unit(python, self.layout.root),
+            # The Python of the system, because versions of the agent come and go.
+            AGENT_SERVICE: format_agent_unit(agent.resolve(), self.layout.root),
             SERVICE: format_server_unit(self.layout.root, DATA, self.user),
         }
         script = format_server_script(self.layout.root, self.settings.config)
@@ -174,33 +176,8 @@ class AgentInstaller:
         )
 
 
-def _has_user(name: str) -> bool:
+def _read_key(path: Path) -> Ed25519PublicKey:
     try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
-
-
-def _has_group(name: str) -> bool:
-    try:
-        grp.getgrnam(name)
-    except KeyError:
-        return False
-    return True
-
-
-def _run(*command: str) -> None:
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed words and a checked name
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotInstallAgent(f"cannot run {command[0]}: {error}") from None
-    if done.returncode != 0:
-        raise CannotInstallAgent(f"{command[0]} failed: {done.stderr.strip()}")
+        return parse_public_key(path.read_bytes())
+    except ValueError as error:
+        raise CannotInstallAgent(f"{path} is not a public key: {error}") from None

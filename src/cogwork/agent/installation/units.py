@@ -11,9 +11,10 @@ from cogwork.core.product import Product
 from cogwork.core.update_progress import PROGRESS_VARIABLE
 
 AGENT_SERVICE: Final = "cogwork-agent.service"
+ORIGIN: Final = "Written by `cogwork-agent install`"
 
 _AGENT: Final = """\
-# Written by `cogwork-agent install`, which replaces it when it is run again.
+# {origin}, which replaces it when it is run again.
 # Change it with: systemctl edit cogwork-agent
 [Unit]
 Description=Cogwork agent, which keeps the machine server current
@@ -21,10 +22,17 @@ After=network.target
 StartLimitIntervalSec=0
 
 [Service]
+# The launcher is the main process. It is ready when the agent shows that it is alive.
+Type=notify
+NotifyAccess=main
 ExecStart={python} -I {root}/launcher.pyz {root}
 Restart=always
 RestartSec=5
+# A version that does not start is tried three times before its predecessor is.
+TimeoutStartSec=10min
 TimeoutStopSec=45
+# The launcher ends an agent that hangs; this is for a launcher that does.
+WatchdogSec=60
 # The server is a service of its own, and goes on while the agent is replaced.
 KillMode=mixed
 LockPersonality=yes
@@ -35,11 +43,13 @@ WantedBy=multi-user.target
 """
 
 _SERVER: Final = """\
-# Written by `cogwork-agent install`, which replaces it when it is run again.
+# {origin}, which replaces it when it is run again.
 # Change it with: systemctl edit cogwork-server
 [Unit]
 Description=Cogwork machine server
 After=network.target
+# The agent decides how often it starts the server.
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
@@ -75,7 +85,7 @@ AmbientCapabilities=CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SYS_NICE
 
 
 def format_agent_unit(python: Path, root: Path) -> str:
-    return _AGENT.format(python=python, root=root)
+    return _AGENT.format(origin=ORIGIN, python=python, root=root)
 
 
 def format_server_script(root: Path, config: Path) -> str:
@@ -83,9 +93,16 @@ def format_server_script(root: Path, config: Path) -> str:
     return _SCRIPT.format(root=root, config=config, module=Product.SERVER.module)
 
 
+def read_user(server_unit: str) -> str | None:
+    """Return the user in the text of a unit, if it is one that `format_server_unit` returned."""
+    lines = server_unit.splitlines() if ORIGIN in server_unit else []
+    return next((each.removeprefix("User=") for each in lines if each.startswith("User=")), None)
+
+
 def format_server_unit(root: Path, data: Path, user: str) -> str:
     capabilities = "" if user == "root" else _CAPABILITIES
     return _SERVER.format(
+        origin=ORIGIN,
         root=root,
         data=data,
         user=user,

@@ -27,6 +27,9 @@ class TrustedKeys:
         """Load every `*.pem` of a directory. Raise BadRelease."""
         return cls(map(_load_public, sorted(directory.glob("*.pem"))))
 
+    def extend(self, keys: Iterable[Ed25519PublicKey]) -> TrustedKeys:
+        return TrustedKeys((*self._keys, *keys))
+
     def verify(self, data: bytes, signature: bytes) -> None:
         """Raise BadRelease unless one of the keys signed the data."""
         for key in self._keys:

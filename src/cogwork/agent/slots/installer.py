@@ -10,7 +10,6 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from cogwork.agent.release.archive import read_manifest, unpack
 from cogwork.agent.release.manifest import Manifest
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.slots.disk import require_space
+from cogwork.agent.slots.interpreter import find_python
 from cogwork.agent.slots.layout import UNFINISHED, Layout, sync_directory
 from cogwork.core import atomic
 from cogwork.core.product import Product
@@ -29,7 +29,6 @@ PLATFORM: Final = "{}/{}".format(
     platform.system().lower(),
     {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine().lower()),
 )
-PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 _STEP_TIMEOUT: Final = 900.0
 """Seconds for one step on a slow board."""
@@ -50,8 +49,7 @@ class Installer:
         manifest = read_manifest(archive, self._keys)
         if manifest.platform != PLATFORM:
             raise BadRelease(f"the release is for {manifest.platform}, and this is {PLATFORM}")
-        if manifest.python != PYTHON:
-            raise BadRelease(f"the release is for Python {manifest.python}, and this is {PYTHON}")
+        find_python(manifest.python)
         return manifest
 
     def install(self, archive: Path, progress: Progress) -> Manifest:
@@ -68,7 +66,8 @@ class Installer:
         require_space(layout.versions, archive.stat().st_size + manifest.installed_size)
         work = layout.versions / f"{UNFINISHED}{slot.name}"
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(0o755)
+        work.mkdir()
+        work.chmod(0o755)
         try:
             self._build(archive, work, slot, progress)
             # The whole tree, before its name says that it is complete.
@@ -88,7 +87,8 @@ class Installer:
         if pip is None or REQUIREMENTS not in manifest.files:
             raise BadRelease(f"the release has no pip or no {REQUIREMENTS}")
         progress("creating the environment")
-        _run([sys.executable, "-I", "-m", "venv", "--without-pip", str(work)], work)
+        base = str(find_python(manifest.python))
+        _run([base, "-I", "-m", "venv", "--without-pip", str(work)], work)
         python = str(work / "bin" / "python")
         progress("installing")
         options = "--no-index --no-deps --no-compile --no-cache-dir --disable-pip-version-check"
@@ -128,6 +128,8 @@ def _run(command: list[str], directory: Path) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=_STEP_TIMEOUT,
+            # The server runs as another user, who has to read its files.
+            umask=0o022,
             check=False,
         )
     except subprocess.TimeoutExpired:

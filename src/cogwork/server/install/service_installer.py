@@ -32,6 +32,7 @@ class ServiceInstaller:
 
     def install(self, source: Path) -> None:
         """Install the executable `source`, or replace another version. Raises CannotInstall."""
+        self._refuse_beside_agent()
         self._refuse_beside_package()
         try:
             self._install_executable(source)
@@ -44,6 +45,7 @@ class ServiceInstaller:
 
     def uninstall(self) -> None:
         """Remove everything that `install` created but the configuration and the data."""
+        self._refuse_beside_agent()
         if not self.paths.unit.exists() and not self.paths.executable.exists():
             raise CannotInstall(
                 f"there is nothing to remove: neither {EXECUTABLE} nor {self.paths.unit} exists"
@@ -67,6 +69,13 @@ class ServiceInstaller:
     @property
     def _is_systemd_running(self) -> bool:
         return self.paths.running_systemd.is_dir()
+
+    def _refuse_beside_agent(self) -> None:
+        if self.paths.agent_unit.exists():
+            raise CannotInstall(
+                "the agent is installed here, and keeps the server; give it a newer release, or "
+                "remove it first with `sudo cogwork-agent uninstall`"
+            )
 
     def _refuse_beside_package(self) -> None:
         for unit in self.paths.packaged_units:

@@ -40,6 +40,11 @@ class ServicePaths:
         return self._below(PurePosixPath("/etc/systemd/system", SERVICE))
 
     @property
+    def agent_unit(self) -> Path:
+        """The service of an agent, which has replaced `unit` by its own."""
+        return self._below(PurePosixPath("/etc/systemd/system/cogwork-agent.service"))
+
+    @property
     def packaged_units(self) -> tuple[Path, ...]:
         """Where a Debian package has its unit."""
         directories = ("/usr/lib/systemd/system", "/lib/systemd/system")

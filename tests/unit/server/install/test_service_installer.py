@@ -167,6 +167,18 @@ class TestInstall:
             computer.installer.install(download)
         assert computer.files() == before
 
+    def test_refuses_beside_the_agent(self, computer: Computer, download: Path) -> None:
+        units = computer.root / "etc/systemd/system"
+        units.mkdir(parents=True)
+        for name in (SERVICE, "cogwork-agent.service"):
+            (units / name).write_text("# of the agent")
+        before = computer.files()
+        with pytest.raises(CannotInstall, match="the agent is installed here"):
+            computer.installer.install(download)
+        with pytest.raises(CannotInstall, match="the agent is installed here"):
+            computer.installer.uninstall()
+        assert computer.files() == before
+
     def test_full_or_read_only_place_is_reported(self, computer: Computer, download: Path) -> None:
         (computer.root / "usr").write_text("not a directory")
         with pytest.raises(CannotInstall, match=r"cannot write .*/usr.*: "):

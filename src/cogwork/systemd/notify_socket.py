@@ -1,0 +1,57 @@
+"""The socket on which a service reports to systemd, and what systemd expects there.
+
+It needs the standard library only, because the agent's launcher contains it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SOCKET_VARIABLE = "NOTIFY_SOCKET"
+WATCHDOG_VARIABLE = "WATCHDOG_USEC"
+WATCHDOG_PROCESS_VARIABLE = "WATCHDOG_PID"
+
+_log = logging.getLogger("rdk")
+
+
+@dataclass(frozen=True, slots=True)
+class NotifySettings:
+    address: str
+    """The socket of the service manager; it starts with a null character if it is abstract."""
+    watchdog_interval: float | None = None
+    """Seconds between two signs of life; None if the service manager does not expect them."""
+
+    def send(self, text: str) -> bool:
+        """Return False if the service manager has no space for the message at the moment."""
+        kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
+        try:
+            with socket.socket(socket.AF_UNIX, kind) as ours:
+                ours.sendto(text.encode(), self.address)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            _log.warning("cannot tell systemd %s: %s", text.partition("\n")[0], error.strerror)
+        return True
+
+
+def read_notify_settings(environment: Mapping[str, str], process_id: int) -> NotifySettings | None:
+    """Return what systemd expects of the process; None if it expects nothing."""
+    address = environment.get(SOCKET_VARIABLE, "")
+    if address.startswith("@"):
+        address = f"\0{address[1:]}"
+    elif not address.startswith("/"):
+        return None
+    return NotifySettings(address, _read_watchdog_interval(environment, process_id))
+
+
+def _read_watchdog_interval(environment: Mapping[str, str], process_id: int) -> float | None:
+    if environment.get(WATCHDOG_PROCESS_VARIABLE, str(process_id)) != str(process_id):
+        return None
+    text = environment.get(WATCHDOG_VARIABLE, "")
+    if not (text.isascii() and text.isdecimal()) or int(text) == 0:
+        return None
+    # systemd recommends half of the time, so that one late message does no harm.
+    return int(text) / 1e6 / 2
