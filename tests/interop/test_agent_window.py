@@ -116,9 +116,18 @@ with open(os.environ["STARTED_FILE"], "a") as file:
 """
 
 
-async def test_flapping_sensor_allows_an_update_only_by_a_fresh_true(tmp_path: Path) -> None:
+@pytest.fixture
+async def flapping(tmp_path: Path) -> AsyncIterator[AgentMachine]:
     machine = AgentMachine(tmp_path)
     machine.install(install_first_version(tmp_path / "first", at_request=FLAP))
+    yield machine
+    machine.end_server()
+
+
+async def test_flapping_sensor_allows_an_update_only_by_a_fresh_true(
+    flapping: AgentMachine,
+) -> None:
+    machine = flapping
     machine.releases.make_server(NEW)
     machine.offer(NEW)
     async with machine.run():
@@ -128,14 +137,14 @@ async def test_flapping_sensor_allows_an_update_only_by_a_fresh_true(tmp_path: P
         assert answers[-1] == "true"
         assert "true" not in answers[:-1]
         await machine.wait_for_version(NEW)
-    machine.end_server()
 
 
-async def test_person_restarts_a_machine_whose_update_waits(tmp_path: Path) -> None:
+async def test_person_restarts_a_machine_whose_update_waits(
+    waiting: WindowMachine, tmp_path: Path
+) -> None:
     """Also, the cloud says what the update waits for."""
     cloud = CloudProcess(tmp_path / "cloud")
     await cloud.initialize()
-    waiting = WindowMachine(tmp_path / "machine")
     del waiting.settings["updates"]
     await cloud.command("release", "add", str(waiting.releases.make_server(NEW)))
     await cloud.command("release", "rollout", "stable", "server", NEW, "--stages", "100")
@@ -148,7 +157,6 @@ async def test_person_restarts_a_machine_whose_update_waits(tmp_path: Path) -> N
         waiting.save({"cloud": credentials})
         await restart_while_it_waits(waiting, cloud, app, part)
         client.close()
-    waiting.end_server()
 
 
 async def restart_while_it_waits(
