@@ -45,7 +45,6 @@ class Remote:
         """Why it cannot be used; empty if it can."""
         self.is_connecting = True
         """Whether the first attempt has not ended yet."""
-        self.since = context.clock.time()
         self._context = context
         self._clock = context.clock
         self.services: Mapping[Api, str] = {}
@@ -148,16 +147,14 @@ class Remote:
     def _find(self, session: RemoteSession) -> None:
         if self._session is not session:
             _log.info("remote %s is connected: %s", self.config.name, self.config.address)
-            self.since = self._clock.time()
         self._session, self.fault, self.is_connecting = session, "", False
         self._context.on_change()
 
     def _lose(self, reason: str) -> None:
-        if self.fault != reason:
-            _log.warning("remote %s cannot be used: %s", self.config.name, reason)
-            if not self.fault:
-                self.since = self._clock.time()
-        self._session, self.fault, self.is_connecting = None, reason, False
+        if self.fault == reason and not self.is_connecting:
+            return  # as after the last attempt
+        _log.warning("remote %s cannot be used: %s", self.config.name, reason)
+        self.fault, self.is_connecting = reason, False
         self._context.on_change()
 
 
