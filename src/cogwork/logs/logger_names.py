@@ -22,6 +22,7 @@ SERVER_LOGGERS = (
     "rdk.networking",
     "rdk.networking.log_upload",
     "rdk.networking.session_manager",
+    "rdk.remotes",
     "rdk.resource_manager",
     "rdk.stack_traces",
     "rdk.watchdog",

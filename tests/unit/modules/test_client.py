@@ -195,9 +195,9 @@ async def test_endless_descriptors_are_refused(module: FakeModule, channel: Any)
 
     module.files = file
     budget = DescriptorBudget(100_000)
-    with pytest.raises(NotDescribed, match="the descriptors of its module exceed 100000 bytes"):
+    with pytest.raises(NotDescribed, match="the descriptors exceed 100000 bytes"):
         await fetch_descriptors(channel, "acme.A", budget)
     assert module.reflection_requests <= 12
-    with pytest.raises(NotDescribed, match="the descriptors of its module exceed 100000 bytes"):
+    with pytest.raises(NotDescribed, match="the descriptors exceed 100000 bytes"):
         await fetch_descriptors(channel, "acme.B", budget)
     assert module.reflection_requests <= 14
