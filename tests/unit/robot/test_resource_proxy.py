@@ -95,7 +95,9 @@ async def test_unknown_api_is_unavailable_while_modules_start(bench: Bench) -> N
     with pytest.raises(NotAvailable, match='not served yet: module "own" is starting'):
         await call(GREET, make_stream())
     bench.machine.modules = NoModules()
-    with pytest.raises(NotImplementedError, match=r"no module or remote of this machine provides acme\.own"):
+    with pytest.raises(
+        NotImplementedError, match=r"no module or remote of this machine provides acme\.own"
+    ):
         await call(GREET, make_stream())
 
 
