@@ -19,15 +19,17 @@ from cogwork.modules.orphans import MARK_VARIABLE, process_identity
 TOKEN = "0123456789abcdef"
 HOME = Path(f"/home/of/{os.getpid()}")
 """A home of no other server, so that servers of other tests ignore it."""
-IGNORE_SIGTERM = "trap '' TERM; while :; do sleep 1; done"
+IGNORE_SIGTERM = "trap '' TERM"
+LOOP = "while :; do sleep 1; done"
 
 
 @contextlib.contextmanager
 def start_process(
-    mark: str, script: str = "sleep 1000; :", home: Path = HOME
+    mark: str, script: str = "sleep 1000; :", home: Path = HOME, first: str = ":"
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """`first` has run when this returns."""
     with subprocess.Popen(
-        ["/bin/sh", "-c", f"echo; {script}"],
+        ["/bin/sh", "-c", f"{first}; echo; {script}"],
         stdout=subprocess.PIPE,
         start_new_session=True,
         env={**os.environ, MARK_VARIABLE: mark, "VIAM_HOME": str(home)},
@@ -54,7 +56,7 @@ async def test_leftovers_of_a_killed_server_are_ended(dead_server: str) -> None:
     with (
         # One process: a shell whose child is ended before it would exit by itself.
         start_process(f"{dead_server}.{TOKEN}", "exec sleep 1000") as left,
-        start_process(f"{dead_server}.{TOKEN}", IGNORE_SIGTERM) as ignoring,
+        start_process(f"{dead_server}.{TOKEN}", LOOP, first=IGNORE_SIGTERM) as ignoring,
     ):
         ended = await wait_within(DEADLINE, end_leftovers(HOME, SystemClock()))
         assert ended >= {left.pid, ignoring.pid}
