@@ -48,6 +48,9 @@ class KilledServer:
         )
         assert self.server.stdout is not None
         self.groups = [int(self.server.stdout.readline()) for _ in scripts]
+        for group, script in zip(self.groups, scripts, strict=True):
+            if script.startswith("trap"):
+                _wait_until_it_handles_sigterm(group)
 
     def kill(self) -> None:
         self.server.kill()
@@ -69,6 +72,20 @@ def seconds_until_gone(*groups: int) -> float:
         assert time.monotonic() - started < DEADLINE
         time.sleep(0.01)
     return time.monotonic() - started
+
+
+def _wait_until_it_handles_sigterm(pid: int) -> None:
+    """Wait until a shell has run its `trap`."""
+    deadline = time.monotonic() + DEADLINE
+    while time.monotonic() < deadline:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        masks = [
+            int(line.split()[1], 16) for line in lines if line.startswith(("SigIgn", "SigCgt"))
+        ]
+        if any(mask >> (signal.SIGTERM - 1) & 1 for mask in masks):
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not handle SIGTERM")
 
 
 def _is_running(group: int) -> bool:
