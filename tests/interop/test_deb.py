@@ -96,6 +96,8 @@ def test_files_are_where_debian_has_them(deb: Path) -> None:
     pages = {name for name in own if name.startswith("./usr/share/man/man1/")}
     assert {
         "./usr/share/man/man1/cogwork.1.gz",
+        "./usr/share/man/man1/cogwork-agent.1.gz",
+        "./usr/share/man/man1/cogwork-cloud.1.gz",
         "./usr/share/man/man1/cogwork-server.1.gz",
     } <= pages
     assert own - pages == {
@@ -107,11 +109,15 @@ def test_files_are_where_debian_has_them(deb: Path) -> None:
         "./usr/lib/cogwork/library.so",
         f"./usr/lib/systemd/system/{SERVICE}",
         "./usr/share/bash-completion/completions/cogwork",
+        "./usr/share/bash-completion/completions/cogwork-agent",
+        "./usr/share/bash-completion/completions/cogwork-cloud",
         "./usr/share/bash-completion/completions/cogwork-server",
         "./usr/share/cogwork/cogwork.json",
         "./usr/share/doc/cogwork/changelog.gz",
         "./usr/share/doc/cogwork/copyright",
         "./usr/share/fish/vendor_completions.d/cogwork.fish",
+        "./usr/share/fish/vendor_completions.d/cogwork-agent.fish",
+        "./usr/share/fish/vendor_completions.d/cogwork-cloud.fish",
         "./usr/share/fish/vendor_completions.d/cogwork-server.fish",
         "./usr/share/zsh/vendor-completions/_cogwork",
     }
