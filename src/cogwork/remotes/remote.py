@@ -26,7 +26,6 @@ from cogwork.remotes.session import CALL_TIMEOUT, RemoteSession, describe
 _log = logging.getLogger("rdk.remotes")
 
 _CONNECT_TIMEOUT: Final = 5.0
-_FIRST_SESSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Remote:
         """Their descriptors, by service."""
         self._names: list[tuple[Api, str]] = []
         self._session: RemoteSession | None = None
-        self._sessions = _FIRST_SESSION
+        self._sessions = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -93,8 +92,8 @@ class Remote:
         try:
             await self._wait_until_ready(channel)
             login = await log_in(channel, find_login(self.config), CALL_TIMEOUT)
-            number, self._sessions = self._sessions, self._sessions + 1
-            session = RemoteSession(number, channel, login, self.config.address, self._clock)
+            self._sessions += 1
+            session = RemoteSession(self._sessions, channel, login, self._clock)
             heartbeat = await session.start()
             await self._follow(session, heartbeat)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -36,19 +35,14 @@ SESSION_KEY: Final = "viam-sid"
 class RemoteSession(Builder):
     """Builds the clients of the resources of another machine."""
 
-    def __init__(
-        self, number: int, channel: grpc.aio.Channel, login: Pairs, address: str, clock: Clock
-    ) -> None:
+    def __init__(self, number: int, channel: grpc.aio.Channel, login: Pairs, clock: Clock) -> None:
         self.number = number
         self._channel = channel
         self._login = login
-        self._address = address
         self._clock = clock
         self._session_id = ""
         self._calls = MetadataChannel(channel, lambda: self._metadata)
         self._metadata: Pairs = login
-        self.fault: str | None = None
-        """Why the machine does not answer, although the connection is open."""
 
     async def start(self) -> float | None:
         """Start a session, which stops what this machine moves there if this machine disappears.
@@ -113,7 +107,7 @@ class RemoteSession(Builder):
             await self._clock.sleep(interval)
 
     async def wait_until_lost(self) -> None:
-        """Return when the connection is no longer ready."""
+        """Wait until the connection is lost."""
         state = self._channel.get_state()
         while state is grpc.ChannelConnectivity.READY:
             await self._channel.wait_for_state_change(state)
@@ -126,7 +120,7 @@ class RemoteSession(Builder):
         if spec.name.api == REMOTE_API:
             return self
         return await connect_to(
-            spec.name.api, where.name, self._calls, _stop_by_silence, lambda: self.fault
+            spec.name.api, where.name, self._calls, _stop_by_silence, lambda: None
         )
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
@@ -135,10 +129,6 @@ class RemoteSession(Builder):
 
     async def close(self, resource: object) -> None:
         del resource  # the other machine keeps it
-
-    async def aclose(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._channel.close(None)
 
     async def _call(self, method: str, request: Message, parse: Callable[[bytes], Any]) -> Any:
         start: Any = self._calls.unary_unary(
@@ -178,9 +168,12 @@ def describe(error: grpc.aio.AioRpcError) -> str:
 
 
 def _describe_connection(details: str) -> str:
-    """Return why there is no connection, without the addresses that gRPC has tried."""
+    """Return the reason at the end of gRPC's message, or advice."""
     found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
-    return found or f"it cannot be reached: {details.rpartition(': ')[2]}"
+    if found is not None:
+        return found
+    reason = details.rpartition(": ")[2]
+    return f"it cannot be reached: {reason}; check that it runs and has this address"
 
 
 def _stop_by_silence() -> None:
