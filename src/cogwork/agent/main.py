@@ -27,9 +27,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
-    except (CogworkError, OSError) as error:
+    except CogworkError as error:
         print(f"cogwork-agent: {error}", file=sys.stderr)
-        return EXIT_FAILURE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"cogwork-agent: {where}{error.strerror or error}", file=sys.stderr)
+    return EXIT_FAILURE
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -124,10 +124,11 @@ def _format_maintenance(denial: dict[str, Any]) -> str:
 
 
 def _format_update(update: dict[str, Any]) -> str:
-    phase = "has failed" if update["phase"] == "failed" else f"is {update['phase']}"
-    text = f"{update['product']} {update['version']} {phase} for {_format_age(update['since'])}"
-    text += f": {update['detail']}" if update["detail"] else ""
-    return paint(replace_unprintable(text), "red" if update["phase"] == "failed" else "yellow")
+    age, is_failed = _format_age(update["since"]), update["phase"] == "failed"
+    when = f"failed {age} ago" if is_failed else f"is {update['phase']} for {age}"
+    detail = f": {update['detail']}" if update["detail"] else ""
+    text = f"{update['product']} {update['version']} {when}{detail}"
+    return paint(replace_unprintable(text), "red" if is_failed else "yellow")
 
 
 def _format_resources(resources: list[dict[str, Any]]) -> list[str]:

@@ -55,8 +55,8 @@ class UpdateProgress:
         now = ProductProgress(phase, version, detail, since)
         if now != before:
             level = logging.WARNING if phase == "failed" else logging.INFO
-            text = f"{phase}: {detail}" if detail else phase
-            _log.log(level, "%s %s is %s", product, version, text)
+            state = "has failed" if phase == "failed" else f"is {phase}"
+            _log.log(level, "%s %s %s%s", product, version, state, f": {detail}" if detail else "")
             self._products[product] = now
             self._save()
         return since
