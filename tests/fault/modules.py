@@ -34,8 +34,8 @@ from cogwork.graph.provider import Providers
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import Deadlines, ModuleContext
 from cogwork.modules.manager import ModuleManager
-from cogwork.modules.orphans import adopt_orphans, list_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.programs.orphans import adopt_orphans, list_children
 from cogwork.resource import sdk
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry

@@ -11,12 +11,12 @@ from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread
-from cogwork.modules.executable_check import CannotStart
-from cogwork.modules.limits import CannotLimit, ProcessLimits
 from cogwork.modules.meta import read_meta
-from cogwork.modules.output import OutputStream
-from cogwork.modules.process import Child, ExitStatus, LaunchSpec
-from cogwork.modules.reaper import Reaper
+from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.limits import CannotLimit, ProcessLimits
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import Child, ExitStatus, LaunchSpec
+from cogwork.programs.reaper import Reaper
 
 T = TypeVar("T")
 

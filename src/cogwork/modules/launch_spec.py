@@ -15,9 +15,9 @@ from cogwork.modules.address import free_port, unix_address
 from cogwork.modules.bundle import is_bundle, unpack_bundle
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.environment import module_argv, module_data_directory, module_environment
-from cogwork.modules.executable_check import CannotStart, Misconfigured
-from cogwork.modules.limits import ProcessLimits
-from cogwork.modules.process import LaunchSpec
+from cogwork.programs.executable_check import CannotStart, Misconfigured
+from cogwork.programs.limits import ProcessLimits
+from cogwork.programs.process import LaunchSpec
 
 _DISK_TIMEOUT = 10.0
 

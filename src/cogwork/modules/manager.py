@@ -19,8 +19,8 @@ from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.orphans import adopt_orphans
-from cogwork.modules.reaper import CLOSE_TIMEOUT
+from cogwork.programs.orphans import adopt_orphans
+from cogwork.programs.reaper import CLOSE_TIMEOUT
 from cogwork.robot.module_host import ModuleModel, ModuleStatus
 from cogwork.robot.module_host import ModuleState as State
 

@@ -23,14 +23,14 @@ from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREF
 from cogwork.modules.address import remove_socket
 from cogwork.modules.client import ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.executable_check import Misconfigured
 from cogwork.modules.first_run import perform_first_run
 from cogwork.modules.handshake import Handshake, NotRunning
 from cogwork.modules.health_probe import HealthProbe
 from cogwork.modules.launch_spec import choose_address, make_launch_spec
-from cogwork.modules.output import OutputStream
-from cogwork.modules.process import CannotStop, Child, LaunchSpec
 from cogwork.modules.session import ModuleSession
+from cogwork.programs.executable_check import Misconfigured
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import CannotStop, Child, LaunchSpec
 from cogwork.robot.module_host import ModuleState as State
 from cogwork.robot.module_host import ModuleStatus
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE

@@ -30,10 +30,10 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.reconciler import Applied, Outcome
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.modules.context import Deadlines, ModuleContext, read_deadlines
-from cogwork.modules.leftovers import end_leftovers
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
-from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.programs.leftovers import end_leftovers
+from cogwork.programs.orphans import kill_children
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.authentication import Authentication

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.sizes import limit
-from tests.unit.modules.children import DEADLINE, wait_until_gone
+from tests.unit.programs.children import DEADLINE, wait_until_gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run

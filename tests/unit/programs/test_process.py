@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.sizes import limit, size
-from tests.unit.modules.children import (
+from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,
     is_alive,
@@ -23,10 +23,10 @@ from tests.unit.modules.children import (
 )
 
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.modules import executable_check, orphans, process
-from cogwork.modules.executable_check import CannotStart
-from cogwork.modules.orphans import adopt_orphans
-from cogwork.modules.process import CannotStop, Child, ExitStatus, LaunchSpec, StopTimeouts
+from cogwork.programs import executable_check, orphans, process
+from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.orphans import adopt_orphans
+from cogwork.programs.process import CannotStop, Child, ExitStatus, LaunchSpec, StopTimeouts
 
 OPEN_DESCRIPTORS = Path("/proc/self/fd")
 SHORT_TIMEOUTS = StopTimeouts(process=0.3, group=0.3)

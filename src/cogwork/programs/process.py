@@ -18,12 +18,12 @@ from typing import Self
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread
-from cogwork.modules import executable_check, orphans
-from cogwork.modules.executable_check import CannotStart
-from cogwork.modules.limits import Confinement, ProcessLimits, confine, find_delegated_cgroup
-from cogwork.modules.orphans import MARK_VARIABLE
-from cogwork.modules.output import OutputStream, PipeReader
-from cogwork.modules.reaper import Reaper
+from cogwork.programs import executable_check, orphans
+from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.limits import Confinement, ProcessLimits, confine, find_delegated_cgroup
+from cogwork.programs.orphans import MARK_VARIABLE
+from cogwork.programs.output import OutputStream, PipeReader
+from cogwork.programs.reaper import Reaper
 
 _CHECK_TIMEOUT = 10.0
 """Seconds that the disk may take to read the program."""

@@ -12,7 +12,7 @@ from typing import IO
 
 from cogwork.core.clock import Clock
 from cogwork.core.escape import TAB_WIDTH
-from cogwork.modules.error_line import find_error_line
+from cogwork.programs.error_line import find_error_line
 
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cogwork.core.clock import Clock
 from cogwork.core.workers import run_in_thread
-from cogwork.modules.environment import HOME_VARIABLE
-from cogwork.modules.orphans import (
+from cogwork.programs.environment import HOME_VARIABLE
+from cogwork.programs.orphans import (
     MARK_VARIABLE,
     process_identity,
     read_environment,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
+from cogwork.programs.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 
 LINE = st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r\t\x1b"))
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.modules.limits import ProcessLimits
-from cogwork.modules.output import OutputStream
-from cogwork.modules.process import Child, LaunchSpec
+from cogwork.programs.limits import ProcessLimits
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import Child, LaunchSpec
 
 T = TypeVar("T")
 

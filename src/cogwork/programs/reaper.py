@@ -1,7 +1,7 @@
-"""Ends the modules of a server that was killed.
+"""Ends the programs of a server that was killed.
 
 A small separate process holds the read end of a pipe, which the kernel closes when the server dies:
-by kill -9, by the OOM killer, by a crash. Modules then get SIGTERM, so that they can stop what
+by kill -9, by the OOM killer, by a crash. Programs then get SIGTERM, so that they can stop what
 moves, and a few seconds later SIGKILL.
 """
 
@@ -13,7 +13,7 @@ import os
 import subprocess
 from typing import Final
 
-from cogwork.modules.orphans import MARK_VARIABLE, process_identity
+from cogwork.programs.orphans import MARK_VARIABLE, process_identity
 
 KILL_DELAY: Final = 3
 """Seconds from SIGTERM to SIGKILL."""
@@ -50,7 +50,7 @@ _log = logging.getLogger("rdk.modmanager")
 class Reaper:
     """Ends process groups when the server dies.
 
-    Its process is started with the first group, because most machines have no modules.
+    Its process is started with the first group, because most machines have no programs.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Reaper:
             )
         except OSError as error:
             _log.error(
-                "cannot start /bin/sh: %s; if the server is killed, its modules keep running",
+                "cannot start /bin/sh: %s; if the server is killed, its programs keep running",
                 error,
             )
             return
@@ -104,7 +104,7 @@ class Reaper:
     def _send(self, line: str) -> None:
         if self._process is None or self._write(line):
             return
-        _log.warning("the module reaper process has exited; starting another")
+        _log.warning("the reaper process has exited; starting another")
         _stop_process(self._process, at_once=True)
         self._start()
 
