@@ -82,7 +82,6 @@ INACTIVE_PARTS = {
             "services.service_configs",
             "remotes",
             "packages",
-            "processes",
             "tracing",
             "enable_web_profile",
         ),

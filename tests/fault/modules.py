@@ -36,6 +36,7 @@ from cogwork.modules.context import Deadlines, ModuleContext
 from cogwork.modules.manager import ModuleManager
 from cogwork.modules.parent_server import ParentServer
 from cogwork.programs.orphans import adopt_orphans, list_children
+from cogwork.programs.reaper import Reaper
 from cogwork.resource import sdk
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry
@@ -114,6 +115,7 @@ class ModuleMachine:
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
         self._parent = ParentServer(sockets)
+        self._reaper = Reaper()
         self.modules = ModuleManager(
             ModuleContext(
                 clock,
@@ -127,6 +129,7 @@ class ModuleMachine:
                 self._registry.has,
                 deadlines=deadlines,
                 backoff=pauses,
+                reaper=self._reaper,
             )
         )
         providers.add("modules", self.modules)
@@ -144,6 +147,7 @@ class ModuleMachine:
     async def aclose(self) -> list[Any]:
         unfinished = await self.machine.aclose(DEADLINE)
         await self.modules.aclose()
+        await self._reaper.aclose()
         if self._carrier is not None:
             await self._carrier.close()
         self._open.close()

@@ -65,7 +65,7 @@ class ModuleContext:
     get_withheld_variables: Callable[[], Collection[str]] = tuple
     """Returns the environment variables that modules currently do not inherit."""
     reaper: Reaper = field(default_factory=Reaper)
-    """Ends the modules if the server is killed."""
+    """Ends the modules if the server is killed. Its owner closes it after the modules."""
     redact: Callable[[str], str] = str
     """Removes the secrets of the configuration from a text."""
 

@@ -17,6 +17,7 @@ from typing import Self
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.signals import signal_name
 from cogwork.core.workers import run_in_thread
 from cogwork.programs import executable_check, orphans
 from cogwork.programs.executable_check import CannotStart
@@ -24,6 +25,7 @@ from cogwork.programs.limits import Confinement, ProcessLimits, confine, find_de
 from cogwork.programs.orphans import MARK_VARIABLE
 from cogwork.programs.output import OutputStream, PipeReader
 from cogwork.programs.reaper import Reaper
+from cogwork.programs.user_account import UserAccount, switch_user_command
 
 _CHECK_TIMEOUT = 10.0
 """Seconds that the disk may take to read the program."""
@@ -47,6 +49,8 @@ class LaunchSpec:
     """The complete environment, without the mark."""
     directory: Path
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    account: UserAccount | None = None
+    """The user to run it as, if that is not the user of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +58,9 @@ class StopTimeouts:
     """The duration of each step of stopping, in seconds."""
 
     process: float = 3.0
-    """From SIGTERM for the process to SIGTERM for its group."""
+    """From the signal for the process to the signal for its group."""
     group: float = 3.0
-    """From SIGTERM for the group to SIGKILL."""
+    """From the signal for the group to SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class ExitStatus:
     def description(self) -> str:
         """A predicate to follow the name of the process: `was killed by SIGSEGV`."""
         if self.code < 0:
-            text = f"was killed by {_signal_name(-self.code)}"
+            text = f"was killed by {signal_name(-self.code)}"
         else:
             text = f"exited with code {self.code}"
         if self.exceeded_limit:
@@ -157,13 +161,20 @@ class Child:
             raise
         return cls(process, confinement, mark, on_line, clock, reaper)
 
-    async def stop(self, timeouts: StopTimeouts = StopTimeouts()) -> ExitStatus:  # noqa: B008 - it is frozen
+    async def stop(
+        self,
+        timeouts: StopTimeouts = StopTimeouts(),  # noqa: B008 - it is frozen
+        number: int = signal.SIGTERM,
+    ) -> ExitStatus:
         """Stop the process with all of its descendants, and return its exit status.
 
-        Repeated calls wait for the first one, whose timeouts count.
+        `number`: the signal that asks it to stop. Repeated calls wait for the first one, whose
+        arguments count.
         """
         if self._stopping is None:
-            self._stopping = asyncio.create_task(self._stop(timeouts), name=f"stop {self.pid}")
+            self._stopping = asyncio.create_task(
+                self._stop(timeouts, number), name=f"stop {self.pid}"
+            )
         await asyncio.shield(self._stopping)
         return self.exited.result()
 
@@ -179,15 +190,15 @@ class Child:
                 "computer"
             )
 
-    async def _stop(self, timeouts: StopTimeouts) -> None:
+    async def _stop(self, timeouts: StopTimeouts, number: int) -> None:
         if self._is_running():
             self._is_graceful = True
-            orphans.signal_process(self.pid, signal.SIGTERM)
+            orphans.signal_process(self.pid, number)
             # A suspended process does not handle any other signal.
             self._signal_group(signal.SIGCONT)
             await self._clock.wait({self.exited}, timeouts.process)
         if self._is_graceful and not self._group_gone:
-            self._signal_group(signal.SIGTERM)
+            self._signal_group(number)
             self._signal_group(signal.SIGCONT)
             await self._clock.wait({self._end_task}, timeouts.group)
         await self.kill()
@@ -339,9 +350,12 @@ async def _check_executable(launch: LaunchSpec) -> None:
 
 
 def _confine(launch: LaunchSpec, mark: str) -> Confinement:
+    argv = launch.argv
+    if launch.account is not None:
+        argv = (*switch_user_command(launch.account), *argv)
     if launch.limits == ProcessLimits():
-        return Confinement(launch.argv, launch.limits)
-    return confine(launch.argv, launch.limits, f"child-{mark}", find_delegated_cgroup())
+        return Confinement(argv, launch.limits)
+    return confine(argv, launch.limits, f"child-{mark}", find_delegated_cgroup())
 
 
 def _spawn(launch: LaunchSpec, argv: tuple[str, ...], mark: str) -> subprocess.Popen[bytes]:
@@ -381,10 +395,3 @@ async def _reap_orphans() -> None:
             zombies &= orphans.find_zombies()
     for pid in zombies:
         orphans.reap(pid)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -13,6 +13,7 @@ import os
 import subprocess
 from typing import Final
 
+from cogwork.core.workers import run_in_thread
 from cogwork.programs.orphans import MARK_VARIABLE, process_identity
 
 KILL_DELAY: Final = 3
@@ -41,7 +42,7 @@ end KILL
 """
 """The script reads `+ 123` and `- 123` to add and remove process groups. Its argument is a pattern
 that matches the environment of processes that left their group."""
-CLOSE_TIMEOUT: Final = KILL_DELAY + 2.0
+_CLOSE_TIMEOUT: Final = KILL_DELAY + 2.0
 """Seconds that `close` may take."""
 
 _log = logging.getLogger("rdk.modmanager")
@@ -71,8 +72,13 @@ class Reaper:
             self._groups.discard(group)
             self._send(f"- {group}\n")
 
+    async def aclose(self) -> None:
+        """End the remaining groups."""
+        with contextlib.suppress(TimeoutError):
+            await run_in_thread("reaper", _CLOSE_TIMEOUT + 1, self.close)
+
     def close(self) -> None:
-        """End the remaining groups. This blocks, so call it in a thread."""
+        """End the remaining groups. This blocks."""
         process, self._process = self._process, None
         if process is not None:
             _stop_process(process, at_once=not self._groups)
@@ -123,7 +129,7 @@ def _stop_process(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
     assert process.stdin is not None
     process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(CLOSE_TIMEOUT)
+        process.wait(_CLOSE_TIMEOUT)
 
 
 def _environ_pattern() -> str:

@@ -32,8 +32,11 @@ from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.modules.context import Deadlines, ModuleContext, read_deadlines
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
 from cogwork.modules.parent_server import ParentServer
+from cogwork.processes.context import ProcessContext
+from cogwork.processes.manager import ProcessManager
 from cogwork.programs.leftovers import end_leftovers
 from cogwork.programs.orphans import kill_children
+from cogwork.programs.reaper import Reaper
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.authentication import Authentication
@@ -57,7 +60,7 @@ from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWat
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
-from cogwork.serving.shutdown import Shutdown
+from cogwork.serving.shutdown import SHUTDOWN_TIMEOUT, Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
 from cogwork.serving.tls_report import TlsReport
 from cogwork.systemd.notify import SystemdNotifier, read_notify_settings
@@ -66,6 +69,8 @@ from cogwork.wire.http1 import Application
 
 CLOSE_BUDGET = 45.0
 """Seconds that all resources together get to close."""
+_CLOSE_MARGIN = 10.0
+"""Seconds of the time to stop that processes leave: to be killed, and to close the rest."""
 _BUILD_MARGIN = 5.0
 """Seconds that the graph waits for a resource beyond the deadlines of its module."""
 
@@ -178,6 +183,7 @@ class _Server:
         providers = Providers({"built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
+        self._reaper = Reaper()
         self._modules = ModuleManager(
             ModuleContext(
                 clock,
@@ -191,9 +197,21 @@ class _Server:
                 registry.has,
                 log.resource_modules,
                 deadlines=deadlines,
+                reaper=self._reaper,
                 redact=log.redactor.redact,
             ),
             read_trusted_namespaces(os.environ) if untrusted else None,
+        )
+        self._processes = ProcessManager(
+            ProcessContext(
+                clock,
+                home,
+                os.environ,
+                self._reaper,
+                journal.record,
+                redact=log.redactor.redact,
+            ),
+            untrusted=untrusted,
         )
         providers.add("modules", self._modules)
         self._machine = machine = Machine(
@@ -203,6 +221,7 @@ class _Server:
             observe=_combine_observers(log_event, journal.record_graph_event),
             redact=log.redactor.redact,
             modules=self._modules,
+            processes=self._processes,
             job_call=self._call_job,
         )
         machine.bind(machine_access)
@@ -310,7 +329,7 @@ class _Server:
         gc.enable()
 
     async def _watch_config(self) -> None:
-        # A module left over from a killed server may still hold devices that this one needs.
+        # A program left over from a killed server may still hold devices that this one needs.
         await end_leftovers(self._home, self._clock)
         await self._config_watcher.run()
 
@@ -319,6 +338,7 @@ class _Server:
 
     async def aclose(self, reason: str) -> list[Any]:
         """Stop the server, and return the names of what did not close in time."""
+        began = self._clock.monotonic()
         self._journal.record("stopping", {"reason": reason})
         await self._listeners.stop_accepting()
         if self._webrtc is not None:
@@ -330,6 +350,9 @@ class _Server:
         unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
         await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
+        left = SHUTDOWN_TIMEOUT - _CLOSE_MARGIN - (self._clock.monotonic() - began)
+        unfinished += await self._processes.aclose(max(0.0, left))
+        await self._reaper.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
         if self._webrtc is not None:
@@ -355,6 +378,8 @@ class _Server:
         self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
+        # Before modules, which may use what a process provides.
+        self._processes.apply(loaded.result.config.processes, loaded.secret_variables)
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         outcome = self._machine.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))

@@ -633,13 +633,6 @@ CASES = [
     ),
     Case(
         codes.UNSUPPORTED,
-        '{«"processes": [{"id": "p", "name": "/bin/true"}]}',
-        "this release does not start processes",
-        IGNORED,
-        "start them with a supervisor such as systemd",
-    ),
-    Case(
-        codes.UNSUPPORTED,
         '{"packages": [«{"name": "det", "package": "acme/det", "version": "1.2"}]}',
         'package "det" is missing: this release does not download packages',
         IGNORED,
@@ -740,7 +733,6 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
         "/remotes",
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",
-        "/processes",
         "/packages/0",
         "/packages/1",
         "/tracing",
