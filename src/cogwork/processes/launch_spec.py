@@ -21,7 +21,7 @@ _SEARCH_TIMEOUT = 10.0
 
 async def make_launch_spec(config: ProcessConfig, context: ProcessContext) -> LaunchSpec:
     """Find the program and the user. Raises CannotStart, and Misconfigured."""
-    name = f"find {config.name}"
+    name = f"find program {config.id}"
     try:
         return await run_in_thread(name, _SEARCH_TIMEOUT, _make_launch_spec, config, context)
     except TimeoutError:

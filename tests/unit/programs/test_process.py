@@ -509,7 +509,7 @@ async def test_invalid_launch_specs_raise_with_advice(
         await start_child(LaunchSpec(("/bin/true",), {}, Path("/no/such")))
     with pytest.raises(CannotStart, match='"true" cannot be started: use its absolute path'):
         await start_child(LaunchSpec(("true",), {}, tmp_path))
-    with pytest.raises(CannotStart, match="fix its environment"):
+    with pytest.raises(CannotStart, match="fix its command and environment"):
         await start_child(LaunchSpec(("/bin/true",), {"A=B": "c"}, tmp_path))
 
 
