@@ -12,6 +12,7 @@ from typing import Any
 from cogwork.core import duration
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
+from cogwork.core.loop_budget import LoopBudget
 from cogwork.graph.limits import RETRY
 from cogwork.graph.name import Api, ModelName
 from cogwork.logs.rules import LevelRules
@@ -66,6 +67,8 @@ class ModuleContext:
     """Returns the environment variables that modules currently do not inherit."""
     reaper: Reaper = field(default_factory=Reaper)
     """Ends the modules if the server is killed. Its owner closes it after the modules."""
+    output_budget: LoopBudget | None = None
+    """Time of the loop that reading the output of all programs may take."""
     redact: Callable[[str], str] = str
     """Removes the secrets of the configuration from a text."""
 

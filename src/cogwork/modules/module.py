@@ -217,8 +217,9 @@ class Module:
         address = choose_address(self.config, self._context)
         self._start_level = self._context.get_log_rules().launch_level(self.name)
         launch = await self._install(address, self._start_level)
+        context = self._context
         child = await Child.start(
-            launch, self._log_output, self._context.clock, self._context.reaper
+            launch, self._log_output, context.clock, context.reaper, context.output_budget
         )
         self.pid = child.pid
         for warning in child.warnings:
@@ -236,7 +237,6 @@ class Module:
         target = address if self.config.tcp_mode else f"unix:{address}"
         channel = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         try:
-            context = self._context
             handshake = Handshake(address, parent, context.deadlines.start, context.clock)
             capabilities = await handshake.perform(child, ModuleClient(channel))
             await self._serve(child, capabilities, channel, target)

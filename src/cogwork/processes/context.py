@@ -9,6 +9,7 @@ from typing import Any
 
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
+from cogwork.core.loop_budget import LoopBudget
 from cogwork.graph.limits import RETRY
 from cogwork.programs.reaper import Reaper
 
@@ -22,6 +23,8 @@ class ProcessContext:
     """The environment of the server."""
     reaper: Reaper
     """Ends the processes if the server is killed. Its owner closes it after the processes."""
+    output_budget: LoopBudget
+    """Time of the loop that reading the output of all programs may take."""
     record_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
     """Records an event in the machine's journal."""
     backoff: Backoff = RETRY

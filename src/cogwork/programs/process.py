@@ -17,6 +17,7 @@ from typing import Self
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.loop_budget import LoopBudget
 from cogwork.core.signals import signal_name
 from cogwork.core.workers import run_in_thread
 from cogwork.programs import executable_check, orphans
@@ -113,6 +114,7 @@ class Child:
         on_line: OnLine,
         clock: Clock,
         reaper: Reaper | None,
+        budget: LoopBudget | None,
     ) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -129,10 +131,10 @@ class Child:
         if reaper is not None:
             reaper.watch(self.pid)
         self._out = PipeReader(
-            process.stdout, functools.partial(on_line, OutputStream.STDOUT), clock
+            process.stdout, functools.partial(on_line, OutputStream.STDOUT), clock, budget
         )
         self._err = PipeReader(
-            process.stderr, functools.partial(on_line, OutputStream.STDERR), clock
+            process.stderr, functools.partial(on_line, OutputStream.STDERR), clock, budget
         )
         self._is_graceful = False
         """Whether descendants that outlive the process get time to end by themselves."""
@@ -144,11 +146,17 @@ class Child:
 
     @classmethod
     async def start(
-        cls, launch: LaunchSpec, on_line: OnLine, clock: Clock, reaper: Reaper | None = None
+        cls,
+        launch: LaunchSpec,
+        on_line: OnLine,
+        clock: Clock,
+        reaper: Reaper | None = None,
+        budget: LoopBudget | None = None,
     ) -> Self:
-        """Start the process. `reaper` ends it if the server is killed.
+        """Start the process.
 
-        Raises CannotStart and CannotLimit.
+        `reaper` ends it if the server is killed. `budget`: time of the loop that reading the output
+        of this and of other processes may take. Raises CannotStart and CannotLimit.
         """
         await _check_executable(launch)
         mark = f"{orphans.process_identity(os.getpid())}.{secrets.token_hex(8)}"
@@ -159,7 +167,7 @@ class Child:
             if confinement.cgroup is not None:
                 confinement.cgroup.remove()
             raise
-        return cls(process, confinement, mark, on_line, clock, reaper)
+        return cls(process, confinement, mark, on_line, clock, reaper, budget)
 
     async def stop(
         self,
@@ -207,19 +215,25 @@ class Child:
         """Wait for the process, and then end its descendants."""
         try:
             code = await self._wait_exit_code()
-            for reader in (self._out, self._err):
-                # Descendants that get time to end may still write output.
-                reader.drain() if self._is_graceful else reader.close()
+            await self._drain()
             lines = self._err.last_lines or self._out.last_lines
             limit = self._confinement.find_exceeded_limit(lines) if code else ""
             error = self._err.error_line or self._out.error_line
             self.exited.set_result(ExitStatus(code, lines, limit, error))
             self._survived = not await self._kill_descendants()
+            await self._drain()
             if self._reaper is not None and self._group_gone:
                 self._reaper.forget(self.pid)
             await _reap_orphans()
         finally:
             self._abandon()
+
+    async def _drain(self) -> None:
+        for reader in (self._out, self._err):
+            await reader.drain()
+            # Descendants that get time to end may still write output.
+            if not self._is_graceful:
+                reader.close()
 
     async def _wait_exit_code(self) -> int:
         watcher = _ExitWatcher(self.pid, self._reap)

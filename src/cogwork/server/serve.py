@@ -21,6 +21,7 @@ from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.loop_budget import LoopBudget
 from cogwork.core.paths import cogwork_home
 from cogwork.core.sentences import join_names
 from cogwork.drivers.builtin_models import builtin_models
@@ -184,6 +185,7 @@ class _Server:
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
         self._reaper = Reaper()
+        output_budget = LoopBudget(clock)
         self._modules = ModuleManager(
             ModuleContext(
                 clock,
@@ -198,6 +200,7 @@ class _Server:
                 log.resource_modules,
                 deadlines=deadlines,
                 reaper=self._reaper,
+                output_budget=output_budget,
                 redact=log.redactor.redact,
             ),
             read_trusted_namespaces(os.environ) if untrusted else None,
@@ -208,6 +211,7 @@ class _Server:
                 home,
                 os.environ,
                 self._reaper,
+                output_budget,
                 journal.record,
                 redact=log.redactor.redact,
             ),

@@ -1026,8 +1026,13 @@ def test_duplicate_name_in_a_section_keeps_the_first(
 
 
 def test_placeholders_of_a_process_are_filled() -> None:
-    package = {"name": "tool", "package": "acme/tool", "version": "1", "type": "archive"}
-    process = {
+    package: JsonValue = {
+        "name": "tool",
+        "package": "acme/tool",
+        "version": "1",
+        "type": "archive",
+    }
+    process: JsonValue = {
         "id": "p",
         "name": "${packages.archive.tool}/run",
         "args": ["${environment.FOLDER}/a", "b"],
@@ -1043,7 +1048,10 @@ def test_placeholders_of_a_process_are_filled() -> None:
 
 
 def test_process_with_an_unresolved_placeholder_is_left_out() -> None:
-    processes = [{"id": "a", "name": "${environment.NONE}"}, {"id": "b", "name": "true"}]
+    processes: JsonValue = [
+        {"id": "a", "name": "${environment.NONE}"},
+        {"id": "b", "name": "true"},
+    ]
     load = load_config({"processes": processes})
     assert codes_of(load) == ["E501"]
     assert [process.id for process in load.result.config.processes] == ["b"]

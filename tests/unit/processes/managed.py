@@ -12,6 +12,7 @@ from typing import Any
 from cogwork.config.process import ProcessConfig
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.loop_budget import LoopBudget
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
 from cogwork.programs.reaper import Reaper
@@ -39,6 +40,7 @@ class ManagedProcesses:
                 home,
                 {"PATH": os.environ["PATH"], **environment},
                 self._reaper,
+                LoopBudget(clock),
                 lambda event, details: self.events.append({"event": event, **details}),
                 backoff,
                 redact=lambda text: text.replace("hunter2", "***"),
