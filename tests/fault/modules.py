@@ -35,6 +35,7 @@ from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import Deadlines, ModuleContext
 from cogwork.modules.manager import ModuleManager
 from cogwork.modules.parent_server import ParentServer
+from cogwork.programs.host import ProgramHost
 from cogwork.programs.orphans import adopt_orphans, list_children
 from cogwork.programs.reaper import Reaper
 from cogwork.resource import sdk
@@ -115,10 +116,10 @@ class ModuleMachine:
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
         self._parent = ParentServer(sockets)
-        self._reaper = Reaper()
+        self._programs = ProgramHost(clock, Reaper())
         self.modules = ModuleManager(
             ModuleContext(
-                clock,
+                self._programs,
                 sockets,
                 self._parent.open_socket,
                 self._home,
@@ -129,7 +130,6 @@ class ModuleMachine:
                 self._registry.has,
                 deadlines=deadlines,
                 backoff=pauses,
-                reaper=self._reaper,
             )
         )
         providers.add("modules", self.modules)
@@ -147,7 +147,7 @@ class ModuleMachine:
     async def aclose(self) -> list[Any]:
         unfinished = await self.machine.aclose(DEADLINE)
         await self.modules.aclose()
-        await self._reaper.aclose()
+        await self._programs.aclose()
         if self._carrier is not None:
             await self._carrier.close()
         self._open.close()

@@ -12,12 +12,11 @@ from typing import Any
 from cogwork.core import duration
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
-from cogwork.core.loop_budget import LoopBudget
 from cogwork.graph.limits import RETRY
 from cogwork.graph.name import Api, ModelName
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.environment import CloudIds
-from cogwork.programs.reaper import Reaper
+from cogwork.programs.host import ProgramHost
 
 _log = logging.getLogger("rdk.modmanager")
 
@@ -42,7 +41,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class ModuleContext:
-    clock: Clock
+    programs: ProgramHost
     socket_directory: Path
     """A directory that only the server's user can access."""
     open_parent_socket: Callable[[str], AbstractContextManager[str]]
@@ -65,12 +64,12 @@ class ModuleContext:
     """The back-off before a failed module is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
     """Returns the environment variables that modules currently do not inherit."""
-    reaper: Reaper = field(default_factory=Reaper)
-    """Ends the modules if the server is killed. Its owner closes it after the modules."""
-    output_budget: LoopBudget | None = None
-    """Time of the loop that reading the output of all programs may take."""
     redact: Callable[[str], str] = str
     """Removes the secrets of the configuration from a text."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.programs.clock
 
 
 def read_deadlines(environment: Mapping[str, str]) -> Deadlines:

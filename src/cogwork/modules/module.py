@@ -218,9 +218,7 @@ class Module:
         self._start_level = self._context.get_log_rules().launch_level(self.name)
         launch = await self._install(address, self._start_level)
         context = self._context
-        child = await Child.start(
-            launch, self._log_output, context.clock, context.reaper, context.output_budget
-        )
+        child = await Child.start(launch, self._log_output, context.programs)
         self.pid = child.pid
         for warning in child.warnings:
             self._log.warning("%s", warning)
@@ -263,10 +261,9 @@ class Module:
                 Path(launch.argv[0]),
                 launch.environment,
                 self._report_progress,
-                self._context.clock,
+                self._context.programs,
                 timeout=self.config.first_run_timeout,
                 limits=launch.limits,
-                reaper=self._context.reaper,
             )
         finally:
             self._progress = ""

@@ -9,22 +9,17 @@ from typing import Any
 
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
-from cogwork.core.loop_budget import LoopBudget
 from cogwork.graph.limits import RETRY
-from cogwork.programs.reaper import Reaper
+from cogwork.programs.host import ProgramHost
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    clock: Clock
+    programs: ProgramHost
     home: Path
     """The directory in which the server keeps its files."""
     environment: Mapping[str, str]
     """The environment of the server."""
-    reaper: Reaper
-    """Ends the processes if the server is killed. Its owner closes it after the processes."""
-    output_budget: LoopBudget
-    """Time of the loop that reading the output of all programs may take."""
     record_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
     """Records an event in the machine's journal."""
     backoff: Backoff = RETRY
@@ -33,3 +28,7 @@ class ProcessContext:
     """Returns the environment variables that processes currently do not inherit."""
     redact: Callable[[str], str] = str
     """Removes the secrets of the configuration from a text."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.programs.clock

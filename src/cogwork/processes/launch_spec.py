@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cogwork.config.process import ProcessConfig
-from cogwork.core.workers import run_in_thread
 from cogwork.processes.context import ProcessContext
 from cogwork.programs.environment import HOME_VARIABLE, inherited_environment
 from cogwork.programs.executable_check import CannotStart
@@ -23,7 +22,9 @@ async def make_launch_spec(config: ProcessConfig, context: ProcessContext) -> La
     """Find the program and the user. Raises CannotStart, and Misconfigured."""
     name = f"find program {config.id}"
     try:
-        return await run_in_thread(name, _SEARCH_TIMEOUT, _make_launch_spec, config, context)
+        return await context.programs.run_in_thread(
+            name, _SEARCH_TIMEOUT, _make_launch_spec, config, context
+        )
     except TimeoutError:
         raise CannotStart(
             f'"{config.name}" or its user was not found within {_SEARCH_TIMEOUT:g} s; check the '

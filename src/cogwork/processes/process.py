@@ -111,10 +111,7 @@ class SupervisedProcess:
     async def _run_once(self) -> ExitStatus:
         """Start the process, and wait until it and all of its descendants have ended."""
         launch = await make_launch_spec(self.config, self._context)
-        context = self._context
-        child = await Child.start(
-            launch, self._log_output, context.clock, context.reaper, context.output_budget
-        )
+        child = await Child.start(launch, self._log_output, self._context.programs)
         started = self._context.clock.monotonic()
         self._on_start(child)
         try:

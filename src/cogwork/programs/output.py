@@ -161,12 +161,12 @@ class PipeReader:
         pipe: IO[bytes],
         on_line: Callable[[str], None],
         clock: Clock,
-        budget: LoopBudget | None = None,
+        budget: LoopBudget,
     ) -> None:
         self._pipe = pipe
         self._on_line = on_line
         self._clock = clock
-        self._budget = budget or LoopBudget(clock)
+        self._budget = budget
         self._lines = LineSplitter()
         self._loop = asyncio.get_running_loop()
         self._gap_timer: asyncio.TimerHandle | None = None

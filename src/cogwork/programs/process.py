@@ -15,17 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.loop_budget import LoopBudget
 from cogwork.core.signals import signal_name
-from cogwork.core.workers import run_in_thread
 from cogwork.programs import executable_check, orphans
 from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.host import ProgramHost
 from cogwork.programs.limits import Confinement, ProcessLimits, confine, find_delegated_cgroup
 from cogwork.programs.orphans import MARK_VARIABLE
 from cogwork.programs.output import OutputStream, PipeReader
-from cogwork.programs.reaper import Reaper
 from cogwork.programs.user_account import UserAccount, switch_user_command
 
 _CHECK_TIMEOUT = 10.0
@@ -37,7 +34,6 @@ _KILL_TIMEOUT = 5.0
 _KILL_MARGIN = 1.0
 _MAX_PAUSE = 0.05
 _REAP_INTERVAL = 30.0
-_REAP_DELAYS = (0.005, 0.05)
 
 OnLine = Callable[[OutputStream, str], None]
 
@@ -112,9 +108,7 @@ class Child:
         confinement: Confinement,
         mark: str,
         on_line: OnLine,
-        clock: Clock,
-        reaper: Reaper | None,
-        budget: LoopBudget | None,
+        host: ProgramHost,
     ) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -126,15 +120,16 @@ class Child:
         self._process = process
         self._confinement = confinement
         self._mark = mark
-        self._clock = clock
-        self._reaper = reaper
-        if reaper is not None:
-            reaper.watch(self.pid)
-        self._out = PipeReader(
-            process.stdout, functools.partial(on_line, OutputStream.STDOUT), clock, budget
-        )
-        self._err = PipeReader(
-            process.stderr, functools.partial(on_line, OutputStream.STDERR), clock, budget
+        self._host = host
+        self._clock = host.clock
+        if host.reaper is not None:
+            host.reaper.watch(self.pid)
+        self._out, self._err = (
+            PipeReader(pipe, functools.partial(on_line, stream), host.clock, host.output_budget)
+            for pipe, stream in (
+                (process.stdout, OutputStream.STDOUT),
+                (process.stderr, OutputStream.STDERR),
+            )
         )
         self._is_graceful = False
         """Whether descendants that outlive the process get time to end by themselves."""
@@ -145,20 +140,9 @@ class Child:
         self._end_task = asyncio.create_task(self._supervise(), name=f"child {self.pid}")
 
     @classmethod
-    async def start(
-        cls,
-        launch: LaunchSpec,
-        on_line: OnLine,
-        clock: Clock,
-        reaper: Reaper | None = None,
-        budget: LoopBudget | None = None,
-    ) -> Self:
-        """Start the process.
-
-        `reaper` ends it if the server is killed. `budget`: time of the loop that reading the output
-        of this and of other processes may take. Raises CannotStart and CannotLimit.
-        """
-        await _check_executable(launch)
+    async def start(cls, launch: LaunchSpec, on_line: OnLine, host: ProgramHost) -> Self:
+        """Start the process. Raises CannotStart and CannotLimit."""
+        await _check_executable(launch, host)
         mark = f"{orphans.process_identity(os.getpid())}.{secrets.token_hex(8)}"
         confinement = _confine(launch, mark)
         try:
@@ -167,7 +151,7 @@ class Child:
             if confinement.cgroup is not None:
                 confinement.cgroup.remove()
             raise
-        return cls(process, confinement, mark, on_line, clock, reaper, budget)
+        return cls(process, confinement, mark, on_line, host)
 
     async def stop(
         self,
@@ -222,9 +206,9 @@ class Child:
             self.exited.set_result(ExitStatus(code, lines, limit, error))
             self._survived = not await self._kill_descendants()
             await self._drain()
-            if self._reaper is not None and self._group_gone:
-                self._reaper.forget(self.pid)
-            await _reap_orphans()
+            if self._host.reaper is not None and self._group_gone:
+                self._host.reaper.forget(self.pid)
+            await self._host.reap_orphans()
         finally:
             self._abandon()
 
@@ -240,7 +224,7 @@ class Child:
         try:
             await self._clock.wait({watcher.code}, _REAP_INTERVAL)
             while not watcher.code.done():
-                await _reap_orphans()
+                await self._host.reap_orphans()
                 await self._clock.wait({watcher.code}, _REAP_INTERVAL)
         finally:
             watcher.close()
@@ -282,7 +266,7 @@ class Child:
             return set()
         name = f"strays of {self.pid}"
         try:
-            return await run_in_thread(
+            return await self._host.run_in_thread(
                 name, _KILL_TIMEOUT, orphans.find_strays, self.pid, self._mark
             )
         except TimeoutError:
@@ -349,11 +333,11 @@ class _ExitWatcher:
             self.code.set_result(self._reap())
 
 
-async def _check_executable(launch: LaunchSpec) -> None:
+async def _check_executable(launch: LaunchSpec, host: ProgramHost) -> None:
     executable = launch.argv[0]
     try:
         name = f"check {executable}"
-        await run_in_thread(
+        await host.run_in_thread(
             name, _CHECK_TIMEOUT, executable_check.check_executable, executable, launch.directory
         )
     except TimeoutError:
@@ -392,20 +376,3 @@ def _spawn(launch: LaunchSpec, argv: tuple[str, ...], mark: str) -> subprocess.P
         )
     except (OSError, ValueError) as error:
         raise executable_check.explain_start_error(launch.argv[0], error) from error
-
-
-async def _reap_orphans() -> None:
-    """Reap adopted zombies whose origin is unknown.
-
-    Zombies that other code waits for are reaped by it in the next iterations of the loop, so only
-    those that remain are reaped here.
-    """
-    if not orphans.is_adopting_orphans():
-        return
-    zombies = orphans.find_zombies()
-    for delay in _REAP_DELAYS:
-        if zombies:
-            await asyncio.sleep(delay)
-            zombies &= orphans.find_zombies()
-    for pid in zombies:
-        orphans.reap(pid)

@@ -21,7 +21,6 @@ from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.loop_budget import LoopBudget
 from cogwork.core.paths import cogwork_home
 from cogwork.core.sentences import join_names
 from cogwork.drivers.builtin_models import builtin_models
@@ -35,6 +34,7 @@ from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
 from cogwork.modules.parent_server import ParentServer
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
+from cogwork.programs.host import ProgramHost
 from cogwork.programs.leftovers import end_leftovers
 from cogwork.programs.orphans import kill_children
 from cogwork.programs.reaper import Reaper
@@ -184,11 +184,10 @@ class _Server:
         providers = Providers({"built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
-        self._reaper = Reaper()
-        output_budget = LoopBudget(clock)
+        self._programs = ProgramHost(clock, Reaper())
         self._modules = ModuleManager(
             ModuleContext(
-                clock,
+                self._programs,
                 directory,
                 self._parent.open_socket,
                 home,
@@ -199,19 +198,15 @@ class _Server:
                 registry.has,
                 log.resource_modules,
                 deadlines=deadlines,
-                reaper=self._reaper,
-                output_budget=output_budget,
                 redact=log.redactor.redact,
             ),
             read_trusted_namespaces(os.environ) if untrusted else None,
         )
         self._processes = ProcessManager(
             ProcessContext(
-                clock,
+                self._programs,
                 home,
                 os.environ,
-                self._reaper,
-                output_budget,
                 journal.record,
                 redact=log.redactor.redact,
             ),
@@ -356,7 +351,7 @@ class _Server:
         unfinished += await self._modules.aclose()
         left = SHUTDOWN_TIMEOUT - _CLOSE_MARGIN - (self._clock.monotonic() - began)
         unfinished += await self._processes.aclose(max(0.0, left))
-        await self._reaper.aclose()
+        await self._programs.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
         if self._webrtc is not None:

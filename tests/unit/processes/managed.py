@@ -12,9 +12,9 @@ from typing import Any
 from cogwork.config.process import ProcessConfig
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.core.loop_budget import LoopBudget
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
+from cogwork.programs.host import ProgramHost
 from cogwork.programs.reaper import Reaper
 from cogwork.robot.process_host import ProcessState, ProcessStatus
 
@@ -33,14 +33,12 @@ class ManagedProcesses:
         self, home: Path, environment: Mapping[str, str], clock: Clock, backoff: Backoff, **how: Any
     ) -> None:
         self.events: list[dict[str, Any]] = []
-        self._reaper = Reaper()
+        self._programs = ProgramHost(clock, Reaper())
         self.manager = ProcessManager(
             ProcessContext(
-                clock,
+                self._programs,
                 home,
                 {"PATH": os.environ["PATH"], **environment},
-                self._reaper,
-                LoopBudget(clock),
                 lambda event, details: self.events.append({"event": event, **details}),
                 backoff,
                 redact=lambda text: text.replace("hunter2", "***"),
@@ -70,7 +68,7 @@ class ManagedProcesses:
 
     async def aclose(self, timeout: float = DEADLINE) -> list[str]:
         late = await self.manager.aclose(timeout)
-        await self._reaper.aclose()
+        await self._programs.aclose()
         return late
 
 

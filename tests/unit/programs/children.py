@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cogwork.core.clock import Clock, SystemClock
+from cogwork.programs.host import ProgramHost
 from cogwork.programs.limits import ProcessLimits
 from cogwork.programs.output import OutputStream
 from cogwork.programs.process import Child, LaunchSpec
@@ -58,7 +59,8 @@ def shell_script(
 async def start_child(
     launch: LaunchSpec, output: OutputRecorder | None = None, clock: Clock | None = None
 ) -> Child:
-    return await Child.start(launch, output or OutputRecorder(), clock or SystemClock())
+    host = ProgramHost(clock or SystemClock())
+    return await Child.start(launch, output or OutputRecorder(), host)
 
 
 async def wait_within(seconds: float, awaitable: Awaitable[T]) -> T:

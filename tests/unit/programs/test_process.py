@@ -25,6 +25,7 @@ from tests.unit.programs.children import (
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.programs import executable_check, orphans, process
 from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.host import ProgramHost
 from cogwork.programs.orphans import adopt_orphans
 from cogwork.programs.process import CannotStop, Child, ExitStatus, LaunchSpec, StopTimeouts
 
@@ -147,7 +148,9 @@ async def test_failing_line_callback_does_not_block_the_exit() -> None:
         lines.append(line)
         raise ValueError(line)
 
-    child = await Child.start(shell_script("echo a; echo b; exit 7"), on_line, SystemClock())
+    child = await Child.start(
+        shell_script("echo a; echo b; exit 7"), on_line, ProgramHost(SystemClock())
+    )
 
     assert (await wait_within(DEADLINE, child.exited)).code == 7
     assert lines == ["a", "b"]
