@@ -83,7 +83,6 @@ INACTIVE_PARTS = {
             "remotes.managed_by",
             "remotes.service_configs",
             "packages",
-            "processes",
             "tracing",
             "enable_web_profile",
         ),

@@ -179,12 +179,17 @@ class _Checker:
         return items
 
     def _check_item(self, section: _SectionSpec, item: Json, at: Pointer) -> Any:
+        is_complete = True
         if section.name == "modules":
-            item = self._fill_placeholders(item, at, ("executable_path", "env"))
+            item, _ = self._fill_placeholders(item, at, ("executable_path", "env"))
+        elif section.name == "processes":
+            keys = ("name", "args", "cwd", "env")
+            item, is_complete = self._fill_placeholders(item, at, keys, Effect.IGNORED)
         checked = self._diagnostics.validate(section.validator, item, at, Effect.IGNORED)
         if isinstance(checked, ModuleConfig):
             self._check_module(checked, at)
-        return checked
+        # A command with an unresolved placeholder could do anything.
+        return checked if is_complete else None
 
     def _check_module(self, module: ModuleConfig, at: Pointer) -> None:
         self._check_executable(module, at)
@@ -261,7 +266,7 @@ class _Checker:
     def _check_resource(
         self, kind: type[ResourceConfig], item: Json, at: Pointer
     ) -> ParsedResource | None:
-        item = self._fill_placeholders(item, at, ("attributes",))
+        item, _ = self._fill_placeholders(item, at, ("attributes",))
         config: ResourceConfig | None = self._diagnostics.validate(
             _resource_validator(kind), item, at, Effect.UNHEALTHY
         )
@@ -311,10 +316,20 @@ class _Checker:
             reference = Reference(reference.short, Api.parse(api))
         kind.setdefault(reference, at)
 
-    def _fill_placeholders(self, item: Json, at: Pointer, keys: tuple[str, ...]) -> Json:
-        """Return the item with the placeholders under `keys` filled in."""
+    def _fill_placeholders(
+        self,
+        item: Json,
+        at: Pointer,
+        keys: tuple[str, ...],
+        effect: Effect = Effect.UNHEALTHY,
+    ) -> tuple[Json, bool]:
+        """Return the item with the placeholders under `keys` filled in, and whether all could be.
+
+        `effect`: that of one that cannot be filled in.
+        """
+        is_complete = True
         if not isinstance(item, dict):
-            return item
+            return item, is_complete
         for key in keys:
             if key not in item:
                 continue
@@ -324,13 +339,11 @@ class _Checker:
             if value is not item[key]:
                 item = {**item, key: value}
             for fault in faults:
+                is_complete = False
                 self._diagnostics.add(
-                    codes.BAD_PLACEHOLDER,
-                    fault.message,
-                    (*at, key, *fault.pointer),
-                    Effect.UNHEALTHY,
+                    codes.BAD_PLACEHOLDER, fault.message, (*at, key, *fault.pointer), effect
                 )
-        return item
+        return item, is_complete
 
     def _build_specs(self, resources: Iterable[ParsedResource]) -> tuple[Spec, ...]:
         faults = self._diagnostics.static_faults()

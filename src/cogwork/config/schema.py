@@ -23,6 +23,7 @@ from cogwork.config.fields import (
 from cogwork.config.frame import FrameConfig
 from cogwork.config.module import AppStatus, ModuleConfig
 from cogwork.config.network import AuthConfig, NetworkConfig
+from cogwork.config.process import ProcessConfig
 from cogwork.config.schedule import parse_schedule
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_FAMILY, BUILTIN_NAMESPACE, ModelName, ResourceName
@@ -185,31 +186,6 @@ class RemoteConfig(Section):
     """The location secret of the remote, as a short form of `auth`."""
     prefix: str = ""
     """A prefix for the names of its resources, to avoid conflicts."""
-
-
-class ProcessConfig(Section):
-    """A program that runs alongside the machine."""
-
-    id: LongNameField
-    """The ID of the process."""
-    name: Annotated[str, Field(min_length=1)]
-    """The program to run."""
-    args: list[str] = []
-    """The arguments of the program."""
-    cwd: str = ""
-    """The working directory. Defaults to that of the server."""
-    one_shot: bool = False
-    """Whether to run it only once, instead of restarting it when it exits."""
-    username: str = ""
-    """The user to run it as. Defaults to the user of the server."""
-    env: dict[str, str] = {}
-    """Variables to add to its environment."""
-    log: bool = False
-    """Whether to log its output."""
-    stop_signal: str | int = "SIGTERM"
-    """The signal that stops it, by name or number."""
-    stop_timeout: Duration = 10.0
-    """How long to wait for it to stop before it is killed."""
 
 
 class PackageConfig(Section):

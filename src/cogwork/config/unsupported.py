@@ -19,11 +19,6 @@ _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = 
         "this file",
         "add the address of the cloud, such as https://fleet.example.org",
     ),
-    "processes": (
-        lambda config: bool(config.processes),
-        "this release does not start processes",
-        "start them with a supervisor such as systemd",
-    ),
     "tracing": (lambda config: _traces(config.tracing), "this release does not trace calls", None),
     "enable_web_profile": (
         lambda config: config.enable_web_profile,

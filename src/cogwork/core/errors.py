@@ -81,10 +81,10 @@ CogworkError
 ├── NotRunning      a module that is not running (modules/handshake.py)
 ├── ModuleEnded     a module session that has ended (modules/session.py)
 ├── NotDescribed    a service without descriptors (wire/fetched_descriptors.py)
-├── CannotStart     a program that cannot be started (modules/executable_check.py, with the next)
+├── CannotStart     a program that cannot be started (programs/executable_check.py, with the next)
 ├── Misconfigured   a program that requires a changed configuration first
-├── CannotStop      a process that survives SIGKILL (modules/process.py)
-├── CannotLimit     a process limit that cannot be enforced here (modules/limits.py)
+├── CannotStop      a process that survives SIGKILL (programs/process.py)
+├── CannotLimit     a process limit that cannot be enforced here (programs/limits.py)
 ├── AddressTooLong  a directory path too long for a Unix socket (modules/address.py)
 ├── BadMeta         an invalid meta.json (modules/meta.py)
 ├── BadArchive      an archive that is damaged or exceeds a limit (modules/tar.py)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,13 +13,11 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import NotFound
-from cogwork.core.workers import run_in_thread
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.orphans import adopt_orphans
-from cogwork.modules.reaper import CLOSE_TIMEOUT
+from cogwork.programs.orphans import adopt_orphans
 from cogwork.robot.module_host import ModuleModel, ModuleStatus
 from cogwork.robot.module_host import ModuleState as State
 
@@ -148,8 +145,6 @@ class ModuleManager:
         for module in modules:
             self._stop_module(module.name, timeout=0.0)
         await asyncio.gather(*self._stopping.values(), return_exceptions=True)
-        with contextlib.suppress(TimeoutError):
-            await run_in_thread("reaper", CLOSE_TIMEOUT, self._context.reaper.close)
         return [each for module in modules for each in module.unfinished]
 
     def _on_change(self) -> None:

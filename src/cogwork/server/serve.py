@@ -30,10 +30,14 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.reconciler import Applied, Outcome
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.modules.context import Deadlines, ModuleContext, read_deadlines
-from cogwork.modules.leftovers import end_leftovers
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
-from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.processes.context import ProcessContext
+from cogwork.processes.manager import ProcessManager
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.leftovers import end_leftovers
+from cogwork.programs.orphans import kill_children
+from cogwork.programs.reaper import Reaper
 from cogwork.remotes.manager import RemoteManager
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
@@ -58,7 +62,7 @@ from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWat
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
-from cogwork.serving.shutdown import Shutdown
+from cogwork.serving.shutdown import SHUTDOWN_TIMEOUT, Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
 from cogwork.serving.tls_report import TlsReport
 from cogwork.systemd.notify import SystemdNotifier
@@ -68,6 +72,8 @@ from cogwork.wire.http1 import Application
 
 CLOSE_BUDGET = 45.0
 """Seconds that all resources together get to close."""
+_CLOSE_MARGIN = 10.0
+"""Seconds of the time to stop that processes leave: to be killed, and to close the rest."""
 _BUILD_MARGIN = 5.0
 """Seconds that the graph waits for a resource beyond the deadlines of its module."""
 
@@ -180,9 +186,10 @@ class _Server:
         providers = Providers({"built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
+        self._programs = ProgramHost(clock, Reaper())
         self._modules = ModuleManager(
             ModuleContext(
-                clock,
+                self._programs,
                 directory,
                 self._parent.open_socket,
                 home,
@@ -197,6 +204,16 @@ class _Server:
             ),
             read_trusted_namespaces(os.environ) if untrusted else None,
         )
+        self._processes = ProcessManager(
+            ProcessContext(
+                self._programs,
+                home,
+                os.environ,
+                journal.record,
+                redact=log.redactor.redact,
+            ),
+            untrusted=untrusted,
+        )
         providers.add("modules", self._modules)
         self._machine = machine = Machine(
             providers,
@@ -205,6 +222,7 @@ class _Server:
             observe=_combine_observers(log_event, journal.record_graph_event),
             redact=log.redactor.redact,
             modules=self._modules,
+            processes=self._processes,
             job_call=self._call_job,
         )
         self._remotes = RemoteManager(
@@ -320,7 +338,7 @@ class _Server:
         gc.enable()
 
     async def _watch_config(self) -> None:
-        # A module left over from a killed server may still hold devices that this one needs.
+        # A program left over from a killed server may still hold devices that this one needs.
         await end_leftovers(self._home, self._clock)
         await self._config_watcher.run()
 
@@ -329,6 +347,7 @@ class _Server:
 
     async def aclose(self, reason: str) -> list[Any]:
         """Stop the server, and return the names of what did not close in time."""
+        began = self._clock.monotonic()
         self._journal.record("stopping", {"reason": reason})
         await self._listeners.stop_accepting()
         if self._webrtc is not None:
@@ -340,6 +359,9 @@ class _Server:
         unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
         await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
+        left = SHUTDOWN_TIMEOUT - _CLOSE_MARGIN - (self._clock.monotonic() - began)
+        unfinished += await self._processes.aclose(max(0.0, left))
+        await self._programs.aclose()
         await self._remotes.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
@@ -366,6 +388,8 @@ class _Server:
         self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
+        # Before modules, which may use what a process provides.
+        self._processes.apply(loaded.result.config.processes, loaded.secret_variables)
         self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         self._remotes.apply(loaded.result.config.remotes)
         outcome = self._machine.apply(loaded)

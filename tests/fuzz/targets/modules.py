@@ -23,8 +23,8 @@ from tests.fuzz.target import ContractViolation, Target, allow_errors
 from cogwork.core.clock import SystemClock
 from cogwork.modules.bundle import BadBundle, unpack_bundle
 from cogwork.modules.meta import BadMeta, read_meta
-from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 from cogwork.modules.tar import BadArchive, TarReader
+from cogwork.programs.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 from cogwork.robot.event_journal import EventJournal
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 
@@ -240,7 +240,7 @@ TARGETS = (
         "modules.output",
         target_output,
         lambda: [b"hello\nworld\r\n\x1b[31mred\x1b[0m\ttab", b"\n" * 1500, b"x" * 2000],
-        ("cogwork.modules.output:LineSplitter", "cogwork.modules.output:_decode_line"),
+        ("cogwork.programs.output:LineSplitter", "cogwork.programs.output:_decode_line"),
         (b"\n", b"\r", b"\t", b"\x1b[", b"m", b"\xff"),
         largest=8192,
     ),

@@ -626,11 +626,22 @@ CASES = [
         "add the address of the cloud, such as https://fleet.example.org",
     ),
     Case(
-        codes.UNSUPPORTED,
-        '{«"processes": [{"id": "p", "name": "/bin/true"}]}',
-        "this release does not start processes",
+        codes.BAD_VALUE,
+        '{"processes": [{"id": "p", "name": "x", "stop_signal": «"SIGSTOPP"}]}',
+        '"SIGSTOPP" is not a signal; write one such as "SIGTERM", or 15',
         IGNORED,
-        "start them with a supervisor such as systemd",
+    ),
+    Case(
+        codes.BAD_VALUE,
+        '{"processes": [{"id": "p", "name": "x", "stop_signal": «0}]}',
+        '"0" is not a signal',
+        IGNORED,
+    ),
+    Case(
+        codes.BAD_PLACEHOLDER,
+        '{"processes": [{"id": "p", "name": "rm", "args": ["-r", «"${environment.NONE_SUCH}/x"]}]}',
+        "the environment variable NONE_SUCH is not set",
+        IGNORED,
     ),
     Case(
         codes.UNSUPPORTED,
@@ -733,7 +744,6 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
     assert unsupported == [
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",
-        "/processes",
         "/packages/0",
         "/packages/1",
         "/tracing",
@@ -1006,6 +1016,38 @@ def test_duplicate_name_in_a_section_keeps_the_first(
     load = load_config({section: [items, {**items}], "components": [sensor("a")]})
     assert [code for code in codes_of(load) if code != "W406"] == ["E202"]
     assert len(getattr(load.result.config, section)) == 1
+
+
+def test_placeholders_of_a_process_are_filled() -> None:
+    package: JsonValue = {
+        "name": "tool",
+        "package": "acme/tool",
+        "version": "1",
+        "type": "archive",
+    }
+    process: JsonValue = {
+        "id": "p",
+        "name": "${packages.archive.tool}/run",
+        "args": ["${environment.FOLDER}/a", "b"],
+        "cwd": "${environment.FOLDER}",
+        "env": {"X": "${environment.FOLDER}"},
+    }
+    load = load_config(
+        {"packages": [package], "processes": [process]}, environment={"FOLDER": "/data"}
+    )
+    (filled,) = load.result.config.processes
+    assert filled.name == f"{HOME}/packages/data/archive/acme-tool-1/run"
+    assert (filled.args, filled.cwd, filled.env) == (["/data/a", "b"], "/data", {"X": "/data"})
+
+
+def test_process_with_an_unresolved_placeholder_is_left_out() -> None:
+    processes: JsonValue = [
+        {"id": "a", "name": "${environment.NONE}"},
+        {"id": "b", "name": "true"},
+    ]
+    load = load_config({"processes": processes})
+    assert codes_of(load) == ["E501"]
+    assert [process.id for process in load.result.config.processes] == ["b"]
 
 
 def test_cycle_diagnostic_shows_every_dependency_of_the_cycle() -> None:

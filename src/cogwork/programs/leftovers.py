@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cogwork.core.clock import Clock
 from cogwork.core.workers import run_in_thread
-from cogwork.modules.environment import HOME_VARIABLE
-from cogwork.modules.orphans import (
+from cogwork.programs.environment import HOME_VARIABLE
+from cogwork.programs.orphans import (
     MARK_VARIABLE,
     process_identity,
     read_environment,
@@ -60,14 +60,17 @@ async def _find_with_timeout(home: Path) -> set[int]:
 
 
 def find_leftovers(home: Path) -> set[int]:
-    """Return processes of this user that were started by a dead server with the same home."""
+    """Return processes that were started by a dead server with the same home.
+
+    They belong to this user. Root may have started processes of other users, too.
+    """
     ours = set(os.environ.get(MARK_VARIABLE, "").split())
     namespace = _pid_namespace("self")
     found = set()
     for entry in _PROC.glob("[0-9]*"):
         pid = int(entry.name)
         # PIDs have a different meaning in another container.
-        if _owner(entry) == os.getuid() and _pid_namespace(entry.name) == namespace:
+        if os.getuid() in (0, _owner(entry)) and _pid_namespace(entry.name) == namespace:
             environment = read_environment(pid)
             marks = set(environment.get(MARK_VARIABLE, "").split()) - ours
             if environment.get(HOME_VARIABLE) == str(home) and any(map(_is_stale, marks)):

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.modules.limits import ProcessLimits
-from cogwork.modules.output import OutputStream
-from cogwork.modules.process import Child, LaunchSpec
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.limits import ProcessLimits
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import Child, LaunchSpec
 
 T = TypeVar("T")
 
@@ -58,7 +59,8 @@ def shell_script(
 async def start_child(
     launch: LaunchSpec, output: OutputRecorder | None = None, clock: Clock | None = None
 ) -> Child:
-    return await Child.start(launch, output or OutputRecorder(), clock or SystemClock())
+    host = ProgramHost(clock or SystemClock())
+    return await Child.start(launch, output or OutputRecorder(), host)
 
 
 async def wait_within(seconds: float, awaitable: Awaitable[T]) -> T:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.sizes import limit, size
-from tests.unit.modules.children import (
+from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,
     is_alive,
@@ -23,10 +23,11 @@ from tests.unit.modules.children import (
 )
 
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.modules import executable_check, orphans, process
-from cogwork.modules.executable_check import CannotStart
-from cogwork.modules.orphans import adopt_orphans
-from cogwork.modules.process import CannotStop, Child, ExitStatus, LaunchSpec, StopTimeouts
+from cogwork.programs import executable_check, orphans, process
+from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.orphans import adopt_orphans
+from cogwork.programs.process import CannotStop, Child, ExitStatus, LaunchSpec, StopTimeouts
 
 OPEN_DESCRIPTORS = Path("/proc/self/fd")
 SHORT_TIMEOUTS = StopTimeouts(process=0.3, group=0.3)
@@ -147,7 +148,9 @@ async def test_failing_line_callback_does_not_block_the_exit() -> None:
         lines.append(line)
         raise ValueError(line)
 
-    child = await Child.start(shell_script("echo a; echo b; exit 7"), on_line, SystemClock())
+    child = await Child.start(
+        shell_script("echo a; echo b; exit 7"), on_line, ProgramHost(SystemClock())
+    )
 
     assert (await wait_within(DEADLINE, child.exited)).code == 7
     assert lines == ["a", "b"]
@@ -509,7 +512,7 @@ async def test_invalid_launch_specs_raise_with_advice(
         await start_child(LaunchSpec(("/bin/true",), {}, Path("/no/such")))
     with pytest.raises(CannotStart, match='"true" cannot be started: use its absolute path'):
         await start_child(LaunchSpec(("true",), {}, tmp_path))
-    with pytest.raises(CannotStart, match="fix its environment"):
+    with pytest.raises(CannotStart, match="fix its command and environment"):
         await start_child(LaunchSpec(("/bin/true",), {"A=B": "c"}, tmp_path))
 
 

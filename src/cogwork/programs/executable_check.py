@@ -48,7 +48,9 @@ def check_executable(executable: str, directory: Path) -> None:
 def explain_start_error(executable: str, error: OSError | ValueError) -> CannotStart:
     """Return the error of the operating system as CannotStart with advice."""
     if not isinstance(error, OSError):
-        return CannotStart(f"{executable} cannot be started: {error}; fix its environment")
+        return CannotStart(
+            f"{executable} cannot be started: {error}; fix its command and environment"
+        )
     if error.errno == errno.ENOEXEC:
         return _explain_wrong_format(Path(executable))
     if error.errno == errno.ENOENT:
@@ -77,6 +79,8 @@ def _check_file(path: Path) -> None:
         ) from None
     except OSError as error:
         raise CannotStart(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise explain_start_error(str(path), error) from error
     if not stat.S_ISREG(found.st_mode):
         raise CannotStart(f"{path} is not a file; set the path of a program")
     if not found.st_mode & 0o111:

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import DEADLINE
+from tests.unit.programs.children import DEADLINE
 
-from cogwork.modules.orphans import MARK_VARIABLE, list_children, process_identity
-from cogwork.modules.reaper import KILL_DELAY, Reaper
+from cogwork.programs.orphans import MARK_VARIABLE, list_children, process_identity
+from cogwork.programs.reaper import KILL_DELAY, Reaper
 
 SERVER = """
 import os, sys, subprocess
-from cogwork.modules.orphans import MARK_VARIABLE, process_identity
-from cogwork.modules.reaper import Reaper
+from cogwork.programs.orphans import MARK_VARIABLE, process_identity
+from cogwork.programs.reaper import Reaper
 reaper = Reaper()
 mark = {MARK_VARIABLE: f"above {process_identity(os.getpid())}.0123"}
 for script in sys.argv[1:]:

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import (
+from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,
     python_program,
@@ -15,15 +15,15 @@ from tests.unit.modules.children import (
     wait_within,
 )
 
-from cogwork.modules import process
-from cogwork.modules.limits import (
+from cogwork.programs import process
+from cogwork.programs.limits import (
     CannotLimit,
     Cgroup,
     Confinement,
     ProcessLimits,
     find_delegated_cgroup,
 )
-from cogwork.modules.process import ExitStatus, LaunchSpec
+from cogwork.programs.process import ExitStatus, LaunchSpec
 
 MIB = 1 << 20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 import os
 import re
@@ -12,7 +13,8 @@ from typing import IO
 
 from cogwork.core.clock import Clock
 from cogwork.core.escape import TAB_WIDTH
-from cogwork.modules.error_line import find_error_line
+from cogwork.core.loop_budget import LoopBudget
+from cogwork.programs.error_line import find_error_line
 
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000
@@ -20,10 +22,12 @@ _READ_SIZE = 512
 """Bytes per read while lines are emitted: a few lines, to keep the loop responsive."""
 _SKIP_READ_SIZE = 64 << 10
 """Bytes per read while lines are dropped: the capacity of a pipe."""
-_SKIP_BURST = 4 << 20
-_SKIP_PAUSE = 0.03
-"""Seconds without reading after each burst of dropped output: about 120 MB/s, and an eighth of the
-loop's time. A process that writes more blocks, and nothing else is slowed down."""
+_MAX_DEBT = 0.01
+"""Seconds of a pause that is not worth the effort: a burst of output is read at once."""
+_TURN_COST = 0.0005
+"""Seconds of the loop that a reader reserves when it has to wait for its turn."""
+_DRAIN_TIMEOUT = 1.0
+"""Seconds that reading the rest may take after the process has exited, if many have output."""
 _MAX_DRAIN = 1 << 20
 """Bytes that are read after the process has exited: its children may write forever."""
 _TAIL_BYTES = 4 << 10
@@ -68,6 +72,11 @@ class LineSplitter:
             at = end + 1
             yield from self._finish_line()
 
+    def skip(self, data: bytes) -> None:
+        """Drop all of it, except for the last lines."""
+        self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+        self._drop(data, 0)
+
     def will_skip(self, now: float) -> bool:
         """Whether the next bytes will be dropped."""
         return self._is_cut or self._is_rate_exceeded(now)
@@ -111,16 +120,19 @@ class LineSplitter:
 
     def _skip(self, data: bytes, at: int, now: float) -> int:
         if self._is_rate_exceeded(now):
-            self._skipped += data.count(b"\n", at)
-            self._is_skipping = data[-1:] != b"\n"
-            self._partial, self._is_cut = b"", False
-            return len(data)
+            return self._drop(data, at)
         end = data.find(b"\n", at)
         if end < 0:
             return len(data)
         self._is_skipping = False
         self._skipped += 1
         return end + 1
+
+    def _drop(self, data: bytes, at: int) -> int:
+        self._skipped += data.count(b"\n", at)
+        self._is_skipping = data[-1:] != b"\n"
+        self._partial, self._is_cut = b"", False
+        return len(data)
 
     def _append(self, piece: bytes) -> None:
         if self._is_cut:
@@ -138,20 +150,30 @@ class LineSplitter:
 
 
 class PipeReader:
-    """Reads a pipe as long as it is open, and emits its lines within the limits."""
+    """Reads a pipe as long as it is open, and emits its lines within the limits.
 
-    def __init__(self, pipe: IO[bytes], on_line: Callable[[str], None], clock: Clock) -> None:
+    All readers share a budget of the loop's time. A process that writes more than that blocks, and
+    nothing else is slowed down.
+    """
+
+    def __init__(
+        self,
+        pipe: IO[bytes],
+        on_line: Callable[[str], None],
+        clock: Clock,
+        budget: LoopBudget,
+    ) -> None:
         self._pipe = pipe
         self._on_line = on_line
         self._clock = clock
+        self._budget = budget
         self._lines = LineSplitter()
         self._loop = asyncio.get_running_loop()
         self._gap_timer: asyncio.TimerHandle | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
-        self._skipped_bytes = 0
         self._fd = pipe.fileno()
         os.set_blocking(self._fd, False)
-        self._resume()
+        self._loop.add_reader(self._fd, self._on_readable)
 
     @property
     def last_lines(self) -> tuple[str, ...]:
@@ -161,16 +183,24 @@ class PipeReader:
     def error_line(self) -> str:
         return self._lines.error_line
 
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Read what is in the pipe, without waiting for other processes that have it open."""
-        left = _MAX_DRAIN
-        while left > 0 and (count := self._read()):
+        left, deadline = _MAX_DRAIN, self._loop.time() + _DRAIN_TIMEOUT
+        while left > 0:
+            pause = self._reserve_turn()
+            if self._loop.time() + pause > deadline:
+                return
+            if pause > 0:
+                await asyncio.sleep(pause)
+            if self._pipe.closed or not (count := self._read()):
+                return
             left -= count
 
     def close(self) -> None:
+        """Drop what has not been read, except for the last lines."""
         if self._pipe.closed:
             return
-        self.drain()
+        self._skip_rest()
         self._loop.remove_reader(self._fd)
         self._pipe.close()
         for timer in (self._gap_timer, self._pause_timer):
@@ -178,9 +208,23 @@ class PipeReader:
                 timer.cancel()
         self._emit(self._lines.flush())
 
-    def _resume(self) -> None:
+    def _on_readable(self) -> None:
+        if (pause := self._reserve_turn()) > 0:
+            self._loop.remove_reader(self._fd)
+            self._pause_timer = self._loop.call_later(pause, self._take_turn)
+        else:
+            self._read()
+
+    def _reserve_turn(self) -> float:
+        """Return the seconds to wait before reading. Readers that have to wait do so in turn."""
+        if self._budget.spend(0.0) <= _MAX_DEBT:
+            return 0.0
+        return self._budget.spend(_TURN_COST)
+
+    def _take_turn(self) -> None:
         self._pause_timer = None
-        self._loop.add_reader(self._fd, self._read)
+        self._loop.add_reader(self._fd, self._on_readable)
+        self._read()
 
     def _read(self) -> int:
         """Read once, and return the number of bytes."""
@@ -194,18 +238,17 @@ class PipeReader:
             self._loop.remove_reader(self._fd)
             return 0
         self._emit(self._lines.feed(data, now))
-        if skips:
-            self._throttle(len(data))
+        if skips and self._gap_timer is None:
+            self._gap_timer = self._loop.call_later(_GAP_REPORT_DELAY, self._report_gap)
+        self._budget.spend(self._clock.monotonic() - now)
         return len(data)
 
-    def _throttle(self, count: int) -> None:
-        if self._gap_timer is None:
-            self._gap_timer = self._loop.call_later(_GAP_REPORT_DELAY, self._report_gap)
-        self._skipped_bytes += count
-        if self._skipped_bytes >= _SKIP_BURST and self._pause_timer is None:
-            self._skipped_bytes = 0
-            self._loop.remove_reader(self._fd)
-            self._pause_timer = self._loop.call_later(_SKIP_PAUSE, self._resume)
+    def _skip_rest(self) -> None:
+        left = _MAX_DRAIN
+        with contextlib.suppress(BlockingIOError):
+            while left > 0 and (data := os.read(self._fd, _SKIP_READ_SIZE)):
+                self._lines.skip(data)
+                left -= len(data)
 
     def _report_gap(self) -> None:
         self._gap_timer = None

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cogwork.config.module import ProgramLimits
 from cogwork.core.errors import CogworkError
 
 _CGROUP_ROOT = Path("/sys/fs/cgroup")
@@ -37,6 +38,17 @@ class ProcessLimits:
     open_files: int | None = None
     no_new_privileges: bool = False
     """Whether sudo and other setuid programs have no effect."""
+
+
+def make_limits(config: ProgramLimits | None) -> ProcessLimits:
+    if config is None:
+        return ProcessLimits()
+    return ProcessLimits(
+        memory_bytes=int(config.memory_mb * (1 << 20)) if config.memory_mb else None,
+        cpu_cores=config.cpu_cores,
+        open_files=config.open_files,
+        no_new_privileges=config.no_new_privileges,
+    )
 
 
 class CannotLimit(CogworkError):

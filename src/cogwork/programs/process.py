@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import run_in_thread
-from cogwork.modules import executable_check, orphans
-from cogwork.modules.executable_check import CannotStart
-from cogwork.modules.limits import Confinement, ProcessLimits, confine, find_delegated_cgroup
-from cogwork.modules.orphans import MARK_VARIABLE
-from cogwork.modules.output import OutputStream, PipeReader
-from cogwork.modules.reaper import Reaper
+from cogwork.core.signals import signal_name
+from cogwork.programs import executable_check, orphans
+from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.limits import Confinement, ProcessLimits, confine, find_delegated_cgroup
+from cogwork.programs.orphans import MARK_VARIABLE
+from cogwork.programs.output import OutputStream, PipeReader
+from cogwork.programs.user_account import UserAccount, switch_user_command
 
 _CHECK_TIMEOUT = 10.0
 """Seconds that the disk may take to read the program."""
@@ -34,7 +34,6 @@ _KILL_TIMEOUT = 5.0
 _KILL_MARGIN = 1.0
 _MAX_PAUSE = 0.05
 _REAP_INTERVAL = 30.0
-_REAP_DELAYS = (0.005, 0.05)
 
 OnLine = Callable[[OutputStream, str], None]
 
@@ -47,6 +46,8 @@ class LaunchSpec:
     """The complete environment, without the mark."""
     directory: Path
     limits: ProcessLimits = field(default_factory=ProcessLimits)
+    account: UserAccount | None = None
+    """The user to run it as, if that is not the user of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class StopTimeouts:
     """The duration of each step of stopping, in seconds."""
 
     process: float = 3.0
-    """From SIGTERM for the process to SIGTERM for its group."""
+    """From the signal for the process to the signal for its group."""
     group: float = 3.0
-    """From SIGTERM for the group to SIGKILL."""
+    """From the signal for the group to SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class ExitStatus:
     def description(self) -> str:
         """A predicate to follow the name of the process: `was killed by SIGSEGV`."""
         if self.code < 0:
-            text = f"was killed by {_signal_name(-self.code)}"
+            text = f"was killed by {signal_name(-self.code)}"
         else:
             text = f"exited with code {self.code}"
         if self.exceeded_limit:
@@ -107,8 +108,7 @@ class Child:
         confinement: Confinement,
         mark: str,
         on_line: OnLine,
-        clock: Clock,
-        reaper: Reaper | None,
+        host: ProgramHost,
     ) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -120,15 +120,16 @@ class Child:
         self._process = process
         self._confinement = confinement
         self._mark = mark
-        self._clock = clock
-        self._reaper = reaper
-        if reaper is not None:
-            reaper.watch(self.pid)
-        self._out = PipeReader(
-            process.stdout, functools.partial(on_line, OutputStream.STDOUT), clock
-        )
-        self._err = PipeReader(
-            process.stderr, functools.partial(on_line, OutputStream.STDERR), clock
+        self._host = host
+        self._clock = host.clock
+        if host.reaper is not None:
+            host.reaper.watch(self.pid)
+        self._out, self._err = (
+            PipeReader(pipe, functools.partial(on_line, stream), host.clock, host.output_budget)
+            for pipe, stream in (
+                (process.stdout, OutputStream.STDOUT),
+                (process.stderr, OutputStream.STDERR),
+            )
         )
         self._is_graceful = False
         """Whether descendants that outlive the process get time to end by themselves."""
@@ -139,14 +140,9 @@ class Child:
         self._end_task = asyncio.create_task(self._supervise(), name=f"child {self.pid}")
 
     @classmethod
-    async def start(
-        cls, launch: LaunchSpec, on_line: OnLine, clock: Clock, reaper: Reaper | None = None
-    ) -> Self:
-        """Start the process. `reaper` ends it if the server is killed.
-
-        Raises CannotStart and CannotLimit.
-        """
-        await _check_executable(launch)
+    async def start(cls, launch: LaunchSpec, on_line: OnLine, host: ProgramHost) -> Self:
+        """Start the process. Raises CannotStart and CannotLimit."""
+        await _check_executable(launch, host)
         mark = f"{orphans.process_identity(os.getpid())}.{secrets.token_hex(8)}"
         confinement = _confine(launch, mark)
         try:
@@ -155,15 +151,22 @@ class Child:
             if confinement.cgroup is not None:
                 confinement.cgroup.remove()
             raise
-        return cls(process, confinement, mark, on_line, clock, reaper)
+        return cls(process, confinement, mark, on_line, host)
 
-    async def stop(self, timeouts: StopTimeouts = StopTimeouts()) -> ExitStatus:  # noqa: B008 - it is frozen
+    async def stop(
+        self,
+        timeouts: StopTimeouts = StopTimeouts(),  # noqa: B008 - it is frozen
+        number: int = signal.SIGTERM,
+    ) -> ExitStatus:
         """Stop the process with all of its descendants, and return its exit status.
 
-        Repeated calls wait for the first one, whose timeouts count.
+        `number`: the signal that asks it to stop. Repeated calls wait for the first one, whose
+        arguments count.
         """
         if self._stopping is None:
-            self._stopping = asyncio.create_task(self._stop(timeouts), name=f"stop {self.pid}")
+            self._stopping = asyncio.create_task(
+                self._stop(timeouts, number), name=f"stop {self.pid}"
+            )
         await asyncio.shield(self._stopping)
         return self.exited.result()
 
@@ -179,15 +182,15 @@ class Child:
                 "computer"
             )
 
-    async def _stop(self, timeouts: StopTimeouts) -> None:
+    async def _stop(self, timeouts: StopTimeouts, number: int) -> None:
         if self._is_running():
             self._is_graceful = True
-            orphans.signal_process(self.pid, signal.SIGTERM)
+            orphans.signal_process(self.pid, number)
             # A suspended process does not handle any other signal.
             self._signal_group(signal.SIGCONT)
             await self._clock.wait({self.exited}, timeouts.process)
         if self._is_graceful and not self._group_gone:
-            self._signal_group(signal.SIGTERM)
+            self._signal_group(number)
             self._signal_group(signal.SIGCONT)
             await self._clock.wait({self._end_task}, timeouts.group)
         await self.kill()
@@ -196,26 +199,32 @@ class Child:
         """Wait for the process, and then end its descendants."""
         try:
             code = await self._wait_exit_code()
-            for reader in (self._out, self._err):
-                # Descendants that get time to end may still write output.
-                reader.drain() if self._is_graceful else reader.close()
+            await self._drain()
             lines = self._err.last_lines or self._out.last_lines
             limit = self._confinement.find_exceeded_limit(lines) if code else ""
             error = self._err.error_line or self._out.error_line
             self.exited.set_result(ExitStatus(code, lines, limit, error))
             self._survived = not await self._kill_descendants()
-            if self._reaper is not None and self._group_gone:
-                self._reaper.forget(self.pid)
-            await _reap_orphans()
+            await self._drain()
+            if self._host.reaper is not None and self._group_gone:
+                self._host.reaper.forget(self.pid)
+            await self._host.reap_orphans()
         finally:
             self._abandon()
+
+    async def _drain(self) -> None:
+        for reader in (self._out, self._err):
+            await reader.drain()
+            # Descendants that get time to end may still write output.
+            if not self._is_graceful:
+                reader.close()
 
     async def _wait_exit_code(self) -> int:
         watcher = _ExitWatcher(self.pid, self._reap)
         try:
             await self._clock.wait({watcher.code}, _REAP_INTERVAL)
             while not watcher.code.done():
-                await _reap_orphans()
+                await self._host.reap_orphans()
                 await self._clock.wait({watcher.code}, _REAP_INTERVAL)
         finally:
             watcher.close()
@@ -257,7 +266,7 @@ class Child:
             return set()
         name = f"strays of {self.pid}"
         try:
-            return await run_in_thread(
+            return await self._host.run_in_thread(
                 name, _KILL_TIMEOUT, orphans.find_strays, self.pid, self._mark
             )
         except TimeoutError:
@@ -324,11 +333,11 @@ class _ExitWatcher:
             self.code.set_result(self._reap())
 
 
-async def _check_executable(launch: LaunchSpec) -> None:
+async def _check_executable(launch: LaunchSpec, host: ProgramHost) -> None:
     executable = launch.argv[0]
     try:
         name = f"check {executable}"
-        await run_in_thread(
+        await host.run_in_thread(
             name, _CHECK_TIMEOUT, executable_check.check_executable, executable, launch.directory
         )
     except TimeoutError:
@@ -339,9 +348,12 @@ async def _check_executable(launch: LaunchSpec) -> None:
 
 
 def _confine(launch: LaunchSpec, mark: str) -> Confinement:
+    argv = launch.argv
+    if launch.account is not None:
+        argv = (*switch_user_command(launch.account), *argv)
     if launch.limits == ProcessLimits():
-        return Confinement(launch.argv, launch.limits)
-    return confine(launch.argv, launch.limits, f"child-{mark}", find_delegated_cgroup())
+        return Confinement(argv, launch.limits)
+    return confine(argv, launch.limits, f"child-{mark}", find_delegated_cgroup())
 
 
 def _spawn(launch: LaunchSpec, argv: tuple[str, ...], mark: str) -> subprocess.Popen[bytes]:
@@ -364,27 +376,3 @@ def _spawn(launch: LaunchSpec, argv: tuple[str, ...], mark: str) -> subprocess.P
         )
     except (OSError, ValueError) as error:
         raise executable_check.explain_start_error(launch.argv[0], error) from error
-
-
-async def _reap_orphans() -> None:
-    """Reap adopted zombies whose origin is unknown.
-
-    Zombies that other code waits for are reaped by it in the next iterations of the loop, so only
-    those that remain are reaped here.
-    """
-    if not orphans.is_adopting_orphans():
-        return
-    zombies = orphans.find_zombies()
-    for delay in _REAP_DELAYS:
-        if zombies:
-            await asyncio.sleep(delay)
-            zombies &= orphans.find_zombies()
-    for pid in zombies:
-        orphans.reap(pid)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

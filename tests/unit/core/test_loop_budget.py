@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from cogwork.core.clock import ManualClock
-from cogwork.robot.loop_budget import LoopBudget, LoopMeter
+from cogwork.core.loop_budget import LoopBudget, LoopMeter
 
 
 class TestLoopBudget:

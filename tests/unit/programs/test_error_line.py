@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.modules.error_line import find_error_line
+from cogwork.programs.error_line import find_error_line
 
 TRACEBACK = """\
 Traceback (most recent call last):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import (
+from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,
     is_alive,
@@ -21,8 +21,8 @@ from tests.unit.modules.children import (
 )
 
 from cogwork.core.clock import ManualClock
-from cogwork.modules import orphans
-from cogwork.modules.orphans import MARK_VARIABLE
+from cogwork.programs import orphans
+from cogwork.programs.orphans import MARK_VARIABLE
 
 DAEMON = """
 import os, sys, time

@@ -1,7 +1,7 @@
-"""Ends the modules of a server that was killed.
+"""Ends the programs of a server that was killed.
 
 A small separate process holds the read end of a pipe, which the kernel closes when the server dies:
-by kill -9, by the OOM killer, by a crash. Modules then get SIGTERM, so that they can stop what
+by kill -9, by the OOM killer, by a crash. Programs then get SIGTERM, so that they can stop what
 moves, and a few seconds later SIGKILL.
 """
 
@@ -13,7 +13,8 @@ import os
 import subprocess
 from typing import Final
 
-from cogwork.modules.orphans import MARK_VARIABLE, process_identity
+from cogwork.core.workers import run_in_thread
+from cogwork.programs.orphans import MARK_VARIABLE, process_identity
 
 KILL_DELAY: Final = 3
 """Seconds from SIGTERM to SIGKILL."""
@@ -41,7 +42,7 @@ end KILL
 """
 """The script reads `+ 123` and `- 123` to add and remove process groups. Its argument is a pattern
 that matches the environment of processes that left their group."""
-CLOSE_TIMEOUT: Final = KILL_DELAY + 2.0
+_CLOSE_TIMEOUT: Final = KILL_DELAY + 2.0
 """Seconds that `close` may take."""
 
 _log = logging.getLogger("rdk.modmanager")
@@ -50,7 +51,7 @@ _log = logging.getLogger("rdk.modmanager")
 class Reaper:
     """Ends process groups when the server dies.
 
-    Its process is started with the first group, because most machines have no modules.
+    Its process is started with the first group, because most machines have no programs.
     """
 
     def __init__(self) -> None:
@@ -71,8 +72,13 @@ class Reaper:
             self._groups.discard(group)
             self._send(f"- {group}\n")
 
+    async def aclose(self) -> None:
+        """End the remaining groups."""
+        with contextlib.suppress(TimeoutError):
+            await run_in_thread("reaper", _CLOSE_TIMEOUT + 1, self.close)
+
     def close(self) -> None:
-        """End the remaining groups. This blocks, so call it in a thread."""
+        """End the remaining groups. This blocks."""
         process, self._process = self._process, None
         if process is not None:
             _stop_process(process, at_once=not self._groups)
@@ -92,7 +98,7 @@ class Reaper:
             )
         except OSError as error:
             _log.error(
-                "cannot start /bin/sh: %s; if the server is killed, its modules keep running",
+                "cannot start /bin/sh: %s; if the server is killed, its programs keep running",
                 error,
             )
             return
@@ -104,7 +110,7 @@ class Reaper:
     def _send(self, line: str) -> None:
         if self._process is None or self._write(line):
             return
-        _log.warning("the module reaper process has exited; starting another")
+        _log.warning("the reaper process has exited; starting another")
         _stop_process(self._process, at_once=True)
         self._start()
 
@@ -123,7 +129,7 @@ def _stop_process(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
     assert process.stdin is not None
     process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(CLOSE_TIMEOUT)
+        process.wait(_CLOSE_TIMEOUT)
 
 
 def _environ_pattern() -> str:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.modules.children import DEADLINE, wait_within
+from tests.unit.programs.children import DEADLINE, wait_within
 
 from cogwork.core.clock import SystemClock
-from cogwork.modules.leftovers import end_leftovers, find_leftovers
-from cogwork.modules.orphans import MARK_VARIABLE, process_identity
+from cogwork.programs.leftovers import end_leftovers, find_leftovers
+from cogwork.programs.orphans import MARK_VARIABLE, process_identity
 
 TOKEN = "0123456789abcdef"
 HOME = Path(f"/home/of/{os.getpid()}")
@@ -102,6 +102,6 @@ async def test_search_without_descriptors_is_given_up(
     def fail(_: Path) -> set[int]:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("cogwork.modules.leftovers.find_leftovers", fail)
+    monkeypatch.setattr("cogwork.programs.leftovers.find_leftovers", fail)
     assert await end_leftovers(HOME, SystemClock()) == set()
     assert "cannot look for processes of a killed server: Too many open files" in caplog.text

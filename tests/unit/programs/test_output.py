@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
+from cogwork.programs.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 
 LINE = st.binary(max_size=40).map(lambda line: line.translate(None, b"\n\r\t\x1b"))
 
@@ -89,3 +89,13 @@ def test_last_lines_are_few_short_and_not_blank() -> None:
 
     assert reader.last_lines[:4] == ("3", "4", "5", "6")
     assert reader.last_lines[4] == "x" * 299 + "…"
+
+
+def test_skipped_lines_are_counted_and_the_last_ones_kept() -> None:
+    reader = LineSplitter()
+    lines = [*reader.feed(b"a\nhalf", 0.0)]
+    reader.skip(b" line\nb\nc\nrest")
+    lines += reader.flush()
+
+    assert lines == ["a", "dropped 4 lines"]
+    assert reader.last_lines == ("a", "half line", "b", "c", "rest")
