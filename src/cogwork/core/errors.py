@@ -87,7 +87,7 @@ CogworkError
 ├── CannotLimit     a process limit that cannot be enforced here (modules/limits.py)
 ├── AddressTooLong  a directory path too long for a Unix socket (modules/address.py)
 ├── BadMeta         an invalid meta.json (modules/meta.py)
-├── BadArchive      an archive that is damaged or exceeds a limit (modules/tar.py)
+├── BadArchive      an archive that is damaged or exceeds a limit (archives/tar.py)
 ├── NotAllowed      a call that the module may not make (robot/access.py)
 ├── BadBundle       an archive that does not contain a usable module (modules/bundle.py)
 ├── FirstRunFailed  a module whose first-run script failed (modules/first_run.py)

@@ -6,12 +6,12 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import IO, Final
 
+from cogwork.archives.decompression import decompress
+from cogwork.archives.extraction import check
+from cogwork.archives.tar import BadArchive
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.core.errors import InvalidRequest
-from cogwork.modules.decompression import decompress
-from cogwork.modules.extraction import check
-from cogwork.modules.tar import BadArchive
 from cogwork.wire.handlers import Stream
 
 MAX_SIZE: Final = 4 << 30

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.modules.test_tar import entry
+from tests.unit.archives.test_tar import entry
 
-from cogwork.modules.extraction import ArchiveLimits, extract
-from cogwork.modules.tar import BadArchive
+from cogwork.archives.extraction import ArchiveLimits, extract
+from cogwork.archives.tar import BadArchive
 
 MIB = 1 << 20
 
