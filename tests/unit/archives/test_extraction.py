@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.archives.test_tar import entry
+from tests.unit.archives.test_tar import entry, pack
 
-from cogwork.archives.extraction import ArchiveLimits, extract
+from cogwork.archives.extraction import ArchiveLimits, check, extract
 from cogwork.archives.tar import BadArchive
 
 MIB = 1 << 20
@@ -141,6 +141,38 @@ def test_unsafe_or_invalid_members_are_refused(
     with pytest.raises(BadArchive):
         extraction.extract(*members)
     extraction.assert_untouched()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [entry("/f")],
+        [entry("/d", tarfile.DIRTYPE)],
+        [entry("f"), hardlink_entry("h", "/f")],
+        [entry("f"), entry("f")],
+        [entry("f"), entry("./f")],
+        [entry("d/f"), entry("d//f")],
+        [symlink_entry("l", "f"), entry("l")],
+        [entry("l"), symlink_entry("l", "f")],
+        [symlink_entry("l", "f"), symlink_entry("l", "f")],
+        [entry("f"), hardlink_entry("h", "f"), hardlink_entry("h", "f")],
+    ],
+)
+def test_strict_extraction_refuses_absolute_paths_and_repeated_entries(
+    extraction: ExtractionFixture, members: list[tarfile.TarInfo]
+) -> None:
+    with pytest.raises(BadArchive):
+        extraction.extract(*members, is_strict=True)
+    extraction.assert_untouched()
+    with pytest.raises(BadArchive):
+        check(io.BytesIO(pack(*members)), 1000, ArchiveLimits(is_strict=True))
+
+
+def test_strict_extraction_accepts_a_repeated_directory(extraction: ExtractionFixture) -> None:
+    members = [entry("d", tarfile.DIRTYPE), entry("d/f"), entry("d/", tarfile.DIRTYPE)]
+    extraction.extract(*members, is_strict=True)
+    assert extraction.found == {"d", "d/f"}
+    check(io.BytesIO(pack(*members)), 1000, ArchiveLimits(is_strict=True))
 
 
 def test_long_link_attack_on_the_standard_filter_is_refused(extraction: ExtractionFixture) -> None:
