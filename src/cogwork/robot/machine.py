@@ -32,6 +32,7 @@ from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
+from cogwork.robot.package_host import NoPackages, PackageHost
 from cogwork.robot.server_load import ServerLoad
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
 from cogwork.robot.update_file import UpdateFile
@@ -100,6 +101,7 @@ async def _reject_job(config: JobConfig) -> None:
 
 
 _NO_MODULES = NoModules()
+_NO_PACKAGES = NoPackages()
 
 
 class Machine:
@@ -112,6 +114,7 @@ class Machine:
         observe: Observer = log_event,
         redact: Callable[[str], str] = str,
         modules: ModuleHost = _NO_MODULES,
+        packages: PackageHost = _NO_PACKAGES,
         job_call: JobCall = _reject_job,
     ) -> None:
         """Create a machine without resources. `job_call` performs a job."""
@@ -148,6 +151,7 @@ class Machine:
             redact=redact,
         )
         self.modules = modules
+        self.packages = packages
         self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
         self.frames = FrameSystem(lambda: self.config.components, self.find)
         self.sessions = SessionManager(

@@ -34,6 +34,7 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
             _module_view(status, load.modules.get(status.pid) if status.pid is not None else None)
             for status in modules
         ],
+        "packages": [status._asdict() for status in machine.packages.statuses()],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],
     }
 

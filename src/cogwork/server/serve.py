@@ -34,6 +34,8 @@ from cogwork.modules.leftovers import end_leftovers
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
 from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.packages.gate import PackageGate
+from cogwork.packages.manager import PackageManager
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.authentication import Authentication
@@ -45,6 +47,7 @@ from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
 from cogwork.robot.update_file import UpdateFile
+from cogwork.server.config_applier import ConfigApplier
 from cogwork.server.discovery import Discovery
 from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
@@ -175,7 +178,16 @@ class _Server:
         self._journal = journal = EventJournal(
             _journal_path(home, config_file), clock, log.redactor.redact
         )
-        providers = Providers({"built in": registry})
+        self._packages = PackageManager(
+            home,
+            config_file,
+            clock,
+            self._on_packages_changed,
+            allow_plaintext=allow_plaintext_credentials,
+            redact=log.redactor.redact,
+        )
+        gate = PackageGate(self._packages)
+        providers = Providers({"packages": gate, "built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
         self._modules = ModuleManager(
@@ -203,8 +215,10 @@ class _Server:
             observe=_combine_observers(log_event, journal.record_graph_event),
             redact=log.redactor.redact,
             modules=self._modules,
+            packages=self._packages,
             job_call=self._call_job,
         )
+        self._applier = ConfigApplier(machine, self._modules, self._packages, gate, clock)
         machine.bind(machine_access)
         authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials
@@ -327,6 +341,7 @@ class _Server:
         watching = {task for task in self._tasks if task.get_name() == "sessions"}
         await _cancel_tasks(self._tasks - watching)
         await self._config_watcher.aclose()
+        await self._applier.aclose()
         unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
         await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
@@ -355,10 +370,12 @@ class _Server:
         self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
-        self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
-        outcome = self._machine.apply(loaded)
+        outcome = self._applier.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _on_packages_changed(self) -> None:
+        self._applier.apply_packages()
 
     async def _change_listeners(self, config: MachineConfig, listen: ListenAddresses) -> None:
         await self._listeners.change(listen)

@@ -7,6 +7,7 @@ import io
 import stat
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,10 @@ class ExtractionFixture:
         self.flag.write_text("original")
 
     def extract(
-        self, *members: tarfile.TarInfo | tuple[tarfile.TarInfo, bytes], **limits: int
+        self,
+        *members: tarfile.TarInfo | tuple[tarfile.TarInfo, bytes],
+        is_strict: bool = False,
+        **limits: int,
     ) -> None:
         file = io.BytesIO()
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -40,7 +44,7 @@ class ExtractionFixture:
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
         file.seek(0)
-        extract(file, 1000, self.inside, ArchiveLimits(**limits))
+        extract(file, 1000, self.inside, ArchiveLimits(is_strict=is_strict, **limits))
 
     def assert_untouched(self) -> None:
         assert self.flag.read_text() == "original"
@@ -219,7 +223,7 @@ def test_existing_links_are_not_followed(extraction: ExtractionFixture) -> None:
     ],
 )
 def test_archive_over_the_limits_is_refused(
-    extraction: ExtractionFixture, limits: dict[str, int], words: str
+    extraction: ExtractionFixture, limits: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(BadArchive, match=words):
         extraction.extract(
