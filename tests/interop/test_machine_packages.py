@@ -177,6 +177,35 @@ async def test_machine_starts_without_the_network_with_what_is_there(
     assert len(files.requests) == asked
 
 
+async def test_machine_that_starts_before_a_new_version_is_there_runs_the_former_one(
+    files: FileServer, tmp_path: Path
+) -> None:
+    config = machine(package(files, "1"), components=[sensor("eye", "detector")])
+    async with run_server(config, tmp_path) as server:
+        await wait_for_state(server, "eye", "ready")
+        copies = tmp_path / "home" / "packages" / "settled"
+
+        async def is_stored() -> bool:
+            return copies.is_dir() and any(copies.iterdir())
+
+        await wait_until(is_stored)
+    files.status = 503
+    newer = machine(
+        package(files, "2"), components=[sensor("eye", "detector"), sensor("new", "detector")]
+    )
+    async with run_server(newer, tmp_path) as server:
+        await wait_for_state(server, "eye", "ready")
+        assert await read_file(server, "eye") == "1"
+        assert "503" in (await wait_for_state(server, "new", "unhealthy"))["reason"]
+        files.status = None
+        await wait_for_state(server, "new", "ready")
+
+        async def is_new() -> bool:
+            return await read_file(server, "eye") == "2"
+
+        await wait_until(is_new)
+
+
 async def test_local_archive_and_folder(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(make_archive(**{"version.txt": b"packed"}))
     folder = tmp_path / "folder"

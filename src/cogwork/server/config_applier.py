@@ -14,6 +14,7 @@ from cogwork.packages.gate import PackageGate
 from cogwork.packages.holding import EffectiveConfig, Former, hold_back
 from cogwork.packages.manager import PackageManager
 from cogwork.robot.machine import Machine
+from cogwork.server.settled_config import SettledConfig, former_of
 
 _STOP_TIMEOUT: Final = 300.0
 """Seconds for modules of an older version to end, before its files are removed."""
@@ -27,12 +28,14 @@ class ConfigApplier:
         modules: ModuleManager,
         packages: PackageManager,
         gate: PackageGate,
+        settled: SettledConfig,
         clock: Clock,
     ) -> None:
         self._machine = machine
         self._modules = modules
         self._packages = packages
         self._gate = gate
+        self._settled = settled
         self._clock = clock
         self._loaded: LoadedConfig | None = None
         self._former = Former()
@@ -41,12 +44,23 @@ class ConfigApplier:
         """Of the newest configuration."""
         self._cleanup: asyncio.Task[None] | None = None
 
+    async def recall(self, first: LoadedConfig) -> LoadedConfig | None:
+        """Let the first configuration fall back to the former versions of its packages.
+
+        Return the configuration that they belong to, if there is one.
+        """
+        found = await self._settled.read(first)
+        if found is not None:
+            self._former = former_of(found)
+        return found
+
     def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
         """Apply a configuration. What waits for a package does not delay the outcome."""
         config = loaded.result.config
         self._packages.apply(config.packages, loaded.result.present_packages, config.cloud)
+        if self._loaded is not None:
+            self._former = self._find_former()
         self._loaded = loaded
-        self._former = self._find_former()
         self._outcome = asyncio.get_running_loop().create_future()
         self._apply_effective(loaded, is_new=True)
         return self._outcome
@@ -128,4 +142,6 @@ class ConfigApplier:
         began = self._clock.monotonic()
         while self._modules.any_stopping and self._clock.monotonic() - began < _STOP_TIMEOUT:
             await self._clock.sleep(_STOP_INTERVAL)
+        if self._loaded is not None:
+            await self._settled.save(self._loaded)
         await self._packages.remove_unused()

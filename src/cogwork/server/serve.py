@@ -14,7 +14,7 @@ from cogwork import __version__
 from cogwork.config.config_editor import ConfigEditor
 from cogwork.config.config_history import config_history_for
 from cogwork.config.config_report import ConfigReport
-from cogwork.config.last_good import last_good_for
+from cogwork.config.last_good import LastGood, last_good_for
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
@@ -53,6 +53,7 @@ from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.serving_file import ServingFile
+from cogwork.server.settled_config import SettledConfig
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.address import ListenAddresses, format_serving_line
@@ -218,7 +219,15 @@ class _Server:
             packages=self._packages,
             job_call=self._call_job,
         )
-        self._applier = ConfigApplier(machine, self._modules, self._packages, gate, clock)
+        context = LoadContext(registry, home, os.environ)
+        self._applier = ConfigApplier(
+            machine,
+            self._modules,
+            self._packages,
+            gate,
+            SettledConfig(_settled_copy(home, config_file), context),
+            clock,
+        )
         machine.bind(machine_access)
         authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials
@@ -244,7 +253,6 @@ class _Server:
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
         )
-        context = LoadContext(registry, home, os.environ)
         history = config_history_for(home, config_file)
         editor = ConfigEditor(
             config_file, history, context, lambda: self._loaded, log.redactor.redact, clock
@@ -297,6 +305,9 @@ class _Server:
         if first is not None:
             # Before the first client can make the server log a secret.
             self._server_log.redactor.add_secrets(first.secrets)
+            former = await self._applier.recall(first)
+            if former is not None:
+                self._server_log.redactor.add_secrets(former.secrets)
         self._login.apply(config)
         listen = resolve_listen_addresses(config, self._port)
         await self._certificate.load(self._find_certificate_files(config))
@@ -489,6 +500,10 @@ def _combine_observers(first: Observer, second: Observer) -> Observer:
 def _journal_path(home: Path, config_file: Path) -> Path:
     """Return the journal's path, named like the last-known-good copy of the same file."""
     return home / "story" / last_good_for(home, config_file).path.with_suffix(".jsonl").name
+
+
+def _settled_copy(home: Path, config_file: Path) -> LastGood:
+    return LastGood(home / "packages" / "settled" / last_good_for(home, config_file).path.name)
 
 
 def _make_application(
