@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cogwork.agent.release.archive import write_archive
 from cogwork.agent.release.manifest import FileEntry, Manifest
-from cogwork.agent.slots.installer import PLATFORM, PYTHON, REQUIREMENTS
+from cogwork.agent.slots.installer import PYTHON, REQUIREMENTS
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 GOOD_SERVER = """

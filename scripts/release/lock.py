@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cogwork.agent.slots.installer import PLATFORM, PYTHON
+from cogwork.agent.slots.installer import PYTHON
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 LOCKS: Final = Path("packaging/locks")
