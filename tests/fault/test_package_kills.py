@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from tests.archives import make_archive
 from tests.file_server import FileServer, serve_files
+from tests.interop.modular import poll
 from tests.running import Server, run_server
-from tests.sizes import limit, size
+from tests.sizes import size
 
 KILLS = size(ci=6, full=500)
 SWITCHED_WITHIN = 1.5
@@ -104,19 +105,17 @@ async def eye_of(server: Server) -> dict[str, Any]:
 
 
 async def wait_until_ready(server: Server) -> None:
-    async with asyncio.timeout(limit(10)):
-        while (await eye_of(server)).get("state") != "ready":
-            await asyncio.sleep(0.02)
+    await poll(lambda: eye_of(server), lambda eye: eye.get("state") == "ready")
 
 
 async def wait_until_settled(server: Server, store: Path, version: int) -> None:
     """Wait until only this version is there, and used."""
-    async with asyncio.timeout(limit(20)):
-        while True:
-            versions = {each.name.split("-")[2] for each in store.glob("acme-detector-*/")}
-            if versions == {str(version)} and (await eye_of(server))["state"] == "ready":
-                return
-            await asyncio.sleep(0.02)
+
+    async def list_versions() -> set[str]:
+        return {each.name.split("-")[2] for each in store.glob("acme-detector-*/")}
+
+    await poll(list_versions, lambda versions: versions == {str(version)})
+    await wait_until_ready(server)
 
 
 async def choose_moment(moments: random.Random, store: Path, new: int) -> None:
@@ -134,8 +133,9 @@ async def choose_moment(moments: random.Random, store: Path, new: int) -> None:
 
 
 async def wait_for_path(store: Path, pattern: str) -> None:
-    deadline = time.monotonic() + SWITCHED_WITHIN
-    while not any(store.glob(pattern)) and time.monotonic() < deadline:
+    for _ in range(round(SWITCHED_WITHIN / 0.001)):
+        if any(store.glob(pattern)):
+            return
         await asyncio.sleep(0.001)
 
 
