@@ -33,11 +33,11 @@ async def test_large_package_arrives_whole_over_a_link_that_is_cut(
 ) -> None:
     model = tmp_path / "model.bin"
     digest = hashlib.sha256()
-    with model.open("wb") as file:
+    with model.open("wb") as made:
         for _ in range(SIZE // MB):
             block = os.urandom(MB)
             digest.update(block)
-            file.write(block)
+            made.write(block)
     archive = tmp_path / "large.tar"
     with tarfile.open(archive, "w") as packed:
         packed.add(model, "model.bin")

@@ -223,11 +223,11 @@ class _Checker:
         if not path:
             self._diagnostics.add(
                 codes.MISSING_FIELD,
-                f'module "{module.name}" has no "executable_path", and this release does not '
-                "download modules from the registry",
+                f'module "{module.name}" has no "executable_path": only a cloud knows where a '
+                "module of the registry is",
                 at,
                 Effect.UNHEALTHY,
-                hint='download the module, and set "executable_path" to its program or archive',
+                hint='set "executable_path" to its program or archive, or join a cloud that has it',
             )
         elif not path.startswith(("/", "~", "${")):
             self._diagnostics.add(

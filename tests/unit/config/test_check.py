@@ -1248,7 +1248,7 @@ def test_registry_module_without_executable_path_is_reported() -> None:
     load = load_config({"modules": [{"name": "m", "type": "registry", "module_id": "acme:m"}]})
     (diagnostic,) = diagnostics_of(load)
     assert (diagnostic.code.id, diagnostic.effect) == ("E102", UNHEALTHY)
-    assert "does not download modules" in diagnostic.message
+    assert "only a cloud knows" in diagnostic.message
 
 
 def test_unfilled_placeholder_is_not_also_a_missing_file() -> None:
