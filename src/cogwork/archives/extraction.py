@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cogwork.archives.tar import BadArchive, Member, MemberKind, TarReader
+from cogwork.archives.tar import BadArchive, Member, MemberKind, NoSpace, TarReader
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -122,7 +122,7 @@ class _MeteredReader:
                 f"it unpacks to more than the limit of {_format_size(limits.unpacked)}"
             )
         if count > self._free_space:
-            raise BadArchive(
+            raise NoSpace(
                 f"it unpacks to more than the free disk space of {_format_size(self._free_space)} "
                 f"(after a reserve of {_format_size(limits.reserve)}); free some space"
             )

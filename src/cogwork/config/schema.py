@@ -56,6 +56,8 @@ def _check_schedule(text: str) -> str:
 
 
 def _check_package_url(text: str) -> str:
+    if re.match(r"https?://[^/]*@", text):
+        raise fault(codes.BAD_VALUE, "an address with a login cannot be used; remove the login")
     if text and not re.match(r"https?://[^/]|/|~", text):
         raise fault(
             codes.BAD_VALUE,
@@ -245,7 +247,8 @@ class PackageConfig(Section):
     url: Annotated[str, AfterValidator(_check_package_url)] = ""
     """Where to get the package if not from the cloud: the `http://` or `https://` address or the
     absolute path of an archive (`.tar.gz`), or the absolute path of a folder, which is used as it
-    is. If the archive changes, change `version` or `sha256`, too."""
+    is. If the archive changes, change `version` or `sha256`, too. Only in the machine's own file:
+    clouds do not pass it on."""
     sha256: Annotated[str, AfterValidator(_check_sha256)] = ""
     """The SHA-256 hash of the archive, in hexadecimal. An archive with another one is refused."""
     status: AppStatus | None = None

@@ -33,6 +33,8 @@ class UsageFile:
 
     def write(self, directories: Collection[Path]) -> None:
         """Raise OSError."""
+        if not directories and not self._path.exists():
+            return
         content = {
             "file": str(self._config_file),
             "directories": sorted(map(str, directories)),

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import google_crc32c
 
 from cogwork.archives.extraction import ArchiveLimits
-from cogwork.archives.tar import BadArchive
+from cogwork.archives.tar import BadArchive, NoSpace
 from cogwork.archives.unpacking import unpack
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import Interrupted
@@ -97,8 +97,12 @@ class Fetch:
                 shutil.rmtree(slot.unpacked, ignore_errors=True)
                 archive, remote = self._get_archive()
                 checksum = self._verify(archive, remote)
-                self._unpack(archive)
-                slot.publish(self._package, self._version, checksum)
+                try:
+                    self._unpack(archive)
+                    slot.publish(self._package, self._version, checksum)
+                finally:
+                    # It may have failed because the disk is full.
+                    shutil.rmtree(slot.unpacked, ignore_errors=True)
             slot.clear()
 
     def _get_archive(self) -> tuple[Path, RemoteFile]:
@@ -172,9 +176,10 @@ class Fetch:
 
         try:
             unpack(archive, self._slot.unpacked, on_read, LIMITS)
+        except NoSpace as error:
+            raise PackageUnavailable(str(error)) from None
         except BadArchive as error:
             self._discard()
-            shutil.rmtree(self._slot.unpacked, ignore_errors=True)
             raise BadPackage(f"{self._source} cannot be unpacked: {error}") from None
         self._slot.unpacked.chmod(0o755)
         self._check_cancelled()

@@ -119,8 +119,7 @@ class PackageManager:
         }
         for directory in self._entries.keys() - set(self._directories.values()):
             self._end(self._entries.pop(directory))
-        if packages or self._preparing is not None:
-            self._prepare()
+        self._prepare()
         for name, directory in self._directories.items():
             is_present = name in present and directory not in self._removing
             self._want(self._configs[name], directory, is_present=is_present)

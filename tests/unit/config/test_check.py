@@ -1164,6 +1164,7 @@ def test_package_of_another_url_or_hash_has_another_directory() -> None:
         {"url": "ftp://models.example/x.tar.gz"},
         {"url": "models/x"},
         {"url": "https:///x"},
+        {"url": "https://me:canary@models.example/x.tar.gz"},
         {"url": "https://models.example/x", "sha256": "0123"},
         {"url": "/opt/folder", "sha256": "0" * 64},
     ],
@@ -1172,6 +1173,7 @@ def test_package_without_a_usable_source_is_refused(package: dict[str, JsonValue
     load = load_config({"packages": [{"name": "p", **package}]})
     assert load.has_errors
     assert load.result.config.packages == []
+    assert all("canary" not in each.message for each in diagnostics_of(load))
 
 
 @pytest.mark.parametrize("source", ["url", "cloud", "none", "present"])

@@ -128,6 +128,20 @@ def test_full_disk_is_explained_before_the_download(
     assert not slot.partial.exists()
 
 
+def test_disk_that_fills_up_while_unpacking_keeps_the_download(
+    server: FileServer, slot: Slot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_module, "LIMITS", replace(LIMITS, reserve=1 << 60))
+    monkeypatch.setattr(Fetch, "_require_space", lambda *_: None)
+    with pytest.raises(PackageUnavailable, match="more than the free disk space"):
+        make_fetch(server, slot).run()
+    assert not slot.unpacked.exists()
+    monkeypatch.setattr(fetch_module, "LIMITS", LIMITS)
+    make_fetch(server, slot).run()
+    assert_only_the_package_is_left(slot)
+    assert len(server.requests) == 1
+
+
 def test_second_server_waits_for_the_first(server: FileServer, slot: Slot) -> None:
     with slot.lock(), pytest.raises(PackageUnavailable, match="another server"):
         make_fetch(server, slot).run()
