@@ -102,10 +102,22 @@ async def read_file(server: Server, name: str) -> str:
     return Path(str(readings["file"])).read_text()
 
 
+async def print_status(server: Server) -> str:
+    """Return the lines of `cogwork status` about packages, with single spaces between words."""
+    command = (sys.executable, "-m", "cogwork.cli.main", "status", "--address")
+    process = await asyncio.create_subprocess_exec(
+        *command, f"localhost:{server.port}", stdout=asyncio.subprocess.PIPE
+    )
+    printed = (await process.communicate())[0].decode()
+    return "\n".join(
+        " ".join(line.split()) for line in printed.splitlines() if "  package " in line
+    )
+
+
 async def test_resource_waits_for_its_package_and_nothing_else_does(
     files: FileServer, tmp_path: Path
 ) -> None:
-    files.chunk_delay = 0.5
+    files.chunk_delay = 1.5
     config = machine(
         package(files, "1"),
         {**package(files, "1", "broken"), "url": files.url("/missing.tar.gz")},
@@ -116,9 +128,13 @@ async def test_resource_waits_for_its_package_and_nothing_else_does(
         waiting = await wait_for_state(server, "waits", "configuring")
         assert waiting["reason"].startswith('package "detector" 1 is being downloaded')
         download = await wait_for_package(server, "downloading")
-        assert 0 <= download["done"] <= download["total"]
+        # The size is known when the server has answered.
+        assert download["total"] is None or 0 <= download["done"] <= download["total"]
         never = await wait_for_state(server, "never", "unhealthy")
         assert "the server does not have it (404" in never["reason"]
+        printed = await print_status(server)
+        assert "unhealthy package broken 1 " in printed
+        assert "downloading package detector 1 " in printed
         await wait_for_state(server, "waits", "ready")
         assert await read_file(server, "waits") == "1"
         # It is tried again by itself.
