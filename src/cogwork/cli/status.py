@@ -44,6 +44,8 @@ def status(arguments: argparse.Namespace) -> int:
             print(line)
         for line in _format_processes(view.get("processes", [])):
             print(line)
+        for line in _format_packages(view.get("packages", [])):
+            print(line)
         for job in view.get("jobs", ()):
             if job["configured"]:
                 print(_format_job(job))
@@ -194,11 +196,34 @@ def _format_processes(processes: list[dict[str, Any]]) -> list[str]:
     return _align_rows(rows)
 
 
+def _format_packages(packages: list[dict[str, Any]]) -> list[str]:
+    """Format the packages that are not ready."""
+    rows = [
+        (
+            "unhealthy" if each["state"] == "failed" else each["state"],
+            f"package {each['name']}",
+            each["version"],
+            _format_age(each["since"]),
+            each["reason"] or _format_progress(each),
+        )
+        for each in packages
+        if each["state"] != "ready"
+    ]
+    return _align_rows(rows)
+
+
 def _describe_process(process: dict[str, Any]) -> Iterable[str]:
     if process["pid"]:
         yield f"process {process['pid']}"
     if restarts := process["restarts"]:
         yield "restarted once" if restarts == 1 else f"restarted {restarts} times"
+
+
+def _format_progress(package: dict[str, Any]) -> str:
+    done, total = package["done"], package["total"]
+    if not total:
+        return f"{done / 1e6:,.1f} MB" if done else ""
+    return f"{100 * done // total} % of {total / 1e6:,.1f} MB"
 
 
 def _align_rows(texts: Iterable[tuple[str, ...]]) -> list[str]:

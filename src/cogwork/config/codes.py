@@ -221,10 +221,19 @@ UNSUPPORTED = Code(
     "W406",
     "not supported by this release",
     "The file configures something that this release does not have: "
-    "data capture, tracing, the profiler, or the download of packages. It "
-    "has no effect, and the rest of the file is used.",
+    "data capture, tracing or the profiler. It has no effect, and the rest of the file is used.",
     '"tracing": { "enabled": true, "console": true }',
     '"tracing": {}',
+)
+NO_PACKAGE_SOURCE = Code(
+    "W407",
+    "package without a source",
+    "The package is not on this computer, and the file does not say where it comes from. What uses "
+    "it waits until its files are there. Name the address of an archive or a folder as `url`, or "
+    "join the machine to a cloud that has the package.",
+    '"packages": [{ "name": "detector", "package": "acme/detector", "version": "1.2.3" }]',
+    '"packages": [{ "name": "detector", "url": "https://models.example.org/detector-1.2.3.tar.gz" '
+    "}]",
 )
 BAD_PLACEHOLDER = Code(
     "E501",
@@ -311,6 +320,7 @@ CODES: dict[str, Code] = {
         INCOMPLETE_PAIR,
         INCOMPLETE_PROTECTION,
         UNSUPPORTED,
+        NO_PACKAGE_SOURCE,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
         NOT_SCALAR,

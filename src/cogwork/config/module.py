@@ -37,7 +37,8 @@ class ModuleConfig(Section):
     """The name of the module. The name `parent` is reserved."""
     executable_path: str = ""
     """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it, as an absolute
-    path. Also required for a registry module, which this release does not download."""
+    path. Also required for a registry module, unless the machine has joined a cloud, which fills
+    it in."""
     type: Literal["local", "registry"] = "local"
     """Where the module comes from: a path on this computer, or the registry."""
     module_id: str = ""

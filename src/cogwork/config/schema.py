@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
@@ -28,6 +30,8 @@ from cogwork.config.schedule import parse_schedule
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_FAMILY, BUILTIN_NAMESPACE, ModelName, ResourceName
 
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
+
 RawAttributes = dict[str, JsonValue]
 
 
@@ -49,6 +53,23 @@ def _check_schedule(text: str) -> str:
         parse_schedule(text)
     except ValueError as error:
         raise fault(codes.BAD_VALUE, str(error)) from None
+    return text
+
+
+def _check_package_url(text: str) -> str:
+    if re.match(r"https?://[^/]*@", text):
+        raise fault(codes.BAD_VALUE, "an address with a login cannot be used; remove the login")
+    if text and not re.match(r"https?://[^/]|/|~", text):
+        raise fault(
+            codes.BAD_VALUE,
+            f'"{text[:200]}" is neither an http:// or https:// address nor an absolute path',
+        )
+    return text
+
+
+def _check_sha256(text: str) -> str:
+    if text and not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise fault(codes.BAD_VALUE, "expected 64 hexadecimal digits, as sha256sum prints them")
     return text
 
 
@@ -193,14 +214,44 @@ class PackageConfig(Section):
 
     name: LongNameField
     """The name of the package in placeholders: `${packages.TYPE.NAME}` is its directory."""
-    package: Annotated[str, Field(min_length=1)]
-    """The ID of the package, as `organization/name`."""
+    package: str = ""
+    """The ID of the package, as `organization/name`. Required unless there is a `url`."""
     version: str = "latest"
     """The version to use."""
     type: Literal["ml_model", "module", "slam_map", "archive"] = "ml_model"
     """The type of the package."""
+    url: Annotated[str, AfterValidator(_check_package_url)] = ""
+    """Where to get the package if not from the cloud: the `http://` or `https://` address or the
+    absolute path of an archive (`.tar.gz`), or the absolute path of a folder, which is used as it
+    is. If the archive changes, change `version` or `sha256`, too. Only in the machine's own file:
+    clouds do not pass it on."""
+    sha256: Annotated[str, AfterValidator(_check_sha256)] = ""
+    """The SHA-256 hash of the archive, in hexadecimal. An archive with another one is refused."""
     status: AppStatus | None = None
     """The status of the package in the cloud. Filled in by the cloud."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that is the package, if it is not an archive."""
+        if not self.url.startswith(("/", "~")) or self.archive is not None:
+            return None
+        return Path(self.url).expanduser()
+
+    @property
+    def archive(self) -> Path | None:
+        """The archive of the package, if it is a file of this computer."""
+        is_file = self.url.startswith(("/", "~")) and self.url.lower().endswith(ARCHIVE_SUFFIXES)
+        return Path(self.url).expanduser() if is_file else None
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if not self.package and not self.url:
+            raise fault(codes.MISSING_FIELD, '"package" or "url" is missing; one is required')
+        if self.sha256 and self.folder is not None:
+            raise fault(
+                codes.BAD_VALUE, '"sha256" is the hash of an archive, but "url" names a folder'
+            )
+        return self
 
 
 class LogRule(Section):

@@ -86,8 +86,10 @@ CogworkError
 ├── CannotStop      a process that survives SIGKILL (programs/process.py)
 ├── CannotLimit     a process limit that cannot be enforced here (programs/limits.py)
 ├── AddressTooLong  a directory path too long for a Unix socket (modules/address.py)
+├── PackageUnavailable a package that cannot be had now (packages/errors.py, with the next)
+├── BadPackage      an archive that is not the package
 ├── BadMeta         an invalid meta.json (modules/meta.py)
-├── BadArchive      an archive that is damaged or exceeds a limit (modules/tar.py)
+├── BadArchive      an archive that is damaged or exceeds a limit (archives/tar.py)
 ├── NotAllowed      a call that the module may not make (robot/access.py)
 ├── BadBundle       an archive that does not contain a usable module (modules/bundle.py)
 ├── FirstRunFailed  a module whose first-run script failed (modules/first_run.py)

@@ -74,8 +74,8 @@ def _find_executable(config: ModuleConfig) -> Path:
     """Return the absolute path of the program or archive. Raises Misconfigured."""
     if not config.executable_path:
         raise Misconfigured(
-            'it has no "executable_path", and this release does not download modules from the '
-            "registry; download it, and set the path of its program or archive"
+            'it has no "executable_path"; set the path of its program or archive, or join a cloud '
+            "whose registry has the module"
         )
     path = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111
     if not path.is_absolute():

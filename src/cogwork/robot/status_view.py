@@ -35,6 +35,7 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "resources": await _build_resource_views(machine),
         "modules": [_module_view(status, load) for status in modules],
         "processes": [_process_view(status, load) for status in processes],
+        "packages": [status._asdict() for status in machine.packages.statuses()],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],
     }
 

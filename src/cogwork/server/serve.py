@@ -14,7 +14,7 @@ from cogwork import __version__
 from cogwork.config.config_editor import ConfigEditor
 from cogwork.config.config_history import config_history_for
 from cogwork.config.config_report import ConfigReport
-from cogwork.config.last_good import last_good_for
+from cogwork.config.last_good import LastGood, last_good_for
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
@@ -32,6 +32,8 @@ from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.modules.context import Deadlines, ModuleContext, read_deadlines
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
 from cogwork.modules.parent_server import ParentServer
+from cogwork.packages.gate import PackageGate
+from cogwork.packages.manager import PackageManager
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
 from cogwork.programs.host import ProgramHost
@@ -50,11 +52,13 @@ from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
 from cogwork.robot.update_file import UpdateFile
+from cogwork.server.config_applier import ConfigApplier
 from cogwork.server.discovery import Discovery
 from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.serving_file import ServingFile
+from cogwork.server.settled_config import SettledConfig
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.address import ListenAddresses, format_serving_line
@@ -183,7 +187,16 @@ class _Server:
         self._journal = journal = EventJournal(
             _journal_path(home, config_file), clock, log.redactor.redact
         )
-        providers = Providers({"built in": registry})
+        self._packages = PackageManager(
+            home,
+            config_file,
+            clock,
+            self._on_packages_changed,
+            allow_plaintext=allow_plaintext_credentials,
+            redact=log.redactor.redact,
+        )
+        gate = PackageGate(self._packages)
+        providers = Providers({"packages": gate, "built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
         self._programs = ProgramHost(clock, Reaper())
@@ -223,6 +236,7 @@ class _Server:
             redact=log.redactor.redact,
             modules=self._modules,
             processes=self._processes,
+            packages=self._packages,
             job_call=self._call_job,
         )
         self._remotes = RemoteManager(
@@ -233,6 +247,15 @@ class _Server:
         )
         providers.add("remotes", self._remotes)
         machine.remotes = self._remotes
+        context = LoadContext(registry, home, os.environ)
+        self._applier = ConfigApplier(
+            machine,
+            self._modules,
+            self._packages,
+            gate,
+            SettledConfig(_settled_copy(home, config_file), context),
+            clock,
+        )
         machine.bind(machine_access)
         authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials
@@ -258,7 +281,6 @@ class _Server:
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
         )
-        context = LoadContext(registry, home, os.environ)
         history = config_history_for(home, config_file)
         editor = ConfigEditor(
             config_file, history, context, lambda: self._loaded, log.redactor.redact, clock
@@ -311,6 +333,9 @@ class _Server:
         if first is not None:
             # Before the first client can make the server log a secret.
             self._server_log.redactor.add_secrets(first.secrets)
+            former = await self._applier.recall(first)
+            if former is not None:
+                self._server_log.redactor.add_secrets(former.secrets)
         self._login.apply(config)
         listen = resolve_listen_addresses(config, self._port)
         await self._certificate.load(self._find_certificate_files(config))
@@ -356,6 +381,7 @@ class _Server:
         watching = {task for task in self._tasks if task.get_name() == "sessions"}
         await _cancel_tasks(self._tasks - watching)
         await self._config_watcher.aclose()
+        await self._applier.aclose()
         unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
         await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
@@ -390,11 +416,13 @@ class _Server:
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
         # Before modules, which may use what a process provides.
         self._processes.apply(loaded.result.config.processes, loaded.secret_variables)
-        self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
         self._remotes.apply(loaded.result.config.remotes)
-        outcome = self._machine.apply(loaded)
+        outcome = self._applier.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _on_packages_changed(self) -> None:
+        self._applier.apply_packages()
 
     async def _change_listeners(self, config: MachineConfig, listen: ListenAddresses) -> None:
         await self._listeners.change(listen)
@@ -508,6 +536,10 @@ def _combine_observers(first: Observer, second: Observer) -> Observer:
 def _journal_path(home: Path, config_file: Path) -> Path:
     """Return the journal's path, named like the last-known-good copy of the same file."""
     return home / "story" / last_good_for(home, config_file).path.with_suffix(".jsonl").name
+
+
+def _settled_copy(home: Path, config_file: Path) -> LastGood:
+    return LastGood(home / "packages" / "settled" / last_good_for(home, config_file).path.name)
 
 
 def _make_application(

@@ -35,6 +35,10 @@ class Truncated(BadArchive):
     """The stream is not an archive, or ends in the middle of one."""
 
 
+class NoSpace(BadArchive):
+    """The disk has no room for the content."""
+
+
 class MemberKind(enum.Enum):
     FILE = "file"
     DIRECTORY = "directory"

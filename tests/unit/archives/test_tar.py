@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.modules.tar import BLOCK_SIZE, BadArchive, Member, MemberKind, TarReader, Truncated
+from cogwork.archives.tar import BLOCK_SIZE, BadArchive, Member, MemberKind, TarReader, Truncated
 
 FORMATS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from cogwork.modules.tar import BadArchive, Member, MemberKind, TarReader
+from cogwork.archives.tar import BadArchive, Member, MemberKind, NoSpace, TarReader
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,6 +41,9 @@ class ArchiveLimits:
     """Unpacked bytes per byte of the archive."""
     ratio_from: int = 64 << 20
     """Unpacked bytes up to which any ratio is allowed: small files of zeros are common."""
+    is_strict: bool = False
+    """Whether absolute paths and a second entry of the same path are refused, too. Otherwise, the
+    former are relative to the directory, and the latter replaces the first."""
 
 
 def extract(
@@ -72,10 +75,15 @@ def check(
     passes: entries that contradict each other only show on a disk.
     """
     meter = _MeteredReader(content, packed_size, limits.unpacked, limits)
+    seen = set[tuple[str, ...]]()
     for count, member in enumerate(TarReader(meter.read), 1):
         if count > limits.entries:
             raise BadArchive(f"it has more than the limit of {limits.entries} entries")
         path = _split_path(member.path, limits)
+        if limits.is_strict and member.kind is not MemberKind.DIRECTORY:
+            if path in seen:
+                raise _repeated(path)
+            seen.add(path)
         if member.kind is MemberKind.SYMLINK:
             _check_target(path, member.target, limits)
         elif member.kind is MemberKind.HARDLINK:
@@ -114,7 +122,7 @@ class _MeteredReader:
                 f"it unpacks to more than the limit of {_format_size(limits.unpacked)}"
             )
         if count > self._free_space:
-            raise BadArchive(
+            raise NoSpace(
                 f"it unpacks to more than the free disk space of {_format_size(self._free_space)} "
                 f"(after a reserve of {_format_size(limits.reserve)}); free some space"
             )
@@ -143,7 +151,8 @@ class _Extractor:
             self._create_symlink(path, target)
 
     def _create(self, member: Member, path: tuple[str, ...]) -> None:
-        self._pending_links.pop(path, None)
+        if self._pending_links.pop(path, None) is not None and self._limits.is_strict:
+            raise _repeated(path)
         match member.kind:
             case MemberKind.DIRECTORY:
                 with self._open_directory(path):
@@ -157,7 +166,7 @@ class _Extractor:
 
     def _write(self, member: Member, path: tuple[str, ...]) -> None:
         with self._open_directory(path[:-1]) as parent:
-            _remove(path, parent)
+            self._make_room(path, parent)
             file = os.open(path[-1], _NEW_FILE_FLAGS, 0o600, dir_fd=parent)
         try:
             for chunk in self._reader.content():
@@ -184,7 +193,7 @@ class _Extractor:
                     f'"{"/".join(path)}" is a hard link to "{member.target[:200]}", which is not a '
                     "file that comes before it in the archive"
                 )
-            _remove(path, parent)
+            self._make_room(path, parent)
             os.link(
                 target[-1],
                 path[-1],
@@ -195,8 +204,13 @@ class _Extractor:
 
     def _create_symlink(self, path: tuple[str, ...], target: str) -> None:
         with self._open_directory(path[:-1]) as parent:
-            _remove(path, parent)
+            self._make_room(path, parent)
             os.symlink(target, path[-1], dir_fd=parent)
+
+    def _make_room(self, path: tuple[str, ...], parent: int) -> None:
+        """Remove an earlier entry of the same path, which the new one replaces."""
+        if _remove(path, parent) and self._limits.is_strict:
+            raise _repeated(path)
 
     @contextlib.contextmanager
     def _open_directory(self, path: tuple[str, ...]) -> Iterator[int]:
@@ -223,16 +237,21 @@ def _make_directory(name: str, parent: int, path: tuple[str, ...]) -> int:
         ) from None
 
 
-def _remove(path: tuple[str, ...], parent: int) -> None:
-    """Remove an earlier entry of the same path, which the new one replaces."""
+def _remove(path: tuple[str, ...], parent: int) -> bool:
+    """Remove an earlier entry of the same path, and return whether there is one."""
     try:
         os.unlink(path[-1], dir_fd=parent)
     except FileNotFoundError:
-        pass
+        return False
     except (IsADirectoryError, PermissionError):
         raise BadArchive(
             f'"{"/".join(path)}" is a directory in one entry and something else in another'
         ) from None
+    return True
+
+
+def _repeated(path: tuple[str, ...]) -> BadArchive:
+    return BadArchive(f'it has two entries "{"/".join(path)}"; pack every file once')
 
 
 def _is_file(name: str, parent: int) -> bool:
@@ -242,11 +261,13 @@ def _is_file(name: str, parent: int) -> bool:
 
 
 def _split_path(path: str, limits: ArchiveLimits) -> tuple[str, ...]:
-    """Split a path of the archive; absolute paths are relative to its root. Raises BadArchive.
+    """Split a path of the archive. Raises BadArchive.
 
     The result is empty for the root itself.
     """
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
+    if limits.is_strict and path.startswith("/"):
+        raise BadArchive(f'"{path[:200]}" is an absolute path; pack paths inside of a folder')
     if ".." in parts:
         raise BadArchive(f'"{path[:200]}" is outside of the archive\'s own directory')
     if len(os.fsencode(path)) > limits.path or len(parts) > limits.depth:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cogwork.modules.decompression import decompress
+from cogwork.archives.decompression import decompress
 
 CONTENT = bytes(range(256)) * 4096
 

@@ -7,14 +7,15 @@ import io
 import stat
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.modules.test_tar import entry
+from tests.unit.archives.test_tar import entry, pack
 
-from cogwork.modules.extraction import ArchiveLimits, extract
-from cogwork.modules.tar import BadArchive
+from cogwork.archives.extraction import ArchiveLimits, check, extract
+from cogwork.archives.tar import BadArchive
 
 MIB = 1 << 20
 
@@ -31,7 +32,10 @@ class ExtractionFixture:
         self.flag.write_text("original")
 
     def extract(
-        self, *members: tarfile.TarInfo | tuple[tarfile.TarInfo, bytes], **limits: int
+        self,
+        *members: tarfile.TarInfo | tuple[tarfile.TarInfo, bytes],
+        is_strict: bool = False,
+        **limits: int,
     ) -> None:
         file = io.BytesIO()
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -40,7 +44,7 @@ class ExtractionFixture:
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
         file.seek(0)
-        extract(file, 1000, self.inside, ArchiveLimits(**limits))
+        extract(file, 1000, self.inside, ArchiveLimits(is_strict=is_strict, **limits))
 
     def assert_untouched(self) -> None:
         assert self.flag.read_text() == "original"
@@ -143,6 +147,38 @@ def test_unsafe_or_invalid_members_are_refused(
     extraction.assert_untouched()
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        [entry("/f")],
+        [entry("/d", tarfile.DIRTYPE)],
+        [entry("f"), hardlink_entry("h", "/f")],
+        [entry("f"), entry("f")],
+        [entry("f"), entry("./f")],
+        [entry("d/f"), entry("d//f")],
+        [symlink_entry("l", "f"), entry("l")],
+        [entry("l"), symlink_entry("l", "f")],
+        [symlink_entry("l", "f"), symlink_entry("l", "f")],
+        [entry("f"), hardlink_entry("h", "f"), hardlink_entry("h", "f")],
+    ],
+)
+def test_strict_extraction_refuses_absolute_paths_and_repeated_entries(
+    extraction: ExtractionFixture, members: list[tarfile.TarInfo]
+) -> None:
+    with pytest.raises(BadArchive):
+        extraction.extract(*members, is_strict=True)
+    extraction.assert_untouched()
+    with pytest.raises(BadArchive):
+        check(io.BytesIO(pack(*members)), 1000, ArchiveLimits(is_strict=True))
+
+
+def test_strict_extraction_accepts_a_repeated_directory(extraction: ExtractionFixture) -> None:
+    members = [entry("d", tarfile.DIRTYPE), entry("d/f"), entry("d/", tarfile.DIRTYPE)]
+    extraction.extract(*members, is_strict=True)
+    assert extraction.found == {"d", "d/f"}
+    check(io.BytesIO(pack(*members)), 1000, ArchiveLimits(is_strict=True))
+
+
 def test_long_link_attack_on_the_standard_filter_is_refused(extraction: ExtractionFixture) -> None:
     """Links too long to resolve pass the filter's checks and then lead outside."""
     steps, component, path = "abcdefghijklmnop", "d" * 247, ""
@@ -187,7 +223,7 @@ def test_existing_links_are_not_followed(extraction: ExtractionFixture) -> None:
     ],
 )
 def test_archive_over_the_limits_is_refused(
-    extraction: ExtractionFixture, limits: dict[str, int], words: str
+    extraction: ExtractionFixture, limits: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(BadArchive, match=words):
         extraction.extract(
