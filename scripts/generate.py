@@ -82,8 +82,6 @@ INACTIVE_PARTS = {
             "services.service_configs",
             "remotes.managed_by",
             "remotes.service_configs",
-            "packages",
-            "processes",
             "tracing",
             "enable_web_profile",
         ),
@@ -166,7 +164,13 @@ EXAMPLES = {
   }
 }""",
     "packages": """{
-  "packages": [{ "name": "detector", "package": "acme/detector", "version": "1.2.3" }],
+  "packages": [
+    {
+      "name": "detector",
+      "version": "1.2.3",
+      "url": "https://models.example.org/detector-1.2.3.tar.gz"
+    }
+  ],
   "components": [
     {
       "name": "where",

@@ -31,9 +31,10 @@ from scripts.release.lock import lock_path
 
 from cogwork.agent.release.manifest import archive_name
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key
-from cogwork.agent.slots.installer import PLATFORM, Installer
+from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.interpreter import PYTHON
 from cogwork.agent.slots.layout import Layout
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 REPOSITORY = Path(__file__).parents[1]

@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cogwork.agent.release.archive import write_archive
 from cogwork.agent.release.manifest import FileEntry, Manifest
-from cogwork.agent.slots.installer import PLATFORM, REQUIREMENTS
+from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 GOOD_SERVER = """

@@ -24,8 +24,9 @@ from cogwork import __version__
 from cogwork.agent.release.archive import write_archive
 from cogwork.agent.release.manifest import FileEntry, Manifest
 from cogwork.agent.release.signature import load_private_key
-from cogwork.agent.slots.installer import PLATFORM, REQUIREMENTS
+from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 SBOM: Final = "sbom.cdx.json"

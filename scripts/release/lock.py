@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cogwork.agent.slots.installer import PLATFORM
 from cogwork.agent.slots.interpreter import PYTHON
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 LOCKS: Final = Path("packaging/locks")

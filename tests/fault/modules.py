@@ -34,8 +34,10 @@ from cogwork.graph.provider import Providers
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import Deadlines, ModuleContext
 from cogwork.modules.manager import ModuleManager
-from cogwork.modules.orphans import adopt_orphans, list_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.orphans import adopt_orphans, list_children
+from cogwork.programs.reaper import Reaper
 from cogwork.resource import sdk
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry
@@ -114,9 +116,10 @@ class ModuleMachine:
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
         self._parent = ParentServer(sockets)
+        self._programs = ProgramHost(clock, Reaper())
         self.modules = ModuleManager(
             ModuleContext(
-                clock,
+                self._programs,
                 sockets,
                 self._parent.open_socket,
                 self._home,
@@ -144,6 +147,7 @@ class ModuleMachine:
     async def aclose(self) -> list[Any]:
         unfinished = await self.machine.aclose(DEADLINE)
         await self.modules.aclose()
+        await self._programs.aclose()
         if self._carrier is not None:
             await self._carrier.close()
         self._open.close()

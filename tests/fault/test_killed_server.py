@@ -17,7 +17,7 @@ from tests.fault.modules import DEADLINE, config, environment_of, find_marked, r
 from tests.fault.watched import find_front
 from tests.running import Server, run_server
 
-from cogwork.modules.reaper import KILL_DELAY
+from cogwork.programs.reaper import KILL_DELAY
 
 MARK = "KILLED_SERVER_TEST"
 

@@ -25,7 +25,7 @@ from tests.fault.modules import (
 )
 
 from cogwork.core.backoff import Backoff
-from cogwork.modules.process import CannotStop, Child
+from cogwork.programs.process import CannotStop, Child
 
 PATIENT = replace(SHORT, start=30.0, add=5.0, remove=3.0)
 """Longer than anything here takes."""

@@ -102,16 +102,16 @@ async def test_mistyped_attribute_of_a_ready_resource_is_shown_beside_it(tmp_pat
 async def test_unsupported_sections_are_warnings_in_log_and_status(tmp_path: Path) -> None:
     config = {
         "components": [sensor("a")],
-        "processes": [{"id": "p", "name": "/bin/true"}],
+        "enable_web_profile": True,
     }
     async with run_server(config, tmp_path) as server:
-        await server.out.wait_for(r"warning  this release does not start processes  \[W406\]")
+        await server.out.wait_for(r"warning  this release does not have a profiler  \[W406\]")
         await server.wait_for_status(state="running")
         code, out = await run_status(server)
         assert code == 0
         assert "machine.json has had 1 warning for" in out
-        assert "this release does not start processes" in out
-        assert "this release does not start processes" in (await server.get("/status"))[1]
+        assert "this release does not have a profiler" in out
+        assert "this release does not have a profiler" in (await server.get("/status"))[1]
 
 
 async def test_secrets_are_masked_in_reported_diagnostics(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ def _describe(event: Mapping[str, Any]) -> str:
             case "resource":
                 return _describe_resource(details)
             case "module":
-                return _describe_module(details)
+                return _describe_program(f"module {details['module']}", details)
+            case "process":
+                return _describe_program(f"process {details['process']}", details)
             case "configuration":
                 return _describe_configuration(details)
             case "client":
@@ -57,10 +59,11 @@ def _describe_resource(details: Mapping[str, Any]) -> str:
     return f"{sentence}: {details['reason']}" if details.get("reason") else sentence
 
 
-def _describe_module(details: Mapping[str, Any]) -> str:
-    name = f"module {details['module']}"
+def _describe_program(name: str, details: Mapping[str, Any]) -> str:
     if details["state"] == "started":
         return f"{name} started as process {details['pid']}"
+    if details["state"] == "finished":
+        return f"{name} finished"
     again = details.get("retry_after")
     retry = f"; restarting in {again:.1f}s" if again is not None else ""
     return f"{name} {details['state']}: {details['reason']}{retry}"

@@ -17,7 +17,7 @@ from cogwork.config.config_report import ConfigState, describe_report, format_re
 from cogwork.config.diagnostics import replace_unprintable, replace_unprintable_lines
 from cogwork.core import duration
 
-_STYLES = {"ready": "dim", "unhealthy": "red"}
+_STYLES = {**dict.fromkeys(("ready", "running", "finished"), "dim"), "unhealthy": "red"}
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -41,6 +41,10 @@ def status(arguments: argparse.Namespace) -> int:
         for line in _format_resources(view["resources"]):
             print(line)
         for line in _format_modules(view.get("modules", [])):
+            print(line)
+        for line in _format_processes(view.get("processes", [])):
+            print(line)
+        for line in _format_packages(view.get("packages", [])):
             print(line)
         for job in view.get("jobs", ()):
             if job["configured"]:
@@ -68,7 +72,8 @@ def _is_healthy(view: dict[str, Any]) -> bool:
     if report is not None and report["state"] != ConfigState.VALID:
         return False
     ready = all(resource["state"] == "ready" for resource in view["resources"])
-    return ready and bool(view["state"] == "running")
+    running = all(process["state"] != "unhealthy" for process in view.get("processes", ()))
+    return ready and running and bool(view["state"] == "running")
 
 
 def _print_history(arguments: argparse.Namespace) -> int:
@@ -174,6 +179,52 @@ def _format_modules(modules: list[dict[str, Any]]) -> list[str]:
         for each in modules
     ]
     return _align_rows(rows)
+
+
+def _format_processes(processes: list[dict[str, Any]]) -> list[str]:
+    # Those that need attention come last, as for resources.
+    ordered = sorted(processes, key=lambda process: process["state"] == "unhealthy")
+    rows = [
+        (
+            each["state"],
+            f"process {each['id']}",
+            ", ".join(_describe_process(each)),
+            _format_age(each["since"]),
+            each["reason"] or "",
+        )
+        for each in ordered
+    ]
+    return _align_rows(rows)
+
+
+def _format_packages(packages: list[dict[str, Any]]) -> list[str]:
+    """Format the packages that are not ready."""
+    rows = [
+        (
+            "unhealthy" if each["state"] == "failed" else each["state"],
+            f"package {each['name']}",
+            each["version"],
+            _format_age(each["since"]),
+            each["reason"] or _format_progress(each),
+        )
+        for each in packages
+        if each["state"] != "ready"
+    ]
+    return _align_rows(rows)
+
+
+def _describe_process(process: dict[str, Any]) -> Iterable[str]:
+    if process["pid"]:
+        yield f"process {process['pid']}"
+    if restarts := process["restarts"]:
+        yield "restarted once" if restarts == 1 else f"restarted {restarts} times"
+
+
+def _format_progress(package: dict[str, Any]) -> str:
+    done, total = package["done"], package["total"]
+    if not total:
+        return f"{done / 1e6:,.1f} MB" if done else ""
+    return f"{100 * done // total} % of {total / 1e6:,.1f} MB"
 
 
 def _align_rows(texts: Iterable[tuple[str, ...]]) -> list[str]:

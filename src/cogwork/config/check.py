@@ -6,12 +6,12 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import Strict
 
 from cogwork.config import codes
+from cogwork.config.cloud import CloudConfig
 from cogwork.config.crosscheck import ParsedResource, cross_check
 from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import (
@@ -24,6 +24,12 @@ from cogwork.config.fields import Attributes, ExistingFile, Needs, parse_api
 from cogwork.config.load_context import LoadContext
 from cogwork.config.model_catalog import ModelSchema
 from cogwork.config.module import ModuleConfig
+from cogwork.config.packages import (
+    find_expected_paths,
+    is_inside,
+    locate_packages,
+    warn_missing_packages,
+)
 from cogwork.config.placeholders import PackagePath, fill_placeholders
 from cogwork.config.positions import Json, Pointer
 from cogwork.config.protection import refuse_incomplete
@@ -35,11 +41,7 @@ from cogwork.config.schema import (
     ResourceConfig,
     ServiceConfig,
 )
-from cogwork.config.unsupported import (
-    warn_associated_configs,
-    warn_missing_packages,
-    warn_unsupported_sections,
-)
+from cogwork.config.unsupported import warn_associated_configs, warn_unsupported_sections
 from cogwork.config.validator import Validator
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
@@ -70,6 +72,10 @@ class CheckResult:
     """Why resources and modules cannot run at present: the missing file, by their pointer."""
     module_pointers: Sequence[Pointer] = ()
     """The pointers of the modules, in the order of `config.modules`."""
+    package_users: Mapping[Pointer, frozenset[str]] = field(default_factory=dict)
+    """The names of the packages to which a resource or module refers, by its pointer."""
+    present_packages: frozenset[str] = frozenset()
+    """The names of the packages that are on this computer."""
 
     @property
     def is_refused(self) -> bool:
@@ -95,7 +101,12 @@ class _Checker:
     def __init__(self, context: LoadContext, collector: DiagnosticCollector) -> None:
         self._context = context
         self._diagnostics = collector
+        self._cloud: CloudConfig | None = None
         self._package_paths: dict[str, PackagePath] = {}
+        self._present_packages: frozenset[str] = frozenset()
+        self._expected_paths: frozenset[str] = frozenset()
+        """Directories of packages that the machine will get."""
+        self._package_users: dict[Pointer, set[str]] = {}
         self._item_pointers: dict[str, list[Pointer]] = {}
 
     def run(self, value: Json) -> CheckResult:
@@ -141,6 +152,8 @@ class _Checker:
             {resource.name: resource.pointer for resource in resources},
             found.missing_files,
             self._item_pointers.get("modules", ()),
+            {at: frozenset(names) for at, names in self._package_users.items() if names},
+            self._present_packages,
         )
 
     def _report_unknown_sections(self, value: Mapping[str, Json]) -> None:
@@ -162,7 +175,10 @@ class _Checker:
             return None
         if not section.is_list:
             effect = Effect.REFUSED if section.name in _CRITICAL_SECTIONS else Effect.IGNORED
-            return self._diagnostics.validate(section.validator, value, (section.name,), effect)
+            checked = self._diagnostics.validate(section.validator, value, (section.name,), effect)
+            if isinstance(checked, CloudConfig):
+                self._cloud = checked
+            return checked
         usable = [
             (at, checked)
             for at, item in self._list_items(section.name, value)
@@ -172,19 +188,29 @@ class _Checker:
         self._item_pointers[section.name] = [at for at, _ in kept]
         items = [item for _, item in kept]
         if section.name == "packages":
-            self._package_paths = _locate_packages(items, self._context.home)
-            warn_missing_packages(
-                items, self._item_pointers[section.name], self._package_paths, self._diagnostics
-            )
+            self._locate_packages(items, self._item_pointers[section.name])
         return items
 
+    def _locate_packages(self, packages: list[PackageConfig], pointers: list[Pointer]) -> None:
+        paths = self._package_paths = locate_packages(packages, self._context.home)
+        present = self._present_packages = frozenset(
+            name for name, each in paths.items() if self._diagnostics.has_directory(each.path)
+        )
+        warn_missing_packages(packages, pointers, paths, present, self._cloud, self._diagnostics)
+        self._expected_paths = find_expected_paths(packages, paths, present, self._cloud)
+
     def _check_item(self, section: _SectionSpec, item: Json, at: Pointer) -> Any:
+        is_complete = True
         if section.name == "modules":
-            item = self._fill_placeholders(item, at, ("executable_path", "env"))
+            item, _ = self._fill_placeholders(item, at, ("executable_path", "env"))
+        elif section.name == "processes":
+            keys = ("name", "args", "cwd", "env")
+            item, is_complete = self._fill_placeholders(item, at, keys, Effect.IGNORED)
         checked = self._diagnostics.validate(section.validator, item, at, Effect.IGNORED)
         if isinstance(checked, ModuleConfig):
             self._check_module(checked, at)
-        return checked
+        # A command with an unresolved placeholder could do anything.
+        return checked if is_complete else None
 
     def _check_module(self, module: ModuleConfig, at: Pointer) -> None:
         self._check_executable(module, at)
@@ -202,11 +228,11 @@ class _Checker:
         if not path:
             self._diagnostics.add(
                 codes.MISSING_FIELD,
-                f'module "{module.name}" has no "executable_path", and this release does not '
-                "download modules from the registry",
+                f'module "{module.name}" has no "executable_path": only a cloud knows where a '
+                "module of the registry is",
                 at,
                 Effect.UNHEALTHY,
-                hint='download the module, and set "executable_path" to its program or archive',
+                hint='set "executable_path" to its program or archive, or join a cloud that has it',
             )
         elif not path.startswith(("/", "~", "${")):
             self._diagnostics.add(
@@ -217,7 +243,7 @@ class _Checker:
                 hint='write the whole path, such as "/opt/acme/run.sh"',
             )
         else:
-            self._diagnostics.require_file(path, (*at, "executable_path"), Effect.UNHEALTHY)
+            self._require_file(path, (*at, "executable_path"))
 
     def _list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
         if value is None:
@@ -261,7 +287,7 @@ class _Checker:
     def _check_resource(
         self, kind: type[ResourceConfig], item: Json, at: Pointer
     ) -> ParsedResource | None:
-        item = self._fill_placeholders(item, at, ("attributes",))
+        item, _ = self._fill_placeholders(item, at, ("attributes",))
         config: ResourceConfig | None = self._diagnostics.validate(
             _resource_validator(kind), item, at, Effect.UNHEALTHY
         )
@@ -293,11 +319,15 @@ class _Checker:
         )
         for mention in found:
             if isinstance(mention.marker, ExistingFile):
-                self._diagnostics.require_file(mention.text, mention.pointer, Effect.UNHEALTHY)
+                self._require_file(mention.text, mention.pointer)
             else:
                 kind = resource.needs if isinstance(mention.marker, Needs) else resource.wants
                 self._add_dependency(kind, mention.text, mention.marker.api, mention.pointer)
         return attributes
+
+    def _require_file(self, path: str, at: Pointer) -> None:
+        if not is_inside(path, self._expected_paths):
+            self._diagnostics.require_file(path, at, Effect.UNHEALTHY)
 
     def _add_dependency(
         self, kind: dict[Reference, Pointer], text: str, api: str | None, at: Pointer
@@ -311,26 +341,37 @@ class _Checker:
             reference = Reference(reference.short, Api.parse(api))
         kind.setdefault(reference, at)
 
-    def _fill_placeholders(self, item: Json, at: Pointer, keys: tuple[str, ...]) -> Json:
-        """Return the item with the placeholders under `keys` filled in."""
+    def _fill_placeholders(
+        self,
+        item: Json,
+        at: Pointer,
+        keys: tuple[str, ...],
+        effect: Effect = Effect.UNHEALTHY,
+    ) -> tuple[Json, bool]:
+        """Return the item with the placeholders under `keys` filled in, and whether all could be.
+
+        `effect`: that of one that cannot be filled in.
+        """
+        is_complete = True
         if not isinstance(item, dict):
-            return item
+            return item, is_complete
         for key in keys:
             if key not in item:
                 continue
             value, faults = fill_placeholders(
-                item[key], self._package_paths, self._context.environment
+                item[key],
+                self._package_paths,
+                self._context.environment,
+                self._package_users.setdefault(at, set()).add,
             )
             if value is not item[key]:
                 item = {**item, key: value}
             for fault in faults:
+                is_complete = False
                 self._diagnostics.add(
-                    codes.BAD_PLACEHOLDER,
-                    fault.message,
-                    (*at, key, *fault.pointer),
-                    Effect.UNHEALTHY,
+                    codes.BAD_PLACEHOLDER, fault.message, (*at, key, *fault.pointer), effect
                 )
-        return item
+        return item, is_complete
 
     def _build_specs(self, resources: Iterable[ParsedResource]) -> tuple[Spec, ...]:
         faults = self._diagnostics.static_faults()
@@ -358,9 +399,14 @@ class _SectionSpec:
 
 @functools.cache
 def _section_specs() -> dict[str, _SectionSpec]:
-    """Return every section except the resources; packages first, because modules refer to them."""
+    """Return every section except the resources: the cloud, its packages, which modules use, and
+    the others."""
     sections = {}
-    fields = sorted(MachineConfig.model_fields.items(), key=lambda item: item[0] != "packages")
+    first = ("packages", "cloud")
+    fields = sorted(
+        MachineConfig.model_fields.items(),
+        key=lambda item: -first.index(item[0]) - 1 if item[0] in first else 0,
+    )
     for attribute, info in fields:
         if attribute not in _RESOURCE_SECTIONS:
             name = info.alias or attribute
@@ -382,22 +428,6 @@ def _resource_validator(kind: type[ResourceConfig]) -> Validator:
 @functools.cache
 def _attributes_validator(kind: type[Attributes]) -> Validator:
     return Validator(kind)
-
-
-def _locate_packages(packages: Iterable[PackageConfig], home: Path) -> dict[str, PackagePath]:
-    return {
-        package.name: PackagePath(
-            package.type,
-            str(
-                home
-                / "packages"
-                / "data"
-                / package.type
-                / f"{package.package.replace('/', '-')}-{package.version.replace('.', '_')}"
-            ),
-        )
-        for package in packages
-    }
 
 
 def _recover_name(kind: type[ResourceConfig], item: Json) -> ResourceName | None:

@@ -99,8 +99,8 @@ BAD_NAME = Code(
     "E201",
     "invalid name",
     "A name starts with a letter or a digit and continues with letters, digits, - and _. It has at "
-    "most 60 characters for a resource or a remote and 200 for a module or a package. The "
-    "characters : and + are reserved for remotes and tracks.",
+    "most 60 characters for a resource or a remote and 200 for a module, a process or a package. "
+    "The characters : and + are reserved for remotes and tracks.",
     '"name": "left arm"',
     '"name": "left-arm"',
 )
@@ -221,17 +221,26 @@ UNSUPPORTED = Code(
     "W406",
     "not supported by this release",
     "The file configures something that this release does not have: "
-    "processes, data capture, tracing, the profiler, or the download of packages. It "
-    "has no effect, and the rest of the file is used.",
-    '"processes": [{ "id": "logger", "name": "/opt/acme/logger" }]',
-    '"processes": []',
+    "data capture, tracing or the profiler. It has no effect, and the rest of the file is used.",
+    '"tracing": { "enabled": true, "console": true }',
+    '"tracing": {}',
+)
+NO_PACKAGE_SOURCE = Code(
+    "W407",
+    "package without a source",
+    "The package is not on this computer, and the file does not say where it comes from. What uses "
+    "it waits until its files are there. Name the address of an archive or a folder as `url`, or "
+    "join the machine to a cloud that has the package.",
+    '"packages": [{ "name": "detector", "package": "acme/detector", "version": "1.2.3" }]',
+    '"packages": [{ "name": "detector", "url": "https://models.example.org/detector-1.2.3.tar.gz" '
+    "}]",
 )
 BAD_PLACEHOLDER = Code(
     "E501",
     "unresolved placeholder",
     "${packages.TYPE.NAME} is replaced by the directory of a package of this file, and "
     "${environment.NAME} by an environment variable of the server. A placeholder that cannot be "
-    "resolved is left as it is, and the resource is unhealthy.",
+    "resolved is left as it is, and the resource is unhealthy. A process is not started.",
     '"model_path": "${packages.ml_model.detecter}/model.tflite"',
     '"model_path": "${packages.ml_model.detector}/model.tflite"',
 )
@@ -311,6 +320,7 @@ CODES: dict[str, Code] = {
         INCOMPLETE_PAIR,
         INCOMPLETE_PROTECTION,
         UNSUPPORTED,
+        NO_PACKAGE_SOURCE,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
         NOT_SCALAR,

@@ -15,6 +15,7 @@ from cogwork.logs.logger_names import (
     LIBRARY_LOGGERS,
     MODULE_LOGGER_PREFIX,
     OUTPUT_LOGGERS,
+    PROCESS_LOGGER_PREFIX,
     RESOURCE_LOGGER_PREFIX,
     SERVER_LOGGERS,
     matching_names,
@@ -60,6 +61,8 @@ def _list_loggers(config: MachineConfig, resources: Iterable[ResourceName]) -> I
     yield from LIBRARY_LOGGERS
     yield from (f"{RESOURCE_LOGGER_PREFIX}{name}" for name in resources)
     yield from (f"{JOB_LOGGER_PREFIX}{job.name}" for job in config.jobs)
-    for module in config.modules:
-        yield f"{MODULE_LOGGER_PREFIX}{module.name}"
-        yield from (f"{MODULE_LOGGER_PREFIX}{module.name}.{output}" for output in OUTPUT_LOGGERS)
+    programs = [f"{MODULE_LOGGER_PREFIX}{module.name}" for module in config.modules]
+    programs += [f"{PROCESS_LOGGER_PREFIX}{process.id}" for process in config.processes]
+    for program in programs:
+        yield program
+        yield from (f"{program}.{output}" for output in OUTPUT_LOGGERS)

@@ -17,8 +17,8 @@ class AppStatus(Section):
     """The error message, if there is an error."""
 
 
-class ModuleLimits(Section):
-    """Resource limits of a module."""
+class ProgramLimits(Section):
+    """Resource limits of a module or a process."""
 
     memory_mb: Annotated[float, Field(gt=0)] | None = None
     """Maximum memory in megabytes."""
@@ -37,7 +37,8 @@ class ModuleConfig(Section):
     """The name of the module. The name `parent` is reserved."""
     executable_path: str = ""
     """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it, as an absolute
-    path. Also required for a registry module, which this release does not download."""
+    path. Also required for a registry module, unless the machine has joined a cloud, which fills
+    it in."""
     type: Literal["local", "registry"] = "local"
     """Where the module comes from: a path on this computer, or the registry."""
     module_id: str = ""
@@ -56,7 +57,7 @@ class ModuleConfig(Section):
     """Whether to use TCP instead of a Unix socket. Any local process can then call the module."""
     first_run_timeout: Duration = 3600.0
     """How long the first run of a new version may take."""
-    limits: ModuleLimits | None = None
+    limits: ProgramLimits | None = None
     """The resource limits of the module. Unlimited by default."""
     status: AppStatus | None = None
     """The status of the module in the cloud. Filled in by the cloud."""

@@ -1,7 +1,7 @@
 """Fill the placeholders `${packages.…}` and `${environment.…}` in parsed values."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -22,13 +22,17 @@ class PlaceholderFault(NamedTuple):
 
 
 def fill_placeholders(
-    value: Json, packages: Mapping[str, PackagePath], environment: Mapping[str, str]
+    value: Json,
+    packages: Mapping[str, PackagePath],
+    environment: Mapping[str, str],
+    on_package: Callable[[str], None] = lambda _name: None,
 ) -> tuple[Json, tuple[PlaceholderFault, ...]]:
     """Fill the placeholders in all strings except keys; leave invalid ones as they are.
 
-    Unchanged values are returned as the same object; the input is never modified.
+    Unchanged values are returned as the same object; the input is never modified. `on_package`
+    gets the name of each package that is used.
     """
-    filler = _Filler(packages, environment)
+    filler = _Filler(packages, environment, on_package)
     return filler.fill(value, ()), tuple(filler.faults)
 
 
@@ -49,7 +53,13 @@ _ENVIRONMENT_RE = re.compile(r"environment\.([\w:/-]+)")
 
 
 class _Filler:
-    def __init__(self, packages: Mapping[str, PackagePath], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        packages: Mapping[str, PackagePath],
+        environment: Mapping[str, str],
+        on_package: Callable[[str], None],
+    ) -> None:
+        self.on_package = on_package
         self.packages = packages
         self.environment = environment
         self.faults: list[PlaceholderFault] = []
@@ -107,6 +117,7 @@ class _Filler:
                 f'package "{name}" has type {package.type}, not {package_type};'
                 f" write ${{packages.{package.type}.{name}}}"
             )
+        self.on_package(name)
         return package.path
 
     def _package_hint(self, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
@@ -23,9 +25,12 @@ from cogwork.config.fields import (
 from cogwork.config.frame import FrameConfig
 from cogwork.config.module import AppStatus, ModuleConfig
 from cogwork.config.network import AuthConfig, NetworkConfig
+from cogwork.config.process import ProcessConfig
 from cogwork.config.schedule import parse_schedule
 from cogwork.core.errors import InvalidName
 from cogwork.graph.name import BUILTIN_FAMILY, BUILTIN_NAMESPACE, ModelName, ResourceName
+
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
 
 RawAttributes = dict[str, JsonValue]
 
@@ -48,6 +53,23 @@ def _check_schedule(text: str) -> str:
         parse_schedule(text)
     except ValueError as error:
         raise fault(codes.BAD_VALUE, str(error)) from None
+    return text
+
+
+def _check_package_url(text: str) -> str:
+    if re.match(r"https?://[^/]*@", text):
+        raise fault(codes.BAD_VALUE, "an address with a login cannot be used; remove the login")
+    if text and not re.match(r"https?://[^/]|/|~", text):
+        raise fault(
+            codes.BAD_VALUE,
+            f'"{text[:200]}" is neither an http:// or https:// address nor an absolute path',
+        )
+    return text
+
+
+def _check_sha256(text: str) -> str:
+    if text and not re.fullmatch(r"[0-9a-fA-F]{64}", text):
+        raise fault(codes.BAD_VALUE, "expected 64 hexadecimal digits, as sha256sum prints them")
     return text
 
 
@@ -187,44 +209,49 @@ class RemoteConfig(Section):
     """A prefix for the names of its resources, to avoid conflicts."""
 
 
-class ProcessConfig(Section):
-    """A program that runs alongside the machine."""
-
-    id: LongNameField
-    """The ID of the process."""
-    name: Annotated[str, Field(min_length=1)]
-    """The program to run."""
-    args: list[str] = []
-    """The arguments of the program."""
-    cwd: str = ""
-    """The working directory. Defaults to that of the server."""
-    one_shot: bool = False
-    """Whether to run it only once, instead of restarting it when it exits."""
-    username: str = ""
-    """The user to run it as. Defaults to the user of the server."""
-    env: dict[str, str] = {}
-    """Variables to add to its environment."""
-    log: bool = False
-    """Whether to log its output."""
-    stop_signal: str | int = "SIGTERM"
-    """The signal that stops it, by name or number."""
-    stop_timeout: Duration = 10.0
-    """How long to wait for it to stop before it is killed."""
-
-
 class PackageConfig(Section):
     """A versioned directory of files: a model, a module or a map."""
 
     name: LongNameField
     """The name of the package in placeholders: `${packages.TYPE.NAME}` is its directory."""
-    package: Annotated[str, Field(min_length=1)]
-    """The ID of the package, as `organization/name`."""
+    package: str = ""
+    """The ID of the package, as `organization/name`. Required unless there is a `url`."""
     version: str = "latest"
     """The version to use."""
     type: Literal["ml_model", "module", "slam_map", "archive"] = "ml_model"
     """The type of the package."""
+    url: Annotated[str, AfterValidator(_check_package_url)] = ""
+    """Where to get the package if not from the cloud: the `http://` or `https://` address or the
+    absolute path of an archive (`.tar.gz`), or the absolute path of a folder, which is used as it
+    is. If the archive changes, change `version` or `sha256`, too. Only in the machine's own file:
+    clouds do not pass it on."""
+    sha256: Annotated[str, AfterValidator(_check_sha256)] = ""
+    """The SHA-256 hash of the archive, in hexadecimal. An archive with another one is refused."""
     status: AppStatus | None = None
     """The status of the package in the cloud. Filled in by the cloud."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that is the package, if it is not an archive."""
+        if not self.url.startswith(("/", "~")) or self.archive is not None:
+            return None
+        return Path(self.url).expanduser()
+
+    @property
+    def archive(self) -> Path | None:
+        """The archive of the package, if it is a file of this computer."""
+        is_file = self.url.startswith(("/", "~")) and self.url.lower().endswith(ARCHIVE_SUFFIXES)
+        return Path(self.url).expanduser() if is_file else None
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if not self.package and not self.url:
+            raise fault(codes.MISSING_FIELD, '"package" or "url" is missing; one is required')
+        if self.sha256 and self.folder is not None:
+            raise fault(
+                codes.BAD_VALUE, '"sha256" is the hash of an archive, but "url" names a folder'
+            )
+        return self
 
 
 class LogRule(Section):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from cogwork.config import codes
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.diagnostic_collector import DiagnosticCollector
 from cogwork.config.diagnostics import Effect
-from cogwork.config.placeholders import PackagePath
 from cogwork.config.positions import Pointer
-from cogwork.config.schema import MachineConfig, PackageConfig, ResourceConfig, TracingConfig
+from cogwork.config.schema import MachineConfig, ResourceConfig, TracingConfig
 
 _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = {
     "cloud": (
@@ -18,11 +17,6 @@ _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = 
         "the machine does not connect to a cloud, because app_address is missing; it uses only "
         "this file",
         "add the address of the cloud, such as https://fleet.example.org",
-    ),
-    "processes": (
-        lambda config: bool(config.processes),
-        "this release does not start processes",
-        "start them with a supervisor such as systemd",
     ),
     "tracing": (lambda config: _traces(config.tracing), "this release does not trace calls", None),
     "enable_web_profile": (
@@ -48,25 +42,6 @@ def _lacks_address(cloud: CloudConfig | None) -> bool:
 
 def _traces(tracing: TracingConfig) -> bool:
     return tracing.enabled and bool(tracing.disk or tracing.console or tracing.otlpendpoint)
-
-
-def warn_missing_packages(
-    packages: Sequence[PackageConfig],
-    pointers: Sequence[Pointer],
-    paths: Mapping[str, PackagePath],
-    collector: DiagnosticCollector,
-) -> None:
-    """Warn about packages that are not on this computer."""
-    for package, at in zip(packages, pointers, strict=True):
-        directory = paths[package.name].path
-        if not collector.has_directory(directory):
-            collector.add(
-                codes.UNSUPPORTED,
-                f'package "{package.name}" is missing: this release does not download packages',
-                at,
-                Effect.IGNORED,
-                hint=f"put its files into {directory}",
-            )
 
 
 def warn_associated_configs(

@@ -57,8 +57,19 @@ CONTENT_SECURITY_POLICY = (
 """Allows the page's own style, script and images, and blocks injected ones."""
 
 
+_GOOD_STATES = ("ready", "running", "finished")
+"""Of resources, modules and processes that need no attention."""
+
+
 def render_page(view: dict[str, Any], now: float) -> str:
-    rows = [*view["resources"], *map(_module_as_resource, view.get("modules", ()))]
+    rows = [
+        *view["resources"],
+        *(_program_as_resource(f"module/{each['name']}", each) for each in view.get("modules", ())),
+        *(
+            _program_as_resource(f"process/{each['id']}", each)
+            for each in view.get("processes", ())
+        ),
+    ]
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
@@ -112,14 +123,14 @@ def _render_table(resources: list[dict[str, Any]], view: dict[str, Any], now: fl
             return "No resources are running: fix the configuration file and save it."
         return "No resources are configured yet: add one to the configuration file and save it."
     # Resources that need attention come first.
-    ordered = sorted(resources, key=lambda resource: resource["state"] == "ready")
+    ordered = sorted(resources, key=lambda resource: resource["state"] in _GOOD_STATES)
     rows = "".join(_render_row(resource, now) for resource in ordered)
     return f"<table><tr><th>state<th>resource<th>why<th>since</tr>{rows}</table>"
 
 
-def _module_as_resource(module: dict[str, Any]) -> dict[str, Any]:
-    process = f"process {module['pid']}" if module["pid"] else ""
-    return {**module, "name": f"module/{module['name']}", "model": process}
+def _program_as_resource(name: str, program: dict[str, Any]) -> dict[str, Any]:
+    process = f"process {program['pid']}" if program["pid"] else ""
+    return {**program, "name": name, "model": process}
 
 
 def _render_row(resource: dict[str, Any], now: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 RESOURCE_LOGGER_PREFIX = "rdk.resource_manager."
 MODULE_LOGGER_PREFIX = "rdk.modmanager."
+PROCESS_LOGGER_PREFIX = "rdk.process."
 JOB_LOGGER_PREFIX = "rdk.job_manager."
 CLIENT_LOGGER_PREFIX = "client."
 """Prefix of the loggers of clients that use the name of a resource, a module or the server."""
@@ -22,6 +23,7 @@ SERVER_LOGGERS = (
     "rdk.networking",
     "rdk.networking.log_upload",
     "rdk.networking.session_manager",
+    "rdk.process",
     "rdk.remotes",
     "rdk.resource_manager",
     "rdk.stack_traces",
@@ -30,7 +32,7 @@ SERVER_LOGGERS = (
 LIBRARY_LOGGERS = ("asyncio", "grpc", "uvicorn", "uvicorn.error", "viam")
 """Loggers of libraries in the process of the server."""
 OUTPUT_LOGGERS = ("StdOut", "StdErr")
-"""The loggers of a module's output, below the logger of the module."""
+"""The loggers of the output of a module or process, below its own logger."""
 
 
 def strip_prefix(prefix: str, logger: str) -> str | None:
@@ -46,9 +48,9 @@ def module_of_logger(logger: str) -> str | None:
 def matching_names(logger: str, module: str | None = None) -> Iterator[str]:
     """Yield the names by which a pattern may refer to a logger.
 
-    These are the logger's own name and the name of its module. A resource also has its full name,
-    its short name, and the dotted names of its API and of itself: `rdk.components.arm` and
-    `rdk.components.arm.left`. `module` is the module that provides the resource.
+    These are the logger's own name and the name of its module or process. A resource also has its
+    full name, its short name, and the dotted names of its API and of itself: `rdk.components.arm`
+    and `rdk.components.arm.left`. `module` is the module that provides the resource.
     """
     yield logger
     if (resource := strip_prefix(RESOURCE_LOGGER_PREFIX, logger)) is not None:
@@ -57,6 +59,8 @@ def matching_names(logger: str, module: str | None = None) -> Iterator[str]:
         module, _, own_name = below.partition(".")
         if own_name:
             yield own_name
+    elif (below := strip_prefix(PROCESS_LOGGER_PREFIX, logger)) is not None:
+        yield below.partition(".")[0]
     if module is not None:
         yield module
 

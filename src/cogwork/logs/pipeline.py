@@ -16,7 +16,7 @@ from cogwork.core.clock import Clock
 from cogwork.logs.dedup import WINDOW, Dedup, RepeatSummary
 from cogwork.logs.entry import Entry
 from cogwork.logs.fields import limit_fields
-from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX
+from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, PROCESS_LOGGER_PREFIX
 from cogwork.logs.redactor import Redactor
 from cogwork.logs.truncation import NAME_LIMIT, truncate
 
@@ -27,8 +27,9 @@ ACTIVITY_LOGGER = "rdk.activity"
 """Logger of machine-wide events, which are never suppressed."""
 EXTRA_LINES = "lines"
 """Key in the `extra` of a log call for text whose line breaks are kept, unlike in a message."""
+_PROGRAM_PREFIXES = (MODULE_LOGGER_PREFIX, PROCESS_LOGGER_PREFIX)
 _EXEMPT_SUFFIX = ".StdErr"
-"""Suffix of the loggers of modules whose messages are never suppressed."""
+"""Suffix of the loggers of modules and processes whose messages are never suppressed."""
 _EXCERPT_LENGTH = 256
 """Characters of a message that are kept to report its repeats."""
 
@@ -132,7 +133,7 @@ def _is_exempt(record: logging.LogRecord) -> bool:
         record.levelno <= logging.DEBUG
         or record.exc_info is not None
         or record.name == ACTIVITY_LOGGER
-        or (record.name.startswith(MODULE_LOGGER_PREFIX) and record.name.endswith(_EXEMPT_SUFFIX))
+        or (record.name.startswith(_PROGRAM_PREFIXES) and record.name.endswith(_EXEMPT_SUFFIX))
     )
 
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import os
 import shutil
 import tempfile
 import threading
-import zlib
 from collections.abc import Callable
-from lzma import LZMAError
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cogwork.archives.tar import BadArchive, Truncated
+from cogwork.archives.unpacking import unpack
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import Workers
-from cogwork.modules.decompression import decompress
-from cogwork.modules.extraction import extract
 from cogwork.modules.meta import read_meta
-from cogwork.modules.tar import BadArchive, Truncated
 
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
 _PROGRESS_INTERVAL = 5.0
@@ -92,18 +88,6 @@ class _Progress(NamedTuple):
         return f"{self.read // _MB} of {self.size // _MB} MB"
 
 
-class _ProgressFile(io.FileIO):
-    """A file that reports its position before every read."""
-
-    def __init__(self, file: Path, on_read: Callable[[int], None]) -> None:
-        super().__init__(file)
-        self._on_read = on_read
-
-    def read(self, size: int | None = -1) -> bytes:
-        self._on_read(self.tell())
-        return super().read(-1 if size is None else size) or b""
-
-
 class _Unpacker:
     """Unpacks an archive, in a thread because a large one takes a while."""
 
@@ -120,7 +104,7 @@ class _Unpacker:
                 self._unpack(folder)
                 self._check_cancelled()
                 self._remove_other_versions(folder)
-        except (EOFError, Truncated, zlib.error, LZMAError) as error:
+        except Truncated as error:
             raise BadBundle(
                 f"{self.archive} is not an archive, or is incomplete; pack it again with tar -czf"
             ) from error
@@ -147,11 +131,7 @@ class _Unpacker:
         self._parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=self._parent, prefix=".", suffix=".part"))
         try:
-            with (
-                _ProgressFile(self.archive, self._report_read) as file,
-                decompress(file) as content,
-            ):
-                extract(content, self.progress.size, part)
+            unpack(self.archive, part, self._report_read)
             part.chmod(0o755)
             self.progress = self.progress._replace(written=True)
             os.sync()

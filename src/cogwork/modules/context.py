@@ -16,7 +16,7 @@ from cogwork.graph.limits import RETRY
 from cogwork.graph.name import Api, ModelName
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.environment import CloudIds
-from cogwork.modules.reaper import Reaper
+from cogwork.programs.host import ProgramHost
 
 _log = logging.getLogger("rdk.modmanager")
 
@@ -41,7 +41,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class ModuleContext:
-    clock: Clock
+    programs: ProgramHost
     socket_directory: Path
     """A directory that only the server's user can access."""
     open_parent_socket: Callable[[str], AbstractContextManager[str]]
@@ -64,10 +64,12 @@ class ModuleContext:
     """The back-off before a failed module is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
     """Returns the environment variables that modules currently do not inherit."""
-    reaper: Reaper = field(default_factory=Reaper)
-    """Ends the modules if the server is killed."""
     redact: Callable[[str], str] = str
     """Removes the secrets of the configuration from a text."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.programs.clock
 
 
 def read_deadlines(environment: Mapping[str, str]) -> Deadlines:

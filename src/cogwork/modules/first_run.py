@@ -11,12 +11,12 @@ from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread
-from cogwork.modules.executable_check import CannotStart
-from cogwork.modules.limits import CannotLimit, ProcessLimits
 from cogwork.modules.meta import read_meta
-from cogwork.modules.output import OutputStream
-from cogwork.modules.process import Child, ExitStatus, LaunchSpec
-from cogwork.modules.reaper import Reaper
+from cogwork.programs.executable_check import CannotStart
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.limits import CannotLimit, ProcessLimits
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import Child, ExitStatus, LaunchSpec
 
 T = TypeVar("T")
 
@@ -45,11 +45,10 @@ async def perform_first_run(
     executable: Path,
     environment: Mapping[str, str],
     log: Callable[[str], None],
-    clock: Clock,
+    host: ProgramHost,
     *,
     timeout: float = DEFAULT_TIMEOUT,
     limits: ProcessLimits = ProcessLimits(),  # noqa: B008 - it is frozen
-    reaper: Reaper | None = None,
 ) -> bool:
     """Run the script if it has not succeeded yet, and return whether it was run.
 
@@ -61,7 +60,7 @@ async def perform_first_run(
     if run is None:
         return False
     launch = LaunchSpec((str(run.script),), environment, root, limits)
-    await _run_script(name, launch, log, clock, timeout if timeout > 0 else DEFAULT_TIMEOUT, reaper)
+    await _run_script(name, launch, log, host, timeout if timeout > 0 else DEFAULT_TIMEOUT)
     if error := await _run_disk_work(name, _write_marker, run.marker):
         log(f"first run of {name}: will run again at the next start: {error}")
     return True
@@ -91,20 +90,19 @@ async def _run_script(
     name: str,
     launch: LaunchSpec,
     log: Callable[[str], None],
-    clock: Clock,
+    host: ProgramHost,
     timeout: float,
-    reaper: Reaper | None,
 ) -> None:
     def on_line(_: OutputStream, line: str) -> None:
         log(f"first run of {name}: {line}")
 
     log(f"first run of {name}: running {launch.argv[0]}")
     try:
-        child = await Child.start(launch, on_line, clock, reaper)
+        child = await Child.start(launch, on_line, host)
     except (CannotStart, CannotLimit) as error:
         raise FirstRunFailed(f'the first run of module "{name}" failed: {error}') from error
     try:
-        status = await _wait_for_exit(name, child, log, clock, timeout)
+        status = await _wait_for_exit(name, child, log, host.clock, timeout)
     finally:
         # After a cancellation, the script may be in the middle of an installation.
         await child.stop()

@@ -7,8 +7,8 @@ import logging
 from typing import Any
 
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.process import Child
 from cogwork.modules.session import ModuleSession
+from cogwork.programs.process import Child
 
 
 class HealthProbe:

@@ -15,9 +15,9 @@ from cogwork.modules.address import free_port, unix_address
 from cogwork.modules.bundle import is_bundle, unpack_bundle
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.environment import module_argv, module_data_directory, module_environment
-from cogwork.modules.executable_check import CannotStart, Misconfigured
-from cogwork.modules.limits import ProcessLimits
-from cogwork.modules.process import LaunchSpec
+from cogwork.programs.executable_check import CannotStart, Misconfigured
+from cogwork.programs.limits import make_limits
+from cogwork.programs.process import LaunchSpec
 
 _DISK_TIMEOUT = 10.0
 
@@ -67,15 +67,15 @@ async def make_launch_spec(
         str(executable), address, log_level.name.lower() if log_level else None, config.tcp_mode
     )
     root = Path(environment.get("VIAM_MODULE_ROOT") or folder)
-    return LaunchSpec(argv, environment, root, _make_limits(config))
+    return LaunchSpec(argv, environment, root, make_limits(config.limits))
 
 
 def _find_executable(config: ModuleConfig) -> Path:
     """Return the absolute path of the program or archive. Raises Misconfigured."""
     if not config.executable_path:
         raise Misconfigured(
-            'it has no "executable_path", and this release does not download modules from the '
-            "registry; download it, and set the path of its program or archive"
+            'it has no "executable_path"; set the path of its program or archive, or join a cloud '
+            "whose registry has the module"
         )
     path = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111
     if not path.is_absolute():
@@ -94,14 +94,3 @@ async def _make_directory(data: Path) -> None:
             f"cannot create {data}: the disk did not respond for {_DISK_TIMEOUT:g} s; check the "
             "disk"
         ) from None
-
-
-def _make_limits(config: ModuleConfig) -> ProcessLimits:
-    if config.limits is None:
-        return ProcessLimits()
-    return ProcessLimits(
-        memory_bytes=int(config.limits.memory_mb * (1 << 20)) if config.limits.memory_mb else None,
-        cpu_cores=config.limits.cpu_cores,
-        open_files=config.limits.open_files,
-        no_new_privileges=config.limits.no_new_privileges,
-    )

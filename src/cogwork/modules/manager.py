@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,13 +13,11 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import NotFound
-from cogwork.core.workers import run_in_thread
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.orphans import adopt_orphans
-from cogwork.modules.reaper import CLOSE_TIMEOUT
+from cogwork.programs.orphans import adopt_orphans
 from cogwork.robot.module_host import ModuleModel, ModuleStatus
 from cogwork.robot.module_host import ModuleState as State
 
@@ -51,18 +48,25 @@ class ModuleManager:
         self._trusted = None if trusted is None else frozenset(trusted)
         self._modules: dict[str, Module] = {}
         self._stopping: dict[str, asyncio.Task[None]] = {}
+        self._waiting: dict[str, ModuleStatus] = {}
+        """Modules that are not started yet, because something that they need is missing."""
 
     @property
     def by_name(self) -> Mapping[str, Module]:
         return self._modules
 
     def apply(
-        self, configs: Sequence[ModuleConfig], withheld: frozenset[str] = frozenset()
+        self,
+        configs: Sequence[ModuleConfig],
+        withheld: frozenset[str] = frozenset(),
+        waiting: Mapping[str, Unavailable] | None = None,
     ) -> None:
         """Start, stop and restart modules to match the configuration; unchanged ones keep running.
 
         `withheld`: environment variables that modules started from now on do not inherit.
+        `waiting`: further modules that cannot be started yet, and why.
         """
+        self._set_waiting(waiting or {})
         self._withheld = withheld
         wanted = {config.name: config for config in configs if self._may_run(config)}
         self._restricted = frozenset(
@@ -80,6 +84,21 @@ class ModuleManager:
         # The order decides which of two modules provides a model that both have.
         self._modules = {name: self._modules[name] for name in wanted}
         self._on_change()
+
+    def _set_waiting(self, waiting: Mapping[str, Unavailable]) -> None:
+        now = self._context.clock.time()
+        self._waiting = {
+            name: ModuleStatus(
+                name,
+                State.PENDING if why.is_temporary else State.UNHEALTHY,
+                self._waiting[name].since if name in self._waiting else now,
+                why.reason,
+                failures=0,
+                starts=0,
+                pid=None,
+            )
+            for name, why in waiting.items()
+        }
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
         module = self._module_by_model.get((spec.name.api, spec.model))
@@ -110,6 +129,11 @@ class ModuleManager:
     def any_configured(self) -> bool:
         return bool(self._modules)
 
+    @property
+    def any_stopping(self) -> bool:
+        """Whether a module that was removed or replaced still runs."""
+        return bool(self._stopping)
+
     def restricted_modules(self) -> frozenset[str]:
         return self._restricted
 
@@ -130,7 +154,7 @@ class ModuleManager:
         ]
 
     def statuses(self) -> list[ModuleStatus]:
-        return [module.status for module in self._modules.values()]
+        return [*(module.status for module in self._modules.values()), *self._waiting.values()]
 
     def restart(self, name: str, module_id: str) -> None:
         for module in self._modules.values():
@@ -148,8 +172,6 @@ class ModuleManager:
         for module in modules:
             self._stop_module(module.name, timeout=0.0)
         await asyncio.gather(*self._stopping.values(), return_exceptions=True)
-        with contextlib.suppress(TimeoutError):
-            await run_in_thread("reaper", CLOSE_TIMEOUT, self._context.reaper.close)
         return [each for module in modules for each in module.unfinished]
 
     def _on_change(self) -> None:
@@ -168,10 +190,13 @@ class ModuleManager:
 
     def _find_pending(self) -> tuple[str, bool] | None:
         pending = [each for each in self._modules.values() if each.state is not State.READY]
-        if not pending:
+        if not pending and not self._waiting:
             return None
         failed = [module.unavailable_reason for module in pending if not module.is_starting]
         starting = [module.unavailable_reason for module in pending if module.is_starting]
+        for each in self._waiting.values():
+            reasons = starting if each.state is State.PENDING else failed
+            reasons.append(f'module "{each.name}" waits: {each.error}')
         if len(starting) > 1:
             # Without names: otherwise the reason of every waiting resource would change each time.
             starting = ["several modules are starting"]

@@ -23,14 +23,14 @@ from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREF
 from cogwork.modules.address import remove_socket
 from cogwork.modules.client import ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
-from cogwork.modules.executable_check import Misconfigured
 from cogwork.modules.first_run import perform_first_run
 from cogwork.modules.handshake import Handshake, NotRunning
 from cogwork.modules.health_probe import HealthProbe
 from cogwork.modules.launch_spec import choose_address, make_launch_spec
-from cogwork.modules.output import OutputStream
-from cogwork.modules.process import CannotStop, Child, LaunchSpec
 from cogwork.modules.session import ModuleSession
+from cogwork.programs.executable_check import Misconfigured
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import CannotStop, Child, LaunchSpec
 from cogwork.robot.module_host import ModuleState as State
 from cogwork.robot.module_host import ModuleStatus
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
@@ -217,9 +217,8 @@ class Module:
         address = choose_address(self.config, self._context)
         self._start_level = self._context.get_log_rules().launch_level(self.name)
         launch = await self._install(address, self._start_level)
-        child = await Child.start(
-            launch, self._log_output, self._context.clock, self._context.reaper
-        )
+        context = self._context
+        child = await Child.start(launch, self._log_output, context.programs)
         self.pid = child.pid
         for warning in child.warnings:
             self._log.warning("%s", warning)
@@ -236,7 +235,6 @@ class Module:
         target = address if self.config.tcp_mode else f"unix:{address}"
         channel = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         try:
-            context = self._context
             handshake = Handshake(address, parent, context.deadlines.start, context.clock)
             capabilities = await handshake.perform(child, ModuleClient(channel))
             await self._serve(child, capabilities, channel, target)
@@ -263,10 +261,9 @@ class Module:
                 Path(launch.argv[0]),
                 launch.environment,
                 self._report_progress,
-                self._context.clock,
+                self._context.programs,
                 timeout=self.config.first_run_timeout,
                 limits=launch.limits,
-                reaper=self._context.reaper,
             )
         finally:
             self._progress = ""

@@ -7,7 +7,6 @@ to protobuf's own JSON format. The message has no place for settings that only C
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from viam.gen.app.v1.robot_pb2 import RobotConfig
 
 from cogwork.core import duration
 from cogwork.core.errors import InvalidName, InvalidRequest
+from cogwork.core.signals import parse_signal
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.pose_proto import geometry_to_proto
 
@@ -150,13 +150,10 @@ def _duration_to_message(value: Any) -> str:
 
 
 def _signal_to_message(value: Any) -> int:
-    if isinstance(value, int):
-        return value
-    name = str(value).upper()
     try:
-        return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"].value
-    except KeyError:
-        raise InvalidRequest(f"{value!r} is not a signal") from None
+        return parse_signal(value)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from None
 
 
 def _name_to_message(name: str) -> Json:

@@ -22,8 +22,8 @@ from cogwork.core import duration
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.exit_trap import trap_exit
+from cogwork.core.loop_budget import LoopBudget, LoopMeter
 from cogwork.logs.logger_names import JOB_LOGGER_PREFIX
-from cogwork.robot.loop_budget import LoopBudget, LoopMeter
 
 MAX_RUN_SECONDS = 600.0
 """Maximum seconds of a run."""

@@ -35,6 +35,8 @@ from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
+from cogwork.robot.package_host import NoPackages, PackageHost
+from cogwork.robot.process_host import NoProcesses, ProcessHost
 from cogwork.robot.remote_host import NoRemotes, RemoteHost
 from cogwork.robot.server_load import ServerLoad
 from cogwork.robot.session_manager import SessionManager, sets_in_motion
@@ -104,6 +106,8 @@ async def _reject_job(config: JobConfig) -> None:
 
 
 _NO_MODULES = NoModules()
+_NO_PROCESSES = NoProcesses()
+_NO_PACKAGES = NoPackages()
 
 
 class Machine:
@@ -116,6 +120,8 @@ class Machine:
         observe: Observer = log_event,
         redact: Callable[[str], str] = str,
         modules: ModuleHost = _NO_MODULES,
+        processes: ProcessHost = _NO_PROCESSES,
+        packages: PackageHost = _NO_PACKAGES,
         job_call: JobCall = _reject_job,
     ) -> None:
         """Create a machine without resources. `job_call` performs a job."""
@@ -155,6 +161,8 @@ class Machine:
         )
         self.modules = modules
         self.remotes: RemoteHost = NoRemotes()
+        self.processes = processes
+        self.packages = packages
         self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
         self.frames = FrameSystem(lambda: self.config.components, self.find)
         self.sessions = SessionManager(

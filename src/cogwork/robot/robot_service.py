@@ -25,6 +25,7 @@ from cogwork.robot.logger_resolver import LoggerResolver
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleStatus
 from cogwork.robot.operations_service import OperationsService
+from cogwork.robot.package_host import PackageState, PackageStatus
 from cogwork.robot.sessions_service import SessionsService
 from cogwork.robot.tunnel import list_tunnels, serve_tunnel
 from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descriptor
@@ -131,6 +132,7 @@ class RobotService:
             config=config,
             state=machine.state.value,  # type: ignore[arg-type]
             modules=[_to_module_status(each) for each in machine.modules.statuses()],
+            packages=[_to_package_status(each) for each in machine.packages.statuses()],
             job_statuses=[_to_job_status(record) for record in machine.jobs.statuses()],
         )
 
@@ -195,6 +197,29 @@ def _to_job_status(record: JobRecord) -> robot.JobStatus:
         job_name=record.name,
         recent_successful_runs=[to_timestamp(time) for time in record.successes],
         recent_failed_runs=[to_timestamp(failure.time) for failure in record.failures],
+    )
+
+
+_PACKAGE_STATES = {
+    PackageState.WAITING: robot.PackageStatus.STATE_DOWNLOADING,
+    PackageState.DOWNLOADING: robot.PackageStatus.STATE_DOWNLOADING,
+    PackageState.UNPACKING: robot.PackageStatus.STATE_LOADING,
+    PackageState.READY: robot.PackageStatus.STATE_READY,
+    PackageState.FAILED: robot.PackageStatus.STATE_FAILED,
+}
+
+
+def _to_package_status(package: PackageStatus) -> robot.PackageStatus:
+    is_downloading = package.state is PackageState.DOWNLOADING
+    return robot.PackageStatus(
+        name=package.name,
+        type=f"PACKAGE_TYPE_{package.type.upper()}",
+        state=_PACKAGE_STATES[package.state],
+        error=package.reason,
+        last_updated=to_timestamp(package.since),
+        version=package.version,
+        bytes_downloaded=package.done if is_downloading else package.total or package.done,
+        total_bytes=package.total or 0,
     )
 
 

@@ -1,4 +1,4 @@
-"""How busy the server, its modules and the computer are."""
+"""How busy the server, its programs and the computer are."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ComputerLoad(NamedTuple):
 
 class LoadSample(NamedTuple):
     server: ProcessUse
-    """The server and the processes that it started, without modules."""
-    modules: dict[int, ProcessUse]
-    """By process id."""
+    """The server and the processes that it started, without `programs`."""
+    programs: dict[int, ProcessUse]
+    """Modules and processes of the configuration, by process id."""
     computer: ComputerLoad
 
 
@@ -43,22 +43,22 @@ class ServerLoad:
         self._sampled_at = 0.0
         self.loop_lag = LoopLag(clock)
 
-    def sample(self, modules: Collection[int]) -> LoadSample:
-        """Return the load. `modules` are the process ids of the modules that run."""
+    def sample(self, programs: Collection[int]) -> LoadSample:
+        """Return the load. `programs` are the process ids of the programs that run."""
         now = self._clock.monotonic()
         last = self._sample
         if last is None or now - self._sampled_at >= SAMPLE_INTERVAL:
-            last = self._sample = self._read(modules)
+            last = self._sample = self._read(programs)
             self._sampled_at = now
         return last
 
-    def _read(self, modules: Collection[int]) -> LoadSample:
-        uses = {pid: use for pid in modules if (use := read_process_tree(pid)) is not None}
-        return LoadSample(self._read_server(modules), uses, _read_computer())
+    def _read(self, programs: Collection[int]) -> LoadSample:
+        uses = {pid: use for pid in programs if (use := read_process_tree(pid)) is not None}
+        return LoadSample(self._read_server(programs), uses, _read_computer())
 
-    def _read_server(self, modules: Collection[int]) -> ProcessUse:
+    def _read_server(self, programs: Collection[int]) -> ProcessUse:
         uptime = self._clock.monotonic() - self._started
-        use = read_process_tree(os.getpid(), modules)
+        use = read_process_tree(os.getpid(), programs)
         if use is None:
             return ProcessUse(psutil.Process().memory_info().rss, time.process_time(), uptime)
         return use._replace(uptime_seconds=uptime)

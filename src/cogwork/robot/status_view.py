@@ -10,6 +10,7 @@ from cogwork.graph.name import ResourceName
 from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
+from cogwork.robot.process_host import ProcessStatus
 from cogwork.robot.process_use import ProcessUse
 from cogwork.robot.server_load import LoadSample
 
@@ -19,7 +20,9 @@ _BATCH_SIZE = 100
 
 async def build_status_view(machine: Machine) -> dict[str, Any]:
     modules = list(machine.modules.statuses())
-    load = machine.load.sample([each.pid for each in modules if each.pid is not None])
+    processes = list(machine.processes.statuses())
+    pids = [*(each.pid for each in modules), *(each.pid for each in processes)]
+    load = machine.load.sample([pid for pid in pids if pid is not None])
     return {
         "state": machine.state.name.lower(),
         "revision": machine.revision,
@@ -30,10 +33,9 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "tls": machine.tls_report._asdict() if machine.tls_report is not None else None,
         "server": _server_view(machine, load),
         "resources": await _build_resource_views(machine),
-        "modules": [
-            _module_view(status, load.modules.get(status.pid) if status.pid is not None else None)
-            for status in modules
-        ],
+        "modules": [_module_view(status, load) for status in modules],
+        "processes": [_process_view(status, load) for status in processes],
+        "packages": [status._asdict() for status in machine.packages.statuses()],
         "jobs": [asdict(record) for record in machine.jobs.statuses()],
     }
 
@@ -81,7 +83,7 @@ def _server_view(machine: Machine, load: LoadSample) -> dict[str, Any]:
     }
 
 
-def _module_view(status: ModuleStatus, use: ProcessUse | None) -> dict[str, Any]:
+def _module_view(status: ModuleStatus, load: LoadSample) -> dict[str, Any]:
     return {
         "name": status.name,
         "state": ModuleState(status.state).name.lower(),
@@ -90,8 +92,25 @@ def _module_view(status: ModuleStatus, use: ProcessUse | None) -> dict[str, Any]
         "failures": status.failures,
         "starts": status.starts,
         "pid": status.pid,
-        **(use._asdict() if use is not None else dict.fromkeys(ProcessUse._fields)),
+        **_use_view(status.pid, load),
     }
+
+
+def _process_view(status: ProcessStatus, load: LoadSample) -> dict[str, Any]:
+    return {
+        "id": status.id,
+        "state": status.state.value,
+        "reason": status.error or None,
+        "since": status.since,
+        "restarts": status.restarts,
+        "pid": status.pid,
+        **_use_view(status.pid, load),
+    }
+
+
+def _use_view(pid: int | None, load: LoadSample) -> dict[str, Any]:
+    use = load.programs.get(pid) if pid is not None else None
+    return use._asdict() if use is not None else dict.fromkeys(ProcessUse._fields)
 
 
 def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:

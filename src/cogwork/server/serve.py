@@ -14,7 +14,7 @@ from cogwork import __version__
 from cogwork.config.config_editor import ConfigEditor
 from cogwork.config.config_history import config_history_for
 from cogwork.config.config_report import ConfigReport
-from cogwork.config.last_good import last_good_for
+from cogwork.config.last_good import LastGood, last_good_for
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
@@ -30,10 +30,16 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.reconciler import Applied, Outcome
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.modules.context import Deadlines, ModuleContext, read_deadlines
-from cogwork.modules.leftovers import end_leftovers
 from cogwork.modules.manager import ModuleManager, read_trusted_namespaces
-from cogwork.modules.orphans import kill_children
 from cogwork.modules.parent_server import ParentServer
+from cogwork.packages.gate import PackageGate
+from cogwork.packages.manager import PackageManager
+from cogwork.processes.context import ProcessContext
+from cogwork.processes.manager import ProcessManager
+from cogwork.programs.host import ProgramHost
+from cogwork.programs.leftovers import end_leftovers
+from cogwork.programs.orphans import kill_children
+from cogwork.programs.reaper import Reaper
 from cogwork.remotes.manager import RemoteManager
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
@@ -46,11 +52,13 @@ from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
 from cogwork.robot.update_file import UpdateFile
+from cogwork.server.config_applier import ConfigApplier
 from cogwork.server.discovery import Discovery
 from cogwork.server.joining import Joining
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.serving_file import ServingFile
+from cogwork.server.settled_config import SettledConfig
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.address import ListenAddresses, format_serving_line
@@ -58,7 +66,7 @@ from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWat
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
-from cogwork.serving.shutdown import Shutdown
+from cogwork.serving.shutdown import SHUTDOWN_TIMEOUT, Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
 from cogwork.serving.tls_report import TlsReport
 from cogwork.systemd.notify import SystemdNotifier
@@ -68,6 +76,8 @@ from cogwork.wire.http1 import Application
 
 CLOSE_BUDGET = 45.0
 """Seconds that all resources together get to close."""
+_CLOSE_MARGIN = 10.0
+"""Seconds of the time to stop that processes leave: to be killed, and to close the rest."""
 _BUILD_MARGIN = 5.0
 """Seconds that the graph waits for a resource beyond the deadlines of its module."""
 
@@ -177,12 +187,22 @@ class _Server:
         self._journal = journal = EventJournal(
             _journal_path(home, config_file), clock, log.redactor.redact
         )
-        providers = Providers({"built in": registry})
+        self._packages = PackageManager(
+            home,
+            config_file,
+            clock,
+            self._on_packages_changed,
+            allow_plaintext=allow_plaintext_credentials,
+            redact=log.redactor.redact,
+        )
+        gate = PackageGate(self._packages)
+        providers = Providers({"packages": gate, "built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
+        self._programs = ProgramHost(clock, Reaper())
         self._modules = ModuleManager(
             ModuleContext(
-                clock,
+                self._programs,
                 directory,
                 self._parent.open_socket,
                 home,
@@ -197,6 +217,16 @@ class _Server:
             ),
             read_trusted_namespaces(os.environ) if untrusted else None,
         )
+        self._processes = ProcessManager(
+            ProcessContext(
+                self._programs,
+                home,
+                os.environ,
+                journal.record,
+                redact=log.redactor.redact,
+            ),
+            untrusted=untrusted,
+        )
         providers.add("modules", self._modules)
         self._machine = machine = Machine(
             providers,
@@ -205,6 +235,8 @@ class _Server:
             observe=_combine_observers(log_event, journal.record_graph_event),
             redact=log.redactor.redact,
             modules=self._modules,
+            processes=self._processes,
+            packages=self._packages,
             job_call=self._call_job,
         )
         self._remotes = RemoteManager(
@@ -215,6 +247,15 @@ class _Server:
         )
         providers.add("remotes", self._remotes)
         machine.remotes = self._remotes
+        context = LoadContext(registry, home, os.environ)
+        self._applier = ConfigApplier(
+            machine,
+            self._modules,
+            self._packages,
+            gate,
+            SettledConfig(_settled_copy(home, config_file), context),
+            clock,
+        )
         machine.bind(machine_access)
         authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials
@@ -240,7 +281,6 @@ class _Server:
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
         )
-        context = LoadContext(registry, home, os.environ)
         history = config_history_for(home, config_file)
         editor = ConfigEditor(
             config_file, history, context, lambda: self._loaded, log.redactor.redact, clock
@@ -293,6 +333,9 @@ class _Server:
         if first is not None:
             # Before the first client can make the server log a secret.
             self._server_log.redactor.add_secrets(first.secrets)
+            former = await self._applier.recall(first)
+            if former is not None:
+                self._server_log.redactor.add_secrets(former.secrets)
         self._login.apply(config)
         listen = resolve_listen_addresses(config, self._port)
         await self._certificate.load(self._find_certificate_files(config))
@@ -320,7 +363,7 @@ class _Server:
         gc.enable()
 
     async def _watch_config(self) -> None:
-        # A module left over from a killed server may still hold devices that this one needs.
+        # A program left over from a killed server may still hold devices that this one needs.
         await end_leftovers(self._home, self._clock)
         await self._config_watcher.run()
 
@@ -329,6 +372,7 @@ class _Server:
 
     async def aclose(self, reason: str) -> list[Any]:
         """Stop the server, and return the names of what did not close in time."""
+        began = self._clock.monotonic()
         self._journal.record("stopping", {"reason": reason})
         await self._listeners.stop_accepting()
         if self._webrtc is not None:
@@ -337,9 +381,13 @@ class _Server:
         watching = {task for task in self._tasks if task.get_name() == "sessions"}
         await _cancel_tasks(self._tasks - watching)
         await self._config_watcher.aclose()
+        await self._applier.aclose()
         unfinished: list[Any] = await self._machine.aclose(CLOSE_BUDGET)
         await _cancel_tasks(watching)
         unfinished += await self._modules.aclose()
+        left = SHUTDOWN_TIMEOUT - _CLOSE_MARGIN - (self._clock.monotonic() - began)
+        unfinished += await self._processes.aclose(max(0.0, left))
+        await self._programs.aclose()
         await self._remotes.aclose()
         await self._parent.aclose()
         await self._listeners.aclose()
@@ -366,11 +414,15 @@ class _Server:
         self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
-        self._modules.apply(loaded.result.config.modules, loaded.secret_variables)
+        # Before modules, which may use what a process provides.
+        self._processes.apply(loaded.result.config.processes, loaded.secret_variables)
         self._remotes.apply(loaded.result.config.remotes)
-        outcome = self._machine.apply(loaded)
+        outcome = self._applier.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _on_packages_changed(self) -> None:
+        self._applier.apply_packages()
 
     async def _change_listeners(self, config: MachineConfig, listen: ListenAddresses) -> None:
         await self._listeners.change(listen)
@@ -484,6 +536,10 @@ def _combine_observers(first: Observer, second: Observer) -> Observer:
 def _journal_path(home: Path, config_file: Path) -> Path:
     """Return the journal's path, named like the last-known-good copy of the same file."""
     return home / "story" / last_good_for(home, config_file).path.with_suffix(".jsonl").name
+
+
+def _settled_copy(home: Path, config_file: Path) -> LastGood:
+    return LastGood(home / "packages" / "settled" / last_good_for(home, config_file).path.name)
 
 
 def _make_application(

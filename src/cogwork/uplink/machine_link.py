@@ -16,6 +16,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, 
 from cogwork import __version__
 from cogwork.config.cloud import CloudConfig
 from cogwork.core.clock import Clock
+from cogwork.core.platform_name import PLATFORM
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
 from cogwork.uplink.certificate_link import CertificateLink
@@ -153,5 +154,5 @@ def _describe_machine() -> AgentInfo:
         host=socket.gethostname(),
         os=platform.system().lower(),
         version=__version__,
-        platform=f"{platform.system().lower()}/{platform.machine()}",
+        platform=PLATFORM,
     )

@@ -20,11 +20,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpclib.reflection.v1.reflection_pb2 import FileDescriptorResponse, ServerReflectionResponse
 from tests.fuzz.target import ContractViolation, Target, allow_errors
 
+from cogwork.archives.tar import BadArchive, TarReader
 from cogwork.core.clock import SystemClock
 from cogwork.modules.bundle import BadBundle, unpack_bundle
 from cogwork.modules.meta import BadMeta, read_meta
-from cogwork.modules.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
-from cogwork.modules.tar import BadArchive, TarReader
+from cogwork.programs.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 from cogwork.robot.event_journal import EventJournal
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 
@@ -224,7 +224,7 @@ TARGETS = (
         "modules.tar",
         target_tar,
         _archive_seeds,
-        ("cogwork.modules.tar",),
+        ("cogwork.archives.tar",),
         _TAR_TOKENS,
         largest=6144,
     ),
@@ -232,7 +232,7 @@ TARGETS = (
         "modules.bundle",
         target_bundle,
         _archive_seeds,
-        ("cogwork.modules.bundle", "cogwork.modules.extraction", "cogwork.modules.decompression"),
+        ("cogwork.modules.bundle", "cogwork.archives.extraction", "cogwork.archives.decompression"),
         _TAR_TOKENS,
         largest=6144,
     ),
@@ -240,7 +240,7 @@ TARGETS = (
         "modules.output",
         target_output,
         lambda: [b"hello\nworld\r\n\x1b[31mred\x1b[0m\ttab", b"\n" * 1500, b"x" * 2000],
-        ("cogwork.modules.output:LineSplitter", "cogwork.modules.output:_decode_line"),
+        ("cogwork.programs.output:LineSplitter", "cogwork.programs.output:_decode_line"),
         (b"\n", b"\r", b"\t", b"\x1b[", b"m", b"\xff"),
         largest=8192,
     ),

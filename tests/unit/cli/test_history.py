@@ -67,6 +67,22 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
         "module m failed: no",
     ),
     (
+        {"event": "process", "process": "web", "state": "started", "pid": 7},
+        "process web started as process 7",
+    ),
+    ({"event": "process", "process": "web", "state": "finished"}, "process web finished"),
+    (
+        {
+            "event": "process",
+            "process": "web",
+            "state": "failed",
+            "reason": "exited with code 1",
+            "failures": 1,
+            "retry_after": 1.25,
+        },
+        "process web failed: exited with code 1; restarting in 1.2s",
+    ),
+    (
         {"event": "client", "peer": "127.0.0.1:1", "state": "connected", "untold": 3},
         "client 127.0.0.1:1 connected (3 earlier events were not recorded)",
     ),

@@ -24,6 +24,7 @@ from cogwork.config.diagnostics import Effect
 from cogwork.config.file import Unreadable
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load_unreadable
 from cogwork.config.module import ModuleConfig
+from cogwork.config.packages import locate_package
 from cogwork.config.positions import format_pointer
 from cogwork.graph.name import Api, ModelName, Reference
 from cogwork.logs.levels import Level
@@ -626,18 +627,30 @@ CASES = [
         "add the address of the cloud, such as https://fleet.example.org",
     ),
     Case(
-        codes.UNSUPPORTED,
-        '{«"processes": [{"id": "p", "name": "/bin/true"}]}',
-        "this release does not start processes",
+        codes.BAD_VALUE,
+        '{"processes": [{"id": "p", "name": "x", "stop_signal": «"SIGSTOPP"}]}',
+        '"SIGSTOPP" is not a signal; write one such as "SIGTERM", or 15',
         IGNORED,
-        "start them with a supervisor such as systemd",
     ),
     Case(
-        codes.UNSUPPORTED,
-        '{"packages": [«{"name": "det", "package": "acme/det", "version": "1.2"}]}',
-        'package "det" is missing: this release does not download packages',
+        codes.BAD_VALUE,
+        '{"processes": [{"id": "p", "name": "x", "stop_signal": «0}]}',
+        '"0" is not a signal',
         IGNORED,
-        f"put its files into {HOME}/packages/data/ml_model/acme-det-1_2",
+    ),
+    Case(
+        codes.BAD_PLACEHOLDER,
+        '{"processes": [{"id": "p", "name": "rm", "args": ["-r", «"${environment.NONE_SUCH}/x"]}]}',
+        "the environment variable NONE_SUCH is not set",
+        IGNORED,
+    ),
+    Case(
+        codes.NO_PACKAGE_SOURCE,
+        '{"packages": [«{"name": "det", "package": "acme/det", "version": "1.2"}]}',
+        'package "det" is missing, and there is no place to get it from',
+        IGNORED,
+        'add its "url", join a cloud that has it, or put its files into '
+        f"{HOME}/packages/data/ml_model/acme-det-1_2",
     ),
     Case(
         codes.UNSUPPORTED,
@@ -733,9 +746,6 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
     assert unsupported == [
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",
-        "/processes",
-        "/packages/0",
-        "/packages/1",
         "/tracing",
     ]
     config = load.result.config
@@ -995,7 +1005,7 @@ def test_same_name_with_different_apis_makes_two_resources() -> None:
     [
         ("modules", {"name": "x", "executable_path": "/bin/acme"}),
         ("remotes", {"name": "x", "address": "h:1"}),
-        ("packages", {"name": "x", "package": "a/b"}),
+        ("packages", {"name": "x", "url": "https://models.example/x.tar.gz"}),
         ("processes", {"id": "x", "name": "p"}),
         ("jobs", {"name": "x", "schedule": "1s", "resource": "a", "method": "M"}),
     ],
@@ -1006,6 +1016,38 @@ def test_duplicate_name_in_a_section_keeps_the_first(
     load = load_config({section: [items, {**items}], "components": [sensor("a")]})
     assert [code for code in codes_of(load) if code != "W406"] == ["E202"]
     assert len(getattr(load.result.config, section)) == 1
+
+
+def test_placeholders_of_a_process_are_filled() -> None:
+    package: JsonValue = {
+        "name": "tool",
+        "package": "acme/tool",
+        "version": "1",
+        "type": "archive",
+    }
+    process: JsonValue = {
+        "id": "p",
+        "name": "${packages.archive.tool}/run",
+        "args": ["${environment.FOLDER}/a", "b"],
+        "cwd": "${environment.FOLDER}",
+        "env": {"X": "${environment.FOLDER}"},
+    }
+    load = load_config(
+        {"packages": [package], "processes": [process]}, environment={"FOLDER": "/data"}
+    )
+    (filled,) = load.result.config.processes
+    assert filled.name == f"{HOME}/packages/data/archive/acme-tool-1/run"
+    assert (filled.args, filled.cwd, filled.env) == (["/data/a", "b"], "/data", {"X": "/data"})
+
+
+def test_process_with_an_unresolved_placeholder_is_left_out() -> None:
+    processes: JsonValue = [
+        {"id": "a", "name": "${environment.NONE}"},
+        {"id": "b", "name": "true"},
+    ]
+    load = load_config({"processes": processes})
+    assert codes_of(load) == ["E501"]
+    assert [process.id for process in load.result.config.processes] == ["b"]
 
 
 def test_cycle_diagnostic_shows_every_dependency_of_the_cycle() -> None:
@@ -1116,6 +1158,106 @@ def test_placeholders_in_module_fields_are_filled() -> None:
     assert module.env == {"WHO": "me"}
 
 
+@pytest.mark.parametrize(
+    ("package", "directory"),
+    [
+        (
+            {"package": "acme/det", "version": "1.2.3"},
+            f"{HOME}/packages/data/ml_model/acme-det-1_2_3",
+        ),
+        ({"package": "a/b", "version": "../x"}, f"{HOME}/packages/data/ml_model/a-b-___x"),
+        ({"url": "/opt/det/"}, "/opt/det"),
+        ({"url": "/opt/det.v2"}, "/opt/det.v2"),
+    ],
+)
+def test_package_directory(package: dict[str, JsonValue], directory: str) -> None:
+    load = load_config(
+        {
+            "packages": [{"name": "det", **package}],
+            "components": [sensor("a", attributes={"readings": {"x": "${packages.det}"}})],
+        }
+    )
+    (spec,) = load.result.specs
+    assert spec.settings_text == f'{{"readings": {{"x": "{directory}"}}}}'
+
+
+def test_package_of_another_url_or_hash_has_another_directory() -> None:
+    url = "https://models.example/det.tar.gz"
+    packages = [{"url": url}, {"url": f"{url}.2"}, {"url": url, "sha256": "0" * 64}]
+    load = load_config(
+        {"packages": [{"name": f"p{at}", **each} for at, each in enumerate(packages)]}
+    )
+    found = {str(locate_package(each, Path(HOME))) for each in load.result.config.packages}
+    assert len(found) == 3
+    assert all(each.startswith(f"{HOME}/packages/data/ml_model/p") for each in found)
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        {},
+        {"url": "ftp://models.example/x.tar.gz"},
+        {"url": "models/x"},
+        {"url": "https:///x"},
+        {"url": "https://me:canary@models.example/x.tar.gz"},
+        {"url": "https://models.example/x", "sha256": "0123"},
+        {"url": "/opt/folder", "sha256": "0" * 64},
+    ],
+)
+def test_package_without_a_usable_source_is_refused(package: dict[str, JsonValue]) -> None:
+    load = load_config({"packages": [{"name": "p", **package}]})
+    assert load.has_errors
+    assert load.result.config.packages == []
+    assert all("canary" not in each.message for each in diagnostics_of(load))
+
+
+@pytest.mark.parametrize("source", ["url", "cloud", "none", "present"])
+def test_file_of_a_package_is_missed_only_if_it_will_not_come(source: str) -> None:
+    package: dict[str, JsonValue] = {"name": "det", "package": "acme/det", "version": "1"}
+    package["type"] = "module"
+    if source == "url":
+        package["url"] = "https://models.example/det.tar.gz"
+    cloud: JsonValue = {"id": "i", "secret": "s", "app_address": "https://fleet.example"}
+    files = {f"{HOME}/packages/data/module/acme-det-1/other"} if source == "present" else set()
+    load = load_config(
+        {
+            "packages": [package],
+            **({"cloud": cloud} if source == "cloud" else {}),
+            "modules": [{"name": "m", "executable_path": "${packages.module.det}/run"}],
+        },
+        files=files,
+    )
+    is_missed = source in ("none", "present")
+    assert ("E403" in codes_of(load)) == is_missed
+    assert ("W407" in codes_of(load)) == (source == "none")
+    assert bool(load.result.missing_files) == is_missed
+
+
+def test_users_of_packages_are_recorded() -> None:
+    load = load_config(
+        {
+            "packages": [
+                {"name": name, "package": f"a/{name}", "type": "archive"} for name in ("x", "y")
+            ],
+            "modules": [
+                {
+                    "name": "m",
+                    "executable_path": "${packages.archive.x}/run",
+                    "env": {"A": "${packages.archive.y}:${packages.archive.x}"},
+                }
+            ],
+            "components": [
+                sensor("a", attributes={"readings": {"deep": ["${packages.archive.y}"]}}),
+                sensor("b", attributes={"readings": {"x": "${packages.archive.z}"}}),
+            ],
+        }
+    )
+    assert load.result.package_users == {
+        ("modules", 0): {"x", "y"},
+        ("components", 0): {"y"},
+    }
+
+
 def test_package_of_another_type_gets_a_hint() -> None:
     load = load_config(
         {
@@ -1143,7 +1285,7 @@ def test_registry_module_without_executable_path_is_reported() -> None:
     load = load_config({"modules": [{"name": "m", "type": "registry", "module_id": "acme:m"}]})
     (diagnostic,) = diagnostics_of(load)
     assert (diagnostic.code.id, diagnostic.effect) == ("E102", UNHEALTHY)
-    assert "does not download modules" in diagnostic.message
+    assert "only a cloud knows" in diagnostic.message
 
 
 def test_unfilled_placeholder_is_not_also_a_missing_file() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.sizes import limit
-from tests.unit.modules.children import DEADLINE, wait_until_gone
+from tests.unit.programs.children import DEADLINE, wait_until_gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run
 from cogwork.modules.meta import BadMeta
+from cogwork.programs.host import ProgramHost
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Package:
             self.directory / "run",
             environment,
             self.messages.append,
-            clock or SystemClock(),
+            ProgramHost(clock or SystemClock()),
             timeout=timeout,
         )
 
@@ -80,7 +81,9 @@ async def test_module_without_first_run_does_nothing(package: Package) -> None:
 
 async def test_program_in_the_root_directory_has_no_first_run() -> None:
     messages: list[str] = []
-    assert not await perform_first_run("acme", Path("/run"), {}, messages.append, SystemClock())
+    assert not await perform_first_run(
+        "acme", Path("/run"), {}, messages.append, ProgramHost(SystemClock())
+    )
     assert messages == []
 
 

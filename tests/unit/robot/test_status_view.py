@@ -8,6 +8,7 @@ from tests.unit.robot.bench import Bench, thing
 
 from cogwork.robot import server_load
 from cogwork.robot.module_host import ModuleState, ModuleStatus, NoModules
+from cogwork.robot.process_host import NoProcesses, ProcessState, ProcessStatus
 from cogwork.robot.server_load import SAMPLE_INTERVAL
 from cogwork.robot.status_view import build_status_view
 
@@ -79,3 +80,22 @@ async def test_module_has_the_memory_of_its_process(bench: Bench) -> None:
     running, stopped = (await build_status_view(bench.machine))["modules"]
     assert running["memory_bytes"] > 1 << 20
     assert stopped["memory_bytes"] is None
+
+
+async def test_processes_are_listed(bench: Bench) -> None:
+    class TwoProcesses(NoProcesses):
+        def statuses(self) -> list[ProcessStatus]:
+            return [
+                ProcessStatus("a", ProcessState.RUNNING, 1.0, "", 2, os.getpid()),
+                ProcessStatus("b", ProcessState.UNHEALTHY, 3.0, "exited", 0, None),
+            ]
+
+    bench.machine.processes = TwoProcesses()
+    running, failed = (await build_status_view(bench.machine))["processes"]
+    assert running.pop("memory_bytes") > 1 << 20
+    assert running.pop("cpu_seconds") > 0
+    assert running.pop("uptime_seconds") > 0
+    common = {"id": "a", "state": "running", "reason": None, "since": 1.0}
+    assert running == {**common, "restarts": 2, "pid": os.getpid()}
+    assert (failed["state"], failed["reason"], failed["pid"]) == ("unhealthy", "exited", None)
+    assert failed["memory_bytes"] is None

@@ -13,6 +13,13 @@ test('an unhealthy resource is bad news with its reason', () => {
   expect(describeEvent(event!)).toEqual({ subject: 'm', text: 'unhealthy', reason: 'no power', tone: 'bad' });
 });
 
+test('a process that failed is bad news with its reason', () => {
+  const details = { event: 'process', process: 'web', state: 'failed', reason: 'exited with code 1' };
+  const [event] = parseEvents([{ time, ...details }]);
+  const text = { subject: 'process web', text: 'failed', reason: 'exited with code 1', tone: 'bad' };
+  expect(describeEvent(event!)).toEqual(text);
+});
+
 test('an event of a kind that the page does not know is shown as it is', () => {
   const [event] = parseEvents([{ time, event: 'eclipse', of: 'the sun' }]);
   expect(describeEvent(event!)).toMatchObject({ subject: 'eclipse', text: '{"of":"the sun"}' });

@@ -50,11 +50,12 @@ export function describeEvent({ kind, details }: JournalEvent): EventText {
       const seconds = word('seconds');
       return { subject: word('resource'), text: seconds ? `${condition} for ${seconds} s` : condition, reason, tone };
     }
-    case 'module': {
+    case 'module':
+    case 'process': {
       const condition = word('state');
       const text = word('pid') ? `${condition}, pid ${word('pid')}` : condition;
       const tone = condition === 'failed' ? 'bad' : 'good';
-      return { subject: `module ${word('module')}`, text, reason, tone };
+      return { subject: `${kind} ${word(kind)}`, text, reason, tone };
     }
     case 'configuration': {
       const counts = `${word('ready')} ready, ${word('unhealthy')} not`;

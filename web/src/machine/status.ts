@@ -45,6 +45,16 @@ export interface ModuleStatus extends Nullable<ProcessUse> {
   readonly pid: number | null;
 }
 
+/** A program of the configuration that is not a module. */
+export interface ProcessStatus extends Nullable<ProcessUse> {
+  readonly id: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly since: number;
+  readonly restarts: number;
+  readonly pid: number | null;
+}
+
 type Nullable<T> = { readonly [key in keyof T]: T[key] | null };
 
 export interface Diagnostic {
@@ -72,6 +82,7 @@ export interface MachineStatus {
   readonly server: ServerStatus;
   readonly resources: readonly ResourceStatus[];
   readonly modules: readonly ModuleStatus[];
+  readonly processes?: readonly ProcessStatus[];
   readonly jobs: readonly Record<string, unknown>[];
   readonly [key: string]: unknown;
 }

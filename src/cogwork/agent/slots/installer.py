@@ -6,7 +6,6 @@ A version appears in its slot complete and on disk, or not at all.
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -22,13 +21,10 @@ from cogwork.agent.slots.disk import require_space
 from cogwork.agent.slots.interpreter import find_python
 from cogwork.agent.slots.layout import UNFINISHED, Layout, sync_directory
 from cogwork.core import atomic
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
 REQUIREMENTS: Final = "requirements.txt"
-PLATFORM: Final = "{}/{}".format(
-    platform.system().lower(),
-    {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine().lower()),
-)
 
 _STEP_TIMEOUT: Final = 900.0
 """Seconds for one step on a slow board."""

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import find_version, is_version
-from cogwork.agent.slots.installer import PLATFORM
 from cogwork.agent.updates.source import Target
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.json_errors import JsonSyntaxError
 from cogwork.config.json_reader import read_json
 from cogwork.config.substitution import substitute
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 from cogwork.resource import sdk
 from cogwork.uplink.cloud_client import CloudClient

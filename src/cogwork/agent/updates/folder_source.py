@@ -12,9 +12,9 @@ from typing import Final
 
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name, is_version
-from cogwork.agent.slots.installer import PLATFORM
 from cogwork.agent.updates.download import fetch_small
 from cogwork.agent.updates.source import Target
+from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 from cogwork.core.workers import run_in_thread
 from cogwork.wire.update_method import UpdateReport

@@ -14,8 +14,8 @@ def add_status(commands: Subparsers) -> None:
     status = commands.add_parser(
         "status",
         help="Show a machine's status",
-        epilog="Exit status: 0 if every resource is ready and the configuration file has no "
-        "errors, 1 if not, 2 if the machine cannot be reached.",
+        epilog="Exit status: 0 if every resource is ready, no process has failed and the "
+        "configuration file has no errors, 1 if not, 2 if the machine cannot be reached.",
     )
     add_address_option(status)
     add_json_option(status)

@@ -6,12 +6,12 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import IO, Final
 
+from cogwork.archives.decompression import decompress
+from cogwork.archives.extraction import ArchiveLimits, check
+from cogwork.archives.tar import BadArchive
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.core.errors import InvalidRequest
-from cogwork.modules.decompression import decompress
-from cogwork.modules.extraction import check
-from cogwork.modules.tar import BadArchive
 from cogwork.wire.handlers import Stream
 
 MAX_SIZE: Final = 4 << 30
@@ -40,6 +40,6 @@ def _check_archive(file: IO[bytes], size: int) -> None:
     file.seek(0)
     try:
         with decompress(file) as content:
-            check(content, size)
+            check(content, size, ArchiveLimits(is_strict=True))
     except (BadArchive, EOFError, OSError, zlib.error) as error:
         raise InvalidRequest(f"machines could not unpack the package: {error}") from None

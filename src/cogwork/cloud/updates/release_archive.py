@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
+from cogwork.archives.tar import BadArchive, MemberKind, TarReader
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.product import Product
-from cogwork.modules.tar import BadArchive, MemberKind, TarReader
 
 MAX_SIZE: Final = 2 << 30
 """Bytes of an archive."""

@@ -1,0 +1,1 @@
+"""Archives from others: read and unpacked without trusting them."""

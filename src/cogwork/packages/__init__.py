@@ -1,0 +1,1 @@
+"""Packages: versioned directories of files, which the machine gets from elsewhere."""

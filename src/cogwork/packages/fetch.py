@@ -1,0 +1,218 @@
+"""Get one package: download its archive, check it, unpack it and publish it.
+
+`Fetch.run` blocks, so it has a thread. After a crash at any moment, another one goes on from there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import threading
+import urllib.error
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import google_crc32c
+
+from cogwork.archives.extraction import ArchiveLimits
+from cogwork.archives.tar import BadArchive, NoSpace
+from cogwork.archives.unpacking import unpack
+from cogwork.core.error_text import error_text
+from cogwork.core.errors import Interrupted
+from cogwork.core.http_download import HttpDownload, RemoteFile, show_url
+from cogwork.packages.errors import BadPackage, PackageUnavailable
+from cogwork.packages.sizes import format_size
+from cogwork.packages.slot import Slot
+from cogwork.robot.package_host import PackageState
+
+LIMITS: Final = ArchiveLimits(is_strict=True)
+MAX_ARCHIVE: Final = 16 << 30
+"""Bytes of an archive."""
+_CHUNK: Final = 1 << 20
+_SPACE_INTERVAL: Final = 64 << 20
+"""Bytes after which the free space is checked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSource:
+    """Where an archive is: at an address, or on this computer."""
+
+    url: str = ""
+    file: Path | None = None
+    credentials: dict[str, str] = field(default_factory=dict)
+    """Headers for the server of the URL."""
+
+    def __str__(self) -> str:
+        return str(self.file) if self.file is not None else show_url(self.url)
+
+
+class Progress(NamedTuple):
+    state: PackageState = PackageState.DOWNLOADING
+    done: int = 0
+    total: int | None = None
+
+
+class Fetch:
+    def __init__(
+        self, slot: Slot, source: ArchiveSource, package: str, version: str, sha256: str
+    ) -> None:
+        """`package` and `version` are recorded. `sha256`: of the archive; empty if unknown."""
+        self.progress = Progress()
+        self.received = 0
+        """Bytes that arrived in this attempt."""
+        self._slot = slot
+        self._source = source
+        self._package = package
+        self._version = version
+        self._sha256 = sha256.lower()
+        self._cancelled = threading.Event()
+        self._download: HttpDownload | None = None
+        self._next_space_check = 0
+        self._offset: int | None = None
+
+    def run(self) -> None:
+        """Raise PackageUnavailable, BadPackage or Interrupted."""
+        try:
+            self._run()
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise PackageUnavailable(_describe_http_error(error)) from None
+        except OSError as error:
+            raise PackageUnavailable(_describe_os_error(error)) from None
+
+    def cancel(self) -> None:
+        """End `run`, from another thread."""
+        self._cancelled.set()
+        if self._download is not None:
+            self._download.cancel()
+
+    def _run(self) -> None:
+        slot = self._slot
+        if slot.directory.is_dir():
+            return
+        with slot.lock():
+            if not slot.directory.is_dir():
+                shutil.rmtree(slot.unpacked, ignore_errors=True)
+                archive, remote = self._get_archive()
+                checksum = self._verify(archive, remote)
+                try:
+                    self._unpack(archive)
+                    slot.publish(self._package, self._version, checksum)
+                finally:
+                    # It may have failed because the disk is full.
+                    shutil.rmtree(slot.unpacked, ignore_errors=True)
+            slot.clear()
+
+    def _get_archive(self) -> tuple[Path, RemoteFile]:
+        self._check_cancelled()
+        if self._source.file is not None:
+            if not self._source.file.is_file():
+                raise PackageUnavailable(f"{self._source.file} does not exist")
+            return self._source.file, RemoteFile()
+        self._download = HttpDownload(
+            self._source.url,
+            self._slot.partial,
+            MAX_ARCHIVE,
+            credentials=self._source.credentials,
+            on_progress=self._on_received,
+        )
+        self._check_cancelled()
+        try:
+            return self._slot.partial, self._download.run()
+        except ValueError as error:
+            raise BadPackage(str(error)) from None
+
+    def _on_received(self, received: int, total: int | None) -> None:
+        if self._offset is None:
+            self._offset = received
+        self.received = received - self._offset
+        self.progress = Progress(PackageState.DOWNLOADING, received, total)
+        if received >= self._next_space_check:
+            self._next_space_check = received + _SPACE_INTERVAL
+            self._require_space((total or received) - received)
+
+    def _require_space(self, needed: int) -> None:
+        free = shutil.disk_usage(self._slot.working).free
+        if free < needed + LIMITS.reserve:
+            raise PackageUnavailable(
+                f"it needs {format_size(needed)} and a reserve of {format_size(LIMITS.reserve)}, "
+                f"but only {format_size(free)} are free at {self._slot.directory.parent}; free "
+                "some space"
+            )
+
+    def _verify(self, archive: Path, remote: RemoteFile) -> str:
+        """Return a hash of the archive. Raise BadPackage if it is not the announced one."""
+        size, done = archive.stat().st_size, 0
+        sha256, crc32c = hashlib.sha256(), 0
+        with archive.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                self._check_cancelled()
+                sha256.update(chunk)
+                crc32c = google_crc32c.extend(crc32c, chunk)
+                done += len(chunk)
+                self.progress = Progress(PackageState.UNPACKING, done // 2, size)
+        found = base64.b64encode(crc32c.to_bytes(4, "big")).decode()
+        for name, expected, actual in (
+            ("SHA-256 hash", self._sha256, sha256.hexdigest()),
+            ("checksum", _pad_checksum(remote.crc32c), found),
+        ):
+            if expected and expected != actual:
+                self._discard()
+                raise BadPackage(
+                    f"the {name} of {self._source} is {actual}, not {expected}: it was damaged on "
+                    "its way, or it is another file"
+                )
+        return f"sha256:{sha256.hexdigest()}"
+
+    def _unpack(self, archive: Path) -> None:
+        size = archive.stat().st_size
+        self._slot.unpacked.mkdir(mode=0o755)
+
+        def on_read(position: int) -> None:
+            self._check_cancelled()
+            self.progress = Progress(PackageState.UNPACKING, (size + position) // 2, size)
+
+        try:
+            unpack(archive, self._slot.unpacked, on_read, LIMITS)
+        except NoSpace as error:
+            raise PackageUnavailable(str(error)) from None
+        except BadArchive as error:
+            self._discard()
+            raise BadPackage(f"{self._source} cannot be unpacked: {error}") from None
+        self._slot.unpacked.chmod(0o755)
+        self._check_cancelled()
+
+    def _discard(self) -> None:
+        if self._download is not None:
+            self._download.discard()
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise Interrupted("it is not needed any more")
+
+
+def _pad_checksum(checksum: str) -> str:
+    """Return the base64 text of four bytes; some servers omit leading zeros."""
+    if not checksum:
+        return ""
+    try:
+        found = base64.b64decode(checksum)
+    except ValueError:
+        return checksum
+    return base64.b64encode(found.rjust(4, b"\0")).decode()
+
+
+def _describe_http_error(error: urllib.error.HTTPError) -> str:
+    if error.code in (401, 403):
+        return f"the server refuses it ({error.code} {error.msg}); check the login of this machine"
+    if error.code == 404:
+        return f"the server does not have it ({error.code} {error.msg}); check the address"
+    return f"the server answers {error.code} {error.msg}"
+
+
+def _describe_os_error(error: OSError) -> str:
+    if error.errno is not None and error.filename is not None:
+        return f"{error.strerror}: {error.filename}"
+    return error_text(error)

@@ -1,0 +1,72 @@
+"""What of a configuration waits for its packages. Pure: values in, values out.
+
+What already runs keeps its former settings until the packages of the new ones are there. What does
+not run yet waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cogwork.config.check import CheckResult
+from cogwork.config.module import ModuleConfig
+from cogwork.graph.name import ResourceName
+from cogwork.graph.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What runs when a configuration arrives."""
+
+    specs: Mapping[ResourceName, Spec] = field(default_factory=dict)
+    modules: Mapping[str, ModuleConfig] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    """What to run now."""
+
+    specs: tuple[Spec, ...] = ()
+    modules: tuple[ModuleConfig, ...] = ()
+    waiting_resources: Mapping[ResourceName, frozenset[str]] = field(default_factory=dict)
+    """The packages without which a resource cannot run, and nothing runs instead."""
+    waiting_modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    held_names: tuple[str, ...] = ()
+    """Resources and modules that keep their former settings."""
+
+
+def hold_back(
+    result: CheckResult, former: Former, is_ready: Callable[[str], bool]
+) -> EffectiveConfig:
+    """Return what to run of a configuration while some of its packages are not ready."""
+    missing = {
+        at: absent
+        for at, names in result.package_users.items()
+        if (absent := frozenset(name for name in names if not is_ready(name)))
+    }
+    if not missing:
+        return EffectiveConfig(result.specs, tuple(result.config.modules))
+    specs, waiting_resources, held = [], {}, []
+    for spec in result.specs:
+        at = result.resource_pointers.get(spec.name, ())
+        if at not in missing:
+            specs.append(spec)
+        elif spec.name in former.specs:
+            specs.append(former.specs[spec.name])
+            held.append(str(spec.name))
+        else:
+            specs.append(spec)
+            waiting_resources[spec.name] = missing[at]
+    modules, waiting_modules = [], {}
+    for module, at in zip(result.config.modules, result.module_pointers, strict=True):
+        if at not in missing:
+            modules.append(module)
+        elif module.name in former.modules:
+            modules.append(former.modules[module.name])
+            held.append(f"module {module.name}")
+        else:
+            waiting_modules[module.name] = missing[at]
+    return EffectiveConfig(
+        tuple(specs), tuple(modules), waiting_resources, waiting_modules, tuple(held)
+    )

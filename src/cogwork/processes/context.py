@@ -1,0 +1,34 @@
+"""What all processes of a machine share: clock, environment and callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cogwork.core.backoff import Backoff
+from cogwork.core.clock import Clock
+from cogwork.graph.limits import RETRY
+from cogwork.programs.host import ProgramHost
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessContext:
+    programs: ProgramHost
+    home: Path
+    """The directory in which the server keeps its files."""
+    environment: Mapping[str, str]
+    """The environment of the server."""
+    record_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
+    """Records an event in the machine's journal."""
+    backoff: Backoff = RETRY
+    """The back-off before a process is restarted."""
+    get_withheld_variables: Callable[[], Collection[str]] = tuple
+    """Returns the environment variables that processes currently do not inherit."""
+    redact: Callable[[str], str] = str
+    """Removes the secrets of the configuration from a text."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.programs.clock

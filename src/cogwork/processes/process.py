@@ -1,0 +1,199 @@
+"""A configured process: starts it, restarts it after an exit, and stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+
+from cogwork.config.process import ProcessConfig
+from cogwork.core.errors import CogworkError
+from cogwork.core.shield import await_shielded
+from cogwork.core.signals import parse_signal
+from cogwork.logs.logger_names import OUTPUT_LOGGERS, PROCESS_LOGGER_PREFIX
+from cogwork.logs.pipeline import EXTRA_LINES
+from cogwork.processes.context import ProcessContext
+from cogwork.processes.launch_spec import make_launch_spec
+from cogwork.programs.executable_check import Misconfigured
+from cogwork.programs.line_level import find_level
+from cogwork.programs.output import OutputStream
+from cogwork.programs.process import CannotStop, Child, ExitStatus, StopTimeouts
+from cogwork.robot.process_host import ProcessState as State
+from cogwork.robot.process_host import ProcessStatus
+
+_STABLE_AFTER = 30.0
+"""Seconds of running after which earlier failures no longer count."""
+_GROUP_DELAY = 1 / 3
+"""The share of the stop timeout after which the whole group gets the signal."""
+
+
+class SupervisedProcess:
+    def __init__(self, config: ProcessConfig, context: ProcessContext) -> None:
+        self.config = config
+        self.was_killed = False
+        """Whether it did not end in time at the last stop."""
+        self._context = context
+        self._state = State.PENDING
+        self._since = context.clock.time()
+        self._error = ""
+        """Why it is not running; empty if it is, or if nothing is wrong."""
+        self._last_lines: tuple[str, ...] = ()
+        """Last lines of output before the failure, if the error does not quote all of them."""
+        self._starts = 0
+        self._failures = 0
+        """Consecutive exits and failed starts."""
+        self._pid: int | None = None
+        self._retry_delay: float | None = None
+        """Seconds from the last failure to the next start; None if there is none."""
+        self._child: Child | None = None
+        self._run_task: asyncio.Task[None] | None = None
+        self._log = logging.getLogger(f"{PROCESS_LOGGER_PREFIX}{config.id}")
+        out, err = (self._log.getChild(name) for name in OUTPUT_LOGGERS)
+        self._output_loggers = {
+            OutputStream.STDOUT: (out, logging.INFO),
+            OutputStream.STDERR: (err, logging.ERROR),
+        }
+        """The logger of each stream, and the level of lines that state none."""
+        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
+
+    @property
+    def id(self) -> str:
+        return self.config.id
+
+    @property
+    def status(self) -> ProcessStatus:
+        restarts = max(0, self._starts - 1)
+        return ProcessStatus(
+            self.id, self._state, self._since, self._error_text, restarts, self._pid
+        )
+
+    @property
+    def _error_text(self) -> str:
+        if self._state is not State.UNHEALTHY:
+            return ""
+        return "\n".join((f"{self._error}{self._format_retry()}", *self._last_lines))
+
+    def start(self) -> None:
+        self._run_task = asyncio.get_running_loop().create_task(
+            self._run(), name=f"process {self.id}"
+        )
+
+    async def stop(self) -> None:
+        self._set_state(State.STOPPING)
+        if self._run_task is not None:
+            self._run_task.cancel()
+            await asyncio.gather(self._run_task, return_exceptions=True)
+
+    async def kill(self) -> None:
+        """Cut a stop short."""
+        if self._child is not None:
+            # If it survives, the stop reports that.
+            with contextlib.suppress(CannotStop):
+                await self._child.kill()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                self._on_exit(await self._run_once())
+            except Misconfigured as error:
+                self._fail(f"cannot be started: {error}", can_retry=False)
+            except (CogworkError, OSError) as error:
+                self._fail(f"could not be started: {error}")
+            except Exception as error:
+                self._log.exception("internal error while running process %s", self.id)
+                self._fail(f"could not be run: {error}")
+            if self._retry_delay is None:
+                return
+            await self._context.clock.sleep(self._retry_delay)
+
+    async def _run_once(self) -> ExitStatus:
+        """Start the process, and wait until it and all of its descendants have ended."""
+        launch = await make_launch_spec(self.config, self._context)
+        child = await Child.start(launch, self._log_output, self._context.programs)
+        started = self._context.clock.monotonic()
+        self._on_start(child)
+        try:
+            status = await asyncio.shield(child.exited)
+        finally:
+            self._pid = None
+            await await_shielded(self._end(child))
+            self._child = None
+        if self._context.clock.monotonic() - started >= _STABLE_AFTER:
+            self._failures = 0
+        return status
+
+    def _on_start(self, child: Child) -> None:
+        self._child, self._pid = child, child.pid
+        self._starts += 1
+        self._retry_delay = None
+        self._set_state(State.RUNNING)
+        self._log.info("process %s started with PID %d", self.id, child.pid)
+        for warning in child.warnings:
+            self._log.warning("%s", warning)
+        self._record("started", {"pid": child.pid})
+
+    async def _end(self, child: Child) -> None:
+        """End the process and its descendants, or only these if it has exited by itself."""
+        seconds, number = self.config.stop_timeout, parse_signal(self.config.stop_signal)
+        timeouts = StopTimeouts(seconds * _GROUP_DELAY, seconds * (1 - _GROUP_DELAY))
+        was_running = not child.exited.done()
+        try:
+            status = await child.stop(timeouts, number)
+        except CannotStop as error:
+            self._log.error("%s", error)
+            self.was_killed = True
+            return
+        if was_running and status.code == -signal.SIGKILL != -number:
+            self.was_killed = True
+            self._log.warning("process %s did not stop in time and was killed", self.id)
+
+    def _on_exit(self, status: ExitStatus) -> None:
+        if self.config.one_shot and status.code == 0:
+            self._set_state(State.FINISHED)
+            self._log.info("process %s finished", self.id)
+            self._record("finished", {})
+            return
+        self._fail(status.description, status, can_retry=not self.config.one_shot)
+
+    def _fail(self, why: str, status: ExitStatus | None = None, *, can_retry: bool = True) -> None:
+        self._failures += 1
+        self._error = self._context.redact(why)
+        lines = status.last_lines if status is not None and len(status.last_lines) > 1 else ()
+        self._last_lines = tuple(map(self._context.redact, lines))
+        delay = self._context.backoff.delay(self._failures, self._rng)
+        self._retry_delay = delay if can_retry else None
+        self._set_state(State.UNHEALTHY)
+        # What is logged as output need not be repeated.
+        shown = () if self.config.log else self._last_lines
+        self._log.log(
+            logging.WARNING if status is not None and status.code == 0 else logging.ERROR,
+            "process %s %s%s",
+            *(self.id, self._error, self._format_retry()),
+            extra={EXTRA_LINES: "\n".join(shown)} if shown else None,
+        )
+        self._record(
+            "failed",
+            {
+                "reason": self._error,
+                "failures": self._failures,
+                "retry_after": round(delay, 3) if can_retry else None,
+            },
+        )
+
+    def _log_output(self, stream: OutputStream, line: str) -> None:
+        if self.config.log:
+            logger, level = self._output_loggers[stream]
+            logger.log(find_level(line) or level, "%s", line)
+
+    def _format_retry(self) -> str:
+        return f"; restarting in {self._retry_delay:.1f}s" if self._retry_delay is not None else ""
+
+    def _record(self, state: str, details: dict[str, object]) -> None:
+        self._context.record_event("process", {"process": self.id, "state": state, **details})
+
+    def _set_state(self, state: State) -> None:
+        if self._state is not State.STOPPING:
+            self._state = state
+            self._since = self._context.clock.time()

@@ -1,0 +1,73 @@
+"""The last configuration that ran with all of its packages.
+
+If the machine starts before the packages of a newer one are there, it runs the former versions.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from cogwork.config.last_good import LastGood
+from cogwork.config.load_context import LoadContext
+from cogwork.config.loader import LoadedConfig, load
+from cogwork.core.error_text import error_text
+from cogwork.core.errors import CogworkError
+from cogwork.core.workers import run_in_thread
+from cogwork.packages.holding import Former
+
+_TIMEOUT: Final = 30.0
+
+_log = logging.getLogger("rdk.package_manager")
+
+
+class SettledConfig:
+    def __init__(self, copy: LastGood, context: LoadContext) -> None:
+        self._copy = copy
+        self._context = context
+        self._saved: str | None = None
+
+    async def save(self, loaded: LoadedConfig) -> None:
+        if not loaded.result.config.packages or loaded.text in ("", self._saved):
+            return
+        try:
+            await run_in_thread("packages", _TIMEOUT, self._copy.save, loaded.text)
+            self._saved = loaded.text
+        except (OSError, ValueError, TimeoutError, CogworkError) as error:
+            _log.warning("cannot store the configuration of the packages: %s", error_text(error))
+
+    async def read(self, newest: LoadedConfig) -> LoadedConfig | None:
+        """Return the stored configuration if the newest one lacks packages."""
+        result = newest.result
+        if {each.name for each in result.config.packages} <= result.present_packages:
+            return None
+        try:
+            return await run_in_thread("packages", _TIMEOUT, self._load)
+        except (OSError, ValueError, TimeoutError, CogworkError) as error:
+            _log.warning("cannot use the former packages: %s", error_text(error))
+            return None
+
+    def _load(self) -> LoadedConfig | None:
+        text = self._copy.read()
+        loaded = load(text, self._context) if text is not None else None
+        return None if loaded is None or loaded.is_refused else loaded
+
+
+def former_of(loaded: LoadedConfig) -> Former:
+    """Return what of a configuration can run with the packages that are there."""
+    result = loaded.result
+    lacking = {
+        at for at, names in result.package_users.items() if not names <= result.present_packages
+    }
+    return Former(
+        {
+            spec.name: spec
+            for spec in result.specs
+            if result.resource_pointers.get(spec.name) not in lacking
+        },
+        {
+            module.name: module
+            for module, at in zip(result.config.modules, result.module_pointers, strict=True)
+            if at not in lacking
+        },
+    )

@@ -1,0 +1,31 @@
+"""Runs processes as the server does: as the adopter of orphans, on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+import uvloop
+
+from cogwork.programs.orphans import adopt_orphans
+
+
+@pytest.fixture(scope="session", autouse=True)
+def start_uvloop_once() -> None:
+    """Start uvloop once, because its first loop keeps a signal pipe open for the process."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.sleep(0))
+
+
+@pytest.fixture(autouse=True)
+def adopt_orphans_during_test() -> Iterator[None]:
+    assert adopt_orphans()
+    yield
+    adopt_orphans(False)
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
