@@ -15,6 +15,7 @@ from cogwork.graph.name import Api
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.remotes.names import RemoteName
+from cogwork.robot.placed_frame import PlacedFrame
 
 if TYPE_CHECKING:
     from cogwork.remotes.remote import Remote
@@ -38,6 +39,7 @@ class RemoteManager:
         self._allow_plaintext = allow_plaintext
         self._remotes: dict[str, Remote] = {}
         self._published: list[Spec] = []
+        self._frames: tuple[PlacedFrame, ...] = ()
         self._stopping: set[asyncio.Task[None]] = set()
 
     def apply(self, configs: Sequence[RemoteConfig]) -> None:
@@ -71,6 +73,9 @@ class RemoteManager:
             found.update(remote.descriptors)
         return found
 
+    def frames(self) -> Sequence[PlacedFrame]:
+        return self._frames
+
     async def aclose(self) -> None:
         for remote in self._remotes.values():
             self._stop(remote)
@@ -97,4 +102,7 @@ class RemoteManager:
         if specs != self._published:
             self._published = specs
             self._set_discovered(specs)
+        frames = tuple(frame for remote in self._remotes.values() for frame in remote.frames)
+        if frames != self._frames:
+            self._frames = frames
         self._notify_changed()

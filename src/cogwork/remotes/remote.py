@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
+from viam.gen.common.v1 import common_pb2 as common
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.clock import Clock
@@ -20,8 +21,10 @@ from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
 from cogwork.remotes.dialing import find_login, log_in, open_channel
 from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.frames import place_frames
 from cogwork.remotes.names import remote_spec, resource_specs
 from cogwork.remotes.session import CALL_TIMEOUT, RemoteSession, describe
+from cogwork.robot.placed_frame import PlacedFrame
 
 _log = logging.getLogger("rdk.remotes")
 
@@ -50,7 +53,10 @@ class Remote:
         """The gRPC services of APIs that this server does not have itself."""
         self.descriptors: Mapping[str, DescriptorPool] = {}
         """Their descriptors, by service."""
+        self.frames: Sequence[PlacedFrame] = place_frames(config, (), ())
+        """Its frames on this machine, also while it is away."""
         self._names: list[tuple[Api, str]] = []
+        self._transforms: list[common.Transform] = []
         self._session: RemoteSession | None = None
         self._sessions = 0
         self._task: asyncio.Task[None] | None = None
@@ -140,8 +146,27 @@ class Remote:
                 if unknown != self.services.keys():
                     self.services, self.descriptors = await session.describe_services(unknown)
                 self._names = names
+                await self._list_frames(session)
                 self._find(session)
+            elif await self._list_frames(session):
+                self._context.on_change()
             await self._clock.sleep(self.config.connection_check_interval)
+
+    async def _list_frames(self, session: RemoteSession) -> bool:
+        """Return whether its frames here have changed. It keeps them if it does not tell them."""
+        if self.config.frame is None:
+            return False
+        try:
+            self._transforms = await session.list_frames()
+        except grpc.aio.AioRpcError as error:
+            _log.warning(
+                "the frames of remote %s are unknown: %s", self.config.name, describe(error)
+            )
+        frames = place_frames(self.config, self._transforms, self._names)
+        if frames == self.frames:
+            return False
+        self.frames = frames
+        return True
 
     def _find(self, session: RemoteSession) -> None:
         if self._session is not session:

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
+from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.clock import Clock
@@ -66,6 +67,12 @@ class RemoteSession(Builder):
         return [
             (Api(each.namespace, each.type, each.subtype), each.name) for each in reply.resources
         ]
+
+    async def list_frames(self) -> list[common.Transform]:
+        """Raise AioRpcError."""
+        request = robot.FrameSystemConfigRequest()
+        reply = await self._call("FrameSystemConfig", request, _FRAMES_REPLY)
+        return [each.frame for each in reply.frame_system_configs]
 
     async def describe_services(
         self, apis: Collection[Api]
@@ -151,6 +158,7 @@ _ADVICE: Final = {
 _SUBTYPES_REPLY: Final = robot.ResourceRPCSubtypesResponse.FromString
 _START_REPLY: Final = robot.StartSessionResponse.FromString
 _NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
+_FRAMES_REPLY: Final = robot.FrameSystemConfigResponse.FromString
 _HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
 
 

@@ -10,24 +10,21 @@ import asyncio
 import math
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from grpclib import GRPCError
 
-from cogwork.config.frame import FrameConfig
 from cogwork.config.schema import ComponentConfig
 from cogwork.core.errors import CogworkError
-from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.name import ResourceName
 from cogwork.resource.kinematics import read_kinematics
+from cogwork.robot.placed_frame import ARM, PlacedFrame, place_component
 from cogwork.spatial.frame_tree import FramePart, FrameTree, UnknownFrame
 from cogwork.spatial.kinematics import WORLD, Chain
 from cogwork.spatial.pose import Pose
 
 T = TypeVar("T")
-
-ARM = Api.parse("rdk:component:arm")
-GANTRY = Api.parse("rdk:component:gantry")
 
 KINEMATICS_TIMEOUT = 5.0
 """Seconds for an arm or a gantry to report its kinematics or joint positions."""
@@ -45,50 +42,25 @@ class NoKinematics(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedComponent:
-    """A component with a frame."""
-
-    name: ResourceName
-    frame: FrameConfig
-
-    @property
-    def frame_name(self) -> str:
-        return self.frame.id or self.name.short
-
-    @property
-    def has_joints(self) -> bool:
-        """Whether the component moves the frames attached to it."""
-        return self.name.api in (ARM, GANTRY)
-
-    @property
-    def part(self) -> FramePart:
-        return FramePart(
-            self.frame_name,
-            self.frame.parent,
-            self.frame.pose,
-            _UNKNOWN_CHAIN if self.has_joints else None,
-        )
-
-
-_UNKNOWN_CHAIN = Chain("not loaded yet", ())
-
-
 class _FrameSnapshot:
     """The frames of one configuration, without the kinematic chains of movable components."""
 
     def __init__(
-        self, components: Sequence[ComponentConfig], remote: tuple[FramePart, ...]
+        self, components: Sequence[ComponentConfig], remote: Sequence[PlacedFrame]
     ) -> None:
         self.components = components
         self.remote = remote
-        self.placed = [
-            PlacedComponent(component.full_name, component.frame)
+        placed = [
+            place_component(component, component.frame)
             for component in components
             if component.frame is not None
         ]
-        self.jointed = [each for each in self.placed if each.has_joints]
-        self.tree = FrameTree([*(each.part for each in self.placed), *remote])
+        # Of two frames with one name, the first is used: that of this machine.
+        self.placed: dict[str, PlacedFrame] = {}
+        for frame in (*placed, *remote):
+            self.placed.setdefault(frame.name, frame)
+        self.jointed = [each for each in self.placed.values() if each.has_joints]
+        self.tree = FrameTree(each.part for each in self.placed.values())
 
 
 class FrameSystem:
@@ -96,20 +68,20 @@ class FrameSystem:
         self,
         components: Callable[[], Sequence[ComponentConfig]],
         find: Callable[[ResourceName], object],
-        remote_parts: Callable[[], Iterable[FramePart]] = tuple,
+        remote_frames: Callable[[], Sequence[PlacedFrame]] = tuple,
     ) -> None:
-        """`remote_parts` returns the frames of other machines, attached to ours."""
+        """`remote_frames` returns those of other machines. It returns the same sequence until they
+        change."""
         self._components = components
         self._find = find
-        self._remote_parts = remote_parts
+        self._remote_frames = remote_frames
         self._snapshot: _FrameSnapshot | None = None
         self._chains: weakref.WeakKeyDictionary[object, Chain] = weakref.WeakKeyDictionary()
 
-    def placed_components(self) -> list[PlacedComponent]:
-        """Return the components that are connected to the world, parents first."""
+    def placed_frames(self) -> list[PlacedFrame]:
+        """Return the frames that are connected to the world, parents first."""
         snapshot = self._current_snapshot()
-        placed = {each.frame_name: each for each in snapshot.placed}
-        return [placed[part.name] for part in snapshot.tree.parts if part.name in placed]
+        return [snapshot.placed[part.name] for part in snapshot.tree.parts]
 
     def parent(self, name: str) -> str:
         tree = self._current_snapshot().tree
@@ -124,12 +96,12 @@ class FrameSystem:
         tree = snapshot.tree.with_extra(extra) if extra else snapshot.tree
         source, destination = _resolve_frame(tree, source), _resolve_frame(tree, destination)
         on_path = {*self._path_to_world(tree, source), *self._path_to_world(tree, destination)}
-        movers = [each for each in snapshot.jointed if each.frame_name in on_path]
+        movers = [each for each in snapshot.jointed if each.name in on_path]
         if not movers:
             return tree.transform(pose, source, destination, {})
         states = await asyncio.gather(*(self._read_state(each) for each in movers))
-        chains = {each.frame_name: chain for each, (chain, _) in zip(movers, states, strict=True)}
-        inputs = {each.frame_name: joints for each, (_, joints) in zip(movers, states, strict=True)}
+        chains = {each.name: chain for each, (chain, _) in zip(movers, states, strict=True)}
+        inputs = {each.name: joints for each, (_, joints) in zip(movers, states, strict=True)}
         path_tree = FrameTree(
             replace(part, chain=chains.get(part.name, part.chain))
             for part in tree.parts
@@ -140,17 +112,21 @@ class FrameSystem:
         except ValueError as error:
             raise NoKinematics(f'cannot compute the pose of "{source}": {error}') from None
 
-    async def load_chain(self, placed: PlacedComponent) -> Chain | None:
-        """Return the kinematic chain of an arm or a gantry; None for any other component."""
+    async def load_chain(self, placed: PlacedFrame) -> Chain | None:
+        """Return the kinematic chain of an arm or a gantry; None for any other frame."""
         return (
-            await self._load_chain(placed, self._find(placed.name)) if placed.has_joints else None
+            await self._load_chain(placed, self._find_mover(placed)) if placed.has_joints else None
         )
 
     def _current_snapshot(self) -> _FrameSnapshot:
         """Return the snapshot, which is rebuilt only when the configuration changes."""
-        components, remote = self._components(), tuple(self._remote_parts())
+        components, remote = self._components(), self._remote_frames()
         snapshot = self._snapshot
-        if snapshot is None or snapshot.components is not components or snapshot.remote != remote:
+        if (
+            snapshot is None
+            or snapshot.components is not components
+            or snapshot.remote is not remote
+        ):
             snapshot = self._snapshot = _FrameSnapshot(components, remote)
         return snapshot
 
@@ -160,12 +136,16 @@ class FrameSystem:
         except UnknownFrame as error:
             raise NoFrame(str(error)) from None
 
-    async def _read_state(self, placed: PlacedComponent) -> tuple[Chain, Sequence[float]]:
-        resource: Any = self._find(placed.name)
+    async def _read_state(self, placed: PlacedFrame) -> tuple[Chain, Sequence[float]]:
+        resource = self._find_mover(placed)
         chain = await self._load_chain(placed, resource)
         return chain, await _await_answer(placed, _read_inputs(placed, resource, chain))
 
-    async def _load_chain(self, placed: PlacedComponent, resource: Any) -> Chain:
+    def _find_mover(self, placed: PlacedFrame) -> Any:
+        assert placed.component is not None
+        return self._find(placed.component)
+
+    async def _load_chain(self, placed: PlacedFrame, resource: Any) -> Chain:
         chain = self._chains.get(resource)
         if chain is None:
             kinematics = await _await_answer(placed, resource.get_kinematics())
@@ -173,9 +153,9 @@ class FrameSystem:
         return chain
 
 
-async def _await_answer(placed: PlacedComponent, answer: Awaitable[T]) -> T:
+async def _await_answer(placed: PlacedFrame, answer: Awaitable[T]) -> T:
     """Await an answer of a component. Raise NoKinematics if it fails or takes too long."""
-    name = placed.name.short
+    name = placed.name
     try:
         async with asyncio.timeout(KINEMATICS_TIMEOUT):
             return await answer
@@ -194,9 +174,9 @@ def _resolve_frame(tree: FrameTree, name: str) -> str:
     return bare if name not in tree.frames and bare in tree.frames else name or WORLD
 
 
-async def _read_inputs(placed: PlacedComponent, resource: Any, chain: Chain) -> Sequence[float]:
+async def _read_inputs(placed: PlacedFrame, resource: Any, chain: Chain) -> Sequence[float]:
     """Return the joint positions in the chain's units: radians and millimeters."""
-    if placed.name.api == ARM:
+    if placed.component is not None and placed.component.api == ARM:
         return _to_radians((await resource.get_joint_positions()).values, chain)
     return list(await resource.get_position())
 
@@ -209,10 +189,8 @@ def _to_radians(positions: Sequence[float], chain: Chain) -> list[float]:
     return [*inputs, *positions[len(inputs) :]]
 
 
-def _parse_kinematics(placed: PlacedComponent, kinematics: Sequence[Any]) -> Chain:
+def _parse_kinematics(placed: PlacedFrame, kinematics: Sequence[Any]) -> Chain:
     try:
         return read_kinematics(kinematics)
     except ValueError as error:
-        raise NoKinematics(
-            f'the kinematics of "{placed.name.short}" are invalid: {error}'
-        ) from None
+        raise NoKinematics(f'the kinematics of "{placed.name}" are invalid: {error}') from None

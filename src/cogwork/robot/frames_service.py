@@ -12,10 +12,11 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.errors import CogworkError
 from cogwork.resource.model import install_advice
-from cogwork.resource.pose_proto import geometry_to_proto, pose_from_proto, to_pose_in_frame
+from cogwork.resource.pose_proto import pose_from_proto, to_pose_in_frame
 from cogwork.resource.structs import to_struct
 from cogwork.resource.supplemental_transforms import read_supplemental_transforms
-from cogwork.robot.frame_system import FrameSystem, PlacedComponent
+from cogwork.robot.frame_system import FrameSystem
+from cogwork.robot.placed_frame import PlacedFrame
 from cogwork.spatial.kinematics import WORLD, format_sva
 from cogwork.spatial.pose import Pose
 from cogwork.wire.descriptor_service import UnaryHandler
@@ -40,7 +41,7 @@ class FramesService:
         self, request: robot.FrameSystemConfigRequest, _: Stream
     ) -> robot.FrameSystemConfigResponse:
         configs = await asyncio.gather(
-            *(self._build_frame_config(each) for each in self._frames.placed_components())
+            *(self._build_frame_config(each) for each in self._frames.placed_frames())
         )
         return robot.FrameSystemConfigResponse(
             frame_system_configs=[
@@ -84,12 +85,12 @@ class FramesService:
         cloud = await asyncio.to_thread(transform_cloud, request.point_cloud_pcd, pose)
         return robot.TransformPCDResponse(point_cloud_pcd=cloud)
 
-    async def _build_frame_config(self, each: PlacedComponent) -> robot.FrameSystemConfig | None:
+    async def _build_frame_config(self, each: PlacedFrame) -> robot.FrameSystemConfig | None:
         """Return None for an arm that is not available: its kinematics are unknown."""
         try:
             chain = await self._frames.load_chain(each)
         except CogworkError as error:
-            _log.warning("frame %s omitted: %s", each.frame_name, error)
+            _log.warning("frame %s omitted: %s", each.name, error)
             return None
         config = robot.FrameSystemConfig(frame=_to_transform_proto(each))
         if chain is not None:
@@ -97,11 +98,11 @@ class FramesService:
         return config
 
 
-def _to_transform_proto(each: PlacedComponent) -> common.Transform:
+def _to_transform_proto(each: PlacedFrame) -> common.Transform:
     transform = common.Transform(
-        reference_frame=each.frame_name,
-        pose_in_observer_frame=to_pose_in_frame(each.frame.pose, each.frame.parent),
+        reference_frame=each.name,
+        pose_in_observer_frame=to_pose_in_frame(each.pose, each.parent),
     )
-    if each.frame.geometry is not None:
-        transform.physical_object.CopyFrom(geometry_to_proto(each.frame.geometry, each.frame_name))
+    if each.geometry is not None:
+        transform.physical_object.CopyFrom(each.geometry)
     return transform

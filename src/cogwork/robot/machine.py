@@ -164,7 +164,9 @@ class Machine:
         self.processes = processes
         self.packages = packages
         self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
-        self.frames = FrameSystem(lambda: self.config.components, self.find)
+        self.frames = FrameSystem(
+            lambda: self.config.components, self.find, lambda: self.remotes.frames()
+        )
         self.sessions = SessionManager(
             clock,
             lambda: self.config.network.sessions.heartbeat_window,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.graph.name import Api
+from cogwork.robot.placed_frame import PlacedFrame
 
 
 class RemoteHost(Protocol):
@@ -17,6 +18,9 @@ class RemoteHost(Protocol):
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
         """Return the descriptors of these services, by service."""
 
+    def frames(self) -> Sequence[PlacedFrame]:
+        """Return the frames of all remotes: the same sequence until they change."""
+
 
 class NoRemotes:
     def services(self) -> Mapping[Api, str]:
@@ -24,3 +28,6 @@ class NoRemotes:
 
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
         return {}
+
+    def frames(self) -> Sequence[PlacedFrame]:
+        return ()

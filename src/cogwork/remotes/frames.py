@@ -1,0 +1,92 @@
+"""The frames of another machine, as frames of this one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from viam.gen.common.v1 import common_pb2 as common
+
+from cogwork.config.schema import RemoteConfig
+from cogwork.core.errors import InvalidRequest
+from cogwork.graph.name import REMOTE_SEPARATOR, Api, ResourceName
+from cogwork.remotes.names import MAX_HOPS, MAX_RESOURCES
+from cogwork.resource.pose_proto import pose_from_proto
+from cogwork.robot.placed_frame import JOINTED, PlacedFrame
+from cogwork.spatial.kinematics import WORLD
+
+_WORLD_SUFFIX: Final = "_world"
+_MAX_NAME: Final = 512
+_MAX_DEPTH: Final = 100
+"""Frames between a frame and the world."""
+
+
+def place_frames(
+    config: RemoteConfig,
+    transforms: Iterable[common.Transform],
+    names: Iterable[tuple[Api, str]],
+) -> Sequence[PlacedFrame]:
+    """Attach the frames of a remote to its `frame`; none without it.
+
+    The world of the remote `line2` becomes the frame `line2_world`. `names` are the resources of
+    the remote, among which are its arms and gantries: their joints are read where they are.
+    """
+    if config.frame is None:
+        return ()
+    world = config.frame.id or config.name + _WORLD_SUFFIX
+    jointed = _find_jointed(config, names)
+    frames = {world: PlacedFrame(world, config.frame.parent, config.frame.pose, None)}
+    for transform in transforms:
+        if len(frames) > MAX_RESOURCES:
+            break
+        frame = _place(config.prefix, world, transform, jointed)
+        if frame is not None:
+            frames.setdefault(frame.name, frame)
+    return tuple(frame for frame in frames.values() if _is_near(frame, frames))
+
+
+def _find_jointed(
+    config: RemoteConfig, names: Iterable[tuple[Api, str]]
+) -> dict[str, ResourceName]:
+    """Return the arms and gantries of the remote, by what their frames are called here."""
+    found: dict[str, ResourceName] = {}
+    for api, name in names:
+        if api in JOINTED:
+            short = f"{config.name}{REMOTE_SEPARATOR}{config.prefix}{name}"
+            frame = config.prefix + name.rpartition(REMOTE_SEPARATOR)[2]
+            found.setdefault(frame, ResourceName.from_short(api, short))
+    return found
+
+
+def _place(
+    prefix: str, world: str, transform: common.Transform, jointed: dict[str, ResourceName]
+) -> PlacedFrame | None:
+    """Return None for a frame that cannot be used."""
+    name, given = prefix + transform.reference_frame, transform.pose_in_observer_frame
+    if not transform.reference_frame or len(name) > _MAX_NAME:
+        return None
+    parent = world if given.reference_frame in ("", WORLD) else prefix + given.reference_frame
+    try:
+        pose = pose_from_proto(given.pose)
+    except InvalidRequest:
+        return None
+    geometry = None
+    if transform.HasField("physical_object"):
+        geometry = common.Geometry()
+        geometry.CopyFrom(transform.physical_object)
+    return PlacedFrame(name, parent, pose, jointed.get(name), geometry)
+
+
+def _is_near(frame: PlacedFrame, frames: dict[str, PlacedFrame]) -> bool:
+    """Whether the frame is at most as many machines away as a resource may be.
+
+    Machines that are remotes of each other would otherwise repeat their frames without end.
+    """
+    worlds = 0
+    ancestor: PlacedFrame | None = frame
+    for _ in range(_MAX_DEPTH):
+        if ancestor is None:
+            return worlds <= MAX_HOPS
+        worlds += ancestor.component is None and ancestor.name.endswith(_WORLD_SUFFIX)
+        ancestor = frames.get(ancestor.parent)
+    return False
