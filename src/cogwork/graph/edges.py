@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cogwork.graph.name import REMOTE_SEPARATOR, Reference, ResourceName
+
+_MAX_CHOICES: Final = 3
 
 Adjacency = Mapping[ResourceName, Sequence[ResourceName]]
 
@@ -22,9 +24,14 @@ class DeclaredDependencies(NamedTuple):
 
 class MissingDependency(NamedTuple):
     reference: Reference
+    on_remotes: tuple[ResourceName, ...] = ()
+    """Resources of remotes that may be meant: a dependency needs the name of the remote, too."""
 
     @property
     def message(self) -> str:
+        if self.on_remotes:
+            choices = " or ".join(f'"{name.short}"' for name in self.on_remotes[:_MAX_CHOICES])
+            return f'depends on "{self.reference}", which is on a remote: write {choices}'
         if REMOTE_SEPARATOR in self.reference.short:
             return f'depends on "{self.reference}", which its remote does not have at present'
         return f'depends on "{self.reference}", which is not configured'
@@ -68,12 +75,16 @@ class Edges:
 
 def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
     by_short = group_by_short_name(item.name for item in declared)
+    on_remotes = _group_by_name_on_remote(item.name for item in declared)
     needs: dict[ResourceName, tuple[ResourceName, ...]] = {}
     wants: dict[ResourceName, tuple[ResourceName, ...]] = {}
     faults: dict[ResourceName, list[EdgeFault]] = {}
     for item in declared:
         name = item.name
-        needs[name] = _resolve_required(name, item.needs, by_short, faults) if item.needs else ()
+        if item.needs:
+            needs[name] = _resolve_required(name, item.needs, by_short, on_remotes, faults)
+        else:
+            needs[name] = ()
         wants[name] = _resolve_optional(item.wants, by_short, needs[name]) if item.wants else ()
     order, rest = topological_order(_merge_edges(needs, wants))
     dropped: list[tuple[ResourceName, ResourceName]] = []
@@ -101,6 +112,14 @@ def group_by_short_name(names: Iterable[ResourceName]) -> dict[str, list[Resourc
     return by_short
 
 
+def _group_by_name_on_remote(names: Iterable[ResourceName]) -> dict[str, list[ResourceName]]:
+    found: dict[str, list[ResourceName]] = {}
+    for name in names:
+        if name.remote:
+            found.setdefault(name.name, []).append(name)
+    return found
+
+
 def find_candidates(
     reference: Reference, by_short: Mapping[str, list[ResourceName]]
 ) -> list[ResourceName]:
@@ -112,6 +131,7 @@ def _resolve_required(
     owner: ResourceName,
     references: Sequence[Reference],
     by_short: Mapping[str, list[ResourceName]],
+    on_remotes: Mapping[str, list[ResourceName]],
     faults: dict[ResourceName, list[EdgeFault]],
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
@@ -123,7 +143,7 @@ def _resolve_required(
             fault = (
                 AmbiguousDependency(reference, tuple(found))
                 if found
-                else MissingDependency(reference)
+                else MissingDependency(reference, tuple(find_candidates(reference, on_remotes)))
             )
             faults.setdefault(owner, []).append(fault)
     return tuple(resolved)

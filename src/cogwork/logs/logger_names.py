@@ -23,6 +23,7 @@ SERVER_LOGGERS = (
     "rdk.networking",
     "rdk.networking.log_upload",
     "rdk.networking.session_manager",
+    "rdk.package_manager",
     "rdk.process",
     "rdk.remotes",
     "rdk.resource_manager",

@@ -57,6 +57,11 @@ def test_dependency_in_needs_and_wants_is_a_need() -> None:
     assert edges.wants[full_name("b")] == ()
 
 
+def test_resource_of_a_remote_needs_the_name_of_the_remote() -> None:
+    edges = resolve_edges({"line:a": "", "b": "a"})
+    assert fault_messages(edges, "b") == ['depends on "a", which is on a remote: write "line:a"']
+
+
 def test_missing_need_is_a_fault_and_missing_want_is_not() -> None:
     edges = resolve_edges({"a": ["belt", "arm"], "b": ""}, {"b": ["belt"]})
     assert fault_messages(edges, "a") == [

@@ -432,7 +432,7 @@ class World:
 
 
 def full_name(name: str) -> ResourceName:
-    return ResourceName(API, name)
+    return ResourceName.from_short(API, name)
 
 
 def model(name: str = "plain", family: str = "acme") -> ModelName:
