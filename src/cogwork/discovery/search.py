@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -34,9 +34,38 @@ class FoundMachine:
     transports: tuple[str, ...]
 
 
+OnAnswer = Callable[[Iterable[FoundMachine]], None]
+
+
 async def find_machines(seconds: float) -> list[FoundMachine]:
     """Ask on every interface for so many seconds, and return the machines that answered."""
     found: set[FoundMachine] = set()
+    await _ask(found.update, seconds)
+    return sorted(_without_spellings(found))
+
+
+async def find_machine(name: str, seconds: float) -> FoundMachine | None:
+    """Return the first machine that answers to a name; None if none does in so many seconds.
+
+    The name is that of the machine, or that of its computer, such as `board.local`.
+    """
+    answered: asyncio.Future[FoundMachine] = asyncio.get_running_loop().create_future()
+
+    def compare(machines: Iterable[FoundMachine]) -> None:
+        for machine in machines:
+            if name.lower() in (machine.name.lower(), machine.host.lower()) and not answered.done():
+                answered.set_result(machine)
+
+    asking = asyncio.ensure_future(_ask(compare, seconds))
+    try:
+        await asyncio.wait((asking, answered), return_when=asyncio.FIRST_COMPLETED)
+        return answered.result() if answered.done() else None
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+async def _ask(on_answer: OnAnswer, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     with contextlib.ExitStack() as stack:
         endpoints = []
@@ -45,7 +74,7 @@ async def find_machines(seconds: float) -> list[FoundMachine]:
                 endpoints += open_endpoints(interface, 0)
         for endpoint in endpoints:
             stack.callback(endpoint.socket.close)
-            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, found)
+            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, on_answer)
             stack.callback(loop.remove_reader, endpoint.socket.fileno())
         query = encode_query([Question(SERVICE, RecordType.PTR, wants_unicast=True)])
         end = loop.time() + seconds
@@ -54,13 +83,12 @@ async def find_machines(seconds: float) -> list[FoundMachine]:
                 with contextlib.suppress(OSError):
                     endpoint.socket.sendto(query, endpoint.group)
             await asyncio.sleep(min(left, _ASK_INTERVAL))
-    return sorted(_without_spellings(found))
 
 
-def _read(endpoint: Endpoint, found: set[FoundMachine]) -> None:
+def _read(endpoint: Endpoint, on_answer: OnAnswer) -> None:
     try:
         data, _ = endpoint.socket.recvfrom(_MAX_PACKET)
-        found.update(read_machines(decode(data)))
+        on_answer(list(read_machines(decode(data))))
     except (OSError, InvalidMessage):
         return
 

@@ -12,6 +12,9 @@ Pairs = tuple[tuple[str, str], ...]
 _OF_ONE_CONNECTION: Final = frozenset(("authorization", "viam-sid"))
 """The login and the session of a client are none of the next machine's business."""
 
+_MAX_PATHS: Final = 1_000
+"""Methods that are remembered. A client can ask for any."""
+
 
 class MetadataChannel:
     """The part of a channel that makes calls. It neither opens nor closes the channel."""
@@ -20,9 +23,18 @@ class MetadataChannel:
         """`metadata` is read for every call. It replaces the login and the session of a call."""
         self._channel = channel
         self._metadata = metadata
+        self._raw_calls: dict[str, Callable[..., Any]] = {}
+        """What starts unary calls of raw bytes: most of those that are forwarded."""
 
     def unary_unary(self, path: str, *coding: Any, **named_coding: Any) -> Any:
-        return self._wrap(self._channel.unary_unary(path, *coding, **named_coding))
+        if coding or named_coding:
+            return self._wrap(self._channel.unary_unary(path, *coding, **named_coding))
+        start = self._raw_calls.get(path)
+        if start is None:
+            start = self._wrap(self._channel.unary_unary(path))
+            if len(self._raw_calls) < _MAX_PATHS:
+                self._raw_calls[path] = start
+        return start
 
     def unary_stream(self, path: str, *coding: Any, **named_coding: Any) -> Any:
         return self._wrap(self._channel.unary_stream(path, *coding, **named_coding))

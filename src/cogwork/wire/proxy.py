@@ -42,19 +42,20 @@ async def forward(
     `first` is the message that determined the destination, or None if there was none. `rewrite`
     changes each request, which may name its resource.
     """
-    if rewrite is not None:
-        stream = RewrittenStream(stream, rewrite)
-        first = rewrite(first) if first is not None else None
     deadline = stream.deadline
     options = {
         "timeout": deadline.time_remaining() if deadline is not None else None,
         "metadata": tuple(_filter_metadata(stream.metadata.items())),
     }
+    if rewrite is not None and first is not None:
+        first = rewrite(first)
     with as_grpclib_errors():
         try:
             if not cardinality.client_streaming and first is not None:
                 await _forward_single_request(channel, path, cardinality, stream, first, options)
             else:
+                if rewrite is not None:
+                    stream = RewrittenStream(stream, rewrite)
                 await _forward_duplex(channel, path, stream, first, options)
         except grpc.aio.AioRpcError as error:
             await _send_trailing_metadata(stream, error.trailing_metadata())
