@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -17,7 +18,7 @@ from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.structs import to_struct_async
 from cogwork.robot.job_scheduler import MAX_RUN_SECONDS, JobCall
-from cogwork.robot.module_host import ModuleHost, NoModules
+from cogwork.robot.module_host import NoModules
 from cogwork.wire import in_process_call
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.resource_field import NAME_FIELDS, name_field
@@ -25,16 +26,22 @@ from cogwork.wire.resource_field import NAME_FIELDS, name_field
 FindName = Callable[[str], ResourceName]
 
 
+class CustomServices(Protocol):
+    """The services of APIs that are not public: those of modules and remotes."""
+
+    def services(self) -> Mapping[Api, str]: ...
+
+    def descriptor_pools(self) -> Mapping[str, DescriptorPool]: ...
+
+
 def make_job_call(
-    table: HandlerTable,
-    find_name: FindName,
-    modules: Callable[[], ModuleHost] = NoModules,
+    table: HandlerTable, find_name: FindName, custom: Callable[[], CustomServices] = NoModules
 ) -> JobCall:
-    """Return the function that performs a job. `modules` provide the services of custom APIs."""
+    """Return the function that performs a job."""
 
     async def call(config: JobConfig) -> None:
         name = find_name(config.resource)
-        service = _find_public_service(table, name.api) or _find_module_service(modules(), name.api)
+        service = _find_public_service(table, name.api) or _find_custom_service(custom(), name.api)
         method = _find_unary_method(service, config.method)
         path = f"/{method.containing_service.full_name}/{method.name}"
         request = await _build_request(method, name, config)
@@ -46,11 +53,15 @@ def make_job_call(
 
 
 def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
-    """Return the one resource with this short or full name."""
+    """Return the one resource with this short or full name.
+
+    Resources of remotes may be named without their remote, as in calls.
+    """
     if "/" in text:
         return ResourceName.parse(text)
     known = list(names)
     found = [name for name in known if name.short == text]
+    found = found or [name for name in known if name.name == text]
     if not found:
         hint = did_you_mean(text, [name.short for name in known]) or "add it to the configuration"
         raise NotFound(f'there is no resource "{text}"; {hint}')
@@ -71,14 +82,14 @@ def _find_public_service(table: HandlerTable, api: Api) -> ServiceDescriptor | N
     return found
 
 
-def _find_module_service(modules: ModuleHost, api: Api) -> ServiceDescriptor:
-    service = modules.services().get(api)
+def _find_custom_service(custom: CustomServices, api: Api) -> ServiceDescriptor:
+    service = custom.services().get(api)
     if service is None:
         raise Unsupported(f"{api} is not served by this machine")
-    pool: Any = modules.descriptor_pools().get(service)
+    pool: Any = custom.descriptor_pools().get(service)
     if pool is None:
         raise Unsupported(
-            f"{service} is not described by the module that provides it: the module must support "
+            f"{service} is not described by the module or remote that provides it: it must support "
             "gRPC reflection"
         )
     found: ServiceDescriptor = pool.FindServiceByName(service)

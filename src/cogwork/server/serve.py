@@ -279,7 +279,7 @@ class _Server:
             self._webrtc.find_peers if self._webrtc is not None else None,
         )
         self._job_call = make_job_call(
-            table, lambda text: resolve_name(text, machine.nodes), lambda: self._modules
+            table, lambda text: resolve_name(text, machine.nodes), lambda: machine
         )
         history = config_history_for(home, config_file)
         editor = ConfigEditor(

@@ -171,6 +171,7 @@ class TestResolveName:
         assert resolve_name("arm", self.NAMES) is self.NAMES[2]
         assert resolve_name("line2:arm", self.NAMES) is self.NAMES[3]
         assert resolve_name("rdk:component:sensor/front", self.NAMES) == self.NAMES[1]
+        assert resolve_name("arm", self.NAMES[3:]) is self.NAMES[3]
 
     def test_unknown_name_raises_with_a_hint(self) -> None:
         with pytest.raises(NotFound, match='there is no resource "amr"; did you mean "arm"'):
