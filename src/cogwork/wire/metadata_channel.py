@@ -1,11 +1,11 @@
-"""A grpc.aio channel that adds metadata to every call, such as a login."""
+"""A channel that adds metadata to every call, such as a login."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import grpc.aio
+from cogwork.wire.channel import ForwardChannel
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -16,18 +16,18 @@ _OF_ONE_CONNECTION: Final = frozenset(("authorization", "viam-sid"))
 class MetadataChannel:
     """The part of a channel that makes calls. It neither opens nor closes the channel."""
 
-    def __init__(self, channel: grpc.aio.Channel, metadata: Callable[[], Pairs]) -> None:
+    def __init__(self, channel: ForwardChannel, metadata: Callable[[], Pairs]) -> None:
         """`metadata` is read for every call. It replaces the login and the session of a call."""
         self._channel = channel
         self._metadata = metadata
 
-    def unary_unary(self, path: str, *coding: Any, **named_coding: Any) -> Any:
+    def unary_unary(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         return self._wrap(self._channel.unary_unary(path, *coding, **named_coding))
 
-    def unary_stream(self, path: str, *coding: Any, **named_coding: Any) -> Any:
+    def unary_stream(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         return self._wrap(self._channel.unary_stream(path, *coding, **named_coding))
 
-    def stream_stream(self, path: str, *coding: Any, **named_coding: Any) -> Any:
+    def stream_stream(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         return self._wrap(self._channel.stream_stream(path, *coding, **named_coding))
 
     def _wrap(self, start_call: Any) -> Callable[..., Any]:
