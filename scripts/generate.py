@@ -80,7 +80,6 @@ INACTIVE_PARTS = {
             "components.service_configs",
             "services.frame",
             "services.service_configs",
-            "remotes.managed_by",
             "remotes.service_configs",
             "tracing",
             "enable_web_profile",

@@ -187,16 +187,19 @@ class RemoteConfig(Section):
     name: ResourceNameField
     """The name of the remote on this machine."""
     address: Annotated[str, Field(min_length=1)]
-    """The address of the remote, such as `line2.local:8080`."""
+    """The address of the remote, such as `line2.local:8080`. With `managed_by`, its name there,
+    such as `line2-main.abc123.fleet.example.com`."""
     frame: FrameConfig | None = None
     """The pose of the remote's world frame on this machine. By default, the frames of the remote
     are not available here."""
     auth: RemoteAuth | None = None
     """How to log in to the remote. No login by default."""
     managed_by: str = ""
-    """The manager of the remote, such as the address of its cloud."""
+    """The address of the cloud that manages the remote, such as `fleet.example.com`. If given, this
+    machine calls the remote over WebRTC, through the signaling server of that cloud, and logs in
+    there. This reaches machines behind routers. Otherwise, it connects to `address` over gRPC."""
     insecure: bool = False
-    """Whether to connect without TLS."""
+    """Whether to connect without TLS: to the remote, or to the cloud that manages it."""
     connection_check_interval: Duration = 10.0
     """How often to check the connection."""
     reconnect_interval: Duration = 1.0

@@ -19,6 +19,7 @@ from cogwork.robot.placed_frame import PlacedFrame
 
 if TYPE_CHECKING:
     from cogwork.remotes.remote import Remote
+    from cogwork.remotes.webrtc_dialing import DialingProcess
 
 SetDiscovered = Callable[[Iterable[Spec]], None]
 
@@ -29,13 +30,19 @@ class RemoteManager:
         clock: Clock,
         notify_changed: Callable[[], None],
         set_discovered: SetDiscovered,
+        find_webrtc: Callable[[], DialingProcess | None] = lambda: None,
         *,
         allow_plaintext: bool,
     ) -> None:
-        """`set_discovered` gets the nodes of all remotes whenever they change."""
+        """`set_discovered` gets the nodes of all remotes whenever they change.
+
+        `find_webrtc` returns the WebRTC process; None if WebRTC is off or not installed.
+        `allow_plaintext`: logins may travel unencrypted.
+        """
         self._clock = clock
         self._notify_changed = notify_changed
         self._set_discovered = set_discovered
+        self._find_webrtc = find_webrtc
         self._allow_plaintext = allow_plaintext
         self._remotes: dict[str, Remote] = {}
         self._published: list[Spec] = []
@@ -85,9 +92,11 @@ class RemoteManager:
     def _start(self, config: RemoteConfig) -> Remote:
         # A machine without remotes starts without the SDK.
         importlib.import_module("cogwork.resource.sdk")  # must come before any import of the SDK
+        from cogwork.remotes.machine_dialing import MachineDialer
         from cogwork.remotes.remote import Remote, RemoteContext
 
-        context = RemoteContext(self._clock, self._on_change, self._allow_plaintext)
+        dialer = MachineDialer(self._find_webrtc, allow_plaintext=self._allow_plaintext)
+        context = RemoteContext(self._clock, self._on_change, dialer.connect)
         remote = Remote(config, context)
         remote.start()
         return remote

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-import grpc
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 from viam.gen.common.v1 import common_pb2 as common
@@ -19,16 +18,17 @@ from cogwork.graph.name import Api
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
-from cogwork.remotes.dialing import find_login, log_in, open_channel
+from cogwork.remotes.connection import RemoteConnection, describe
 from cogwork.remotes.errors import RemoteUnavailable
 from cogwork.remotes.frames import place_frames
 from cogwork.remotes.names import remote_spec, resource_specs
-from cogwork.remotes.session import CALL_TIMEOUT, RemoteSession, describe
+from cogwork.remotes.session import RemoteSession
 from cogwork.robot.placed_frame import PlacedFrame
 
 _log = logging.getLogger("rdk.remotes")
 
-_CONNECT_TIMEOUT: Final = 5.0
+Connect = Callable[[RemoteConfig], Awaitable[RemoteConnection]]
+"""Opens a connection and logs in. Raises RemoteUnavailable or AioRpcError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class RemoteContext:
     clock: Clock
     on_change: Callable[[], None]
     """Called when its resources change, appear, or can no longer be reached."""
-    allow_plaintext: bool = False
-    """Whether a login may travel unencrypted."""
+    connect: Connect
 
 
 class Remote:
@@ -94,32 +93,15 @@ class Remote:
 
     async def _stay_connected(self) -> None:
         """Connect, and follow the resources until the connection is lost."""
-        channel = open_channel(self.config, allow_plaintext=self._context.allow_plaintext)
+        connection = await self._context.connect(self.config)
         try:
-            await self._wait_until_ready(channel)
-            login = await log_in(channel, find_login(self.config), CALL_TIMEOUT)
             self._sessions += 1
-            session = RemoteSession(self._sessions, channel, login, self._clock)
+            session = RemoteSession(self._sessions, connection, self._clock)
             heartbeat = await session.start()
             await self._follow(session, heartbeat)
         finally:
             self._session = None
-            await channel.close(None)
-
-    async def _wait_until_ready(self, channel: grpc.aio.Channel) -> None:
-        try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT):
-                state = channel.get_state(try_to_connect=True)
-                while state is not grpc.ChannelConnectivity.READY:
-                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        raise RemoteUnavailable(await _find_reason(channel))
-                    await channel.wait_for_state_change(state)
-                    state = channel.get_state(try_to_connect=True)
-        except TimeoutError:
-            raise RemoteUnavailable(
-                f"it did not answer within {_CONNECT_TIMEOUT:g} s; check the address and the "
-                "network"
-            ) from None
+            await connection.aclose()
 
     async def _follow(self, session: RemoteSession, heartbeat: float | None) -> None:
         """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
@@ -180,13 +162,3 @@ class Remote:
         _log.warning("remote %s cannot be used: %s", self.config.name, reason)
         self.fault, self.is_connecting = reason, False
         self._context.on_change()
-
-
-async def _find_reason(channel: grpc.aio.Channel) -> str:
-    """Return why a channel cannot connect: only a call tells."""
-    method: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    try:
-        await method(b"", timeout=CALL_TIMEOUT)
-    except grpc.aio.AioRpcError as error:
-        return describe(error)
-    return "it could not be reached; connecting again"

@@ -1,4 +1,4 @@
-"""One connection to another machine, from its login until it is lost."""
+"""One session with another machine, from the login until the connection is lost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from cogwork.core.clock import Clock
 from cogwork.graph.name import Api
 from cogwork.graph.provider import Builder, Dependencies
 from cogwork.graph.spec import Spec
+from cogwork.remotes.connection import CALL_TIMEOUT, RemoteConnection, describe
 from cogwork.remotes.errors import RemoteUnavailable
 from cogwork.remotes.names import REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
-from cogwork.wire.metadata_channel import MetadataChannel, Pairs
+from cogwork.wire.metadata_channel import MetadataChannel
 
 _SERVICE: Final = "/viam.robot.v1.RobotService/"
-CALL_TIMEOUT: Final = 5.0
 _MAX_SILENCE: Final = 5.0
 """Seconds without an answer to heartbeats after which a connection is lost."""
 _HEARTBEATS_IN_WINDOW: Final = 3
@@ -36,14 +36,14 @@ SESSION_KEY: Final = "viam-sid"
 class RemoteSession(Builder):
     """Builds the clients of the resources of another machine."""
 
-    def __init__(self, number: int, channel: grpc.aio.Channel, login: Pairs, clock: Clock) -> None:
+    def __init__(self, number: int, connection: RemoteConnection, clock: Clock) -> None:
         self.number = number
-        self._channel = channel
-        self._login = login
+        self.wait_until_lost = connection.wait_until_lost
+        self._login = connection.login
         self._clock = clock
         self._session_id = ""
-        self._calls = MetadataChannel(channel, lambda: self._metadata)
-        self._metadata: Pairs = login
+        self._calls = MetadataChannel(connection.calls, lambda: self._metadata)
+        self._metadata = self._login
 
     async def start(self) -> float | None:
         """Start a session, which stops what this machine moves there if this machine disappears.
@@ -113,13 +113,6 @@ class RemoteSession(Builder):
                 heard = self._clock.monotonic()
             await self._clock.sleep(interval)
 
-    async def wait_until_lost(self) -> None:
-        """Wait until the connection is lost."""
-        state = self._channel.get_state()
-        while state is grpc.ChannelConnectivity.READY:
-            await self._channel.wait_for_state_change(state)
-            state = self._channel.get_state()
-
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
         del dependencies
         where = spec.settings
@@ -146,42 +139,11 @@ class RemoteSession(Builder):
         return await start(request, timeout=CALL_TIMEOUT)
 
 
-_ADVICE: Final = {
-    "CERTIFICATE_VERIFY_FAILED": (
-        "its certificate is not trusted here; name its authority in the variable SSL_CERT_FILE, "
-        "and check that the certificate is for this address"
-    ),
-    "WRONG_VERSION_NUMBER": (
-        'it does not use TLS; give it a certificate, or add "insecure": true in the section remotes'
-    ),
-}
 _SUBTYPES_REPLY: Final = robot.ResourceRPCSubtypesResponse.FromString
 _START_REPLY: Final = robot.StartSessionResponse.FromString
 _NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
 _FRAMES_REPLY: Final = robot.FrameSystemConfigResponse.FromString
 _HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
-
-
-def describe(error: grpc.aio.AioRpcError) -> str:
-    """Return one sentence about why a call to another machine failed."""
-    match error.code():
-        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
-            return f"it refused the login: {error.details()}; check auth in the section remotes"
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"it did not answer within {CALL_TIMEOUT:g} s"
-        case grpc.StatusCode.UNAVAILABLE:
-            return _describe_connection(error.details() or "")
-        case _:
-            return f"{error.code().name}: {error.details()}"
-
-
-def _describe_connection(details: str) -> str:
-    """Return the reason at the end of gRPC's message, or advice."""
-    found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
-    if found is not None:
-        return found
-    reason = details.rpartition(": ")[2]
-    return f"it cannot be reached: {reason}; check that it runs and has this address"
 
 
 def _stop_by_silence() -> None:

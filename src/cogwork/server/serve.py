@@ -239,10 +239,20 @@ class _Server:
             packages=self._packages,
             job_call=self._call_job,
         )
+        self._webrtc = (
+            WebRtc(
+                journal.record_client,
+                clock,
+                allow_plaintext_credentials=allow_plaintext_credentials,
+            )
+            if webrtc
+            else None
+        )
         self._remotes = RemoteManager(
             clock,
             providers.notify_changed,
             machine.set_discovered,
+            self._webrtc.find_process if self._webrtc is not None else lambda: None,
             allow_plaintext=allow_plaintext_credentials,
         )
         providers.add("remotes", self._remotes)
@@ -261,15 +271,6 @@ class _Server:
             machine.operations, allow_plaintext=allow_plaintext_credentials
         )
         self._login = Login(authentication, home, clock)
-        self._webrtc = (
-            WebRtc(
-                journal.record_client,
-                clock,
-                allow_plaintext_credentials=allow_plaintext_credentials,
-            )
-            if webrtc
-            else None
-        )
         self._table = table = build_handler_table(
             machine,
             clock,

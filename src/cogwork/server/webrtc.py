@@ -43,18 +43,25 @@ class WebRtc:
         """Return the clients, when the first one calls. None if WebRTC is not installed."""
         if self._peers is not None:
             return self._peers
-        if importlib.util.find_spec("aiortc") is None:
+        process = self.find_process()
+        if process is None:
             _log.info(
                 "clients connect directly, because WebRTC is not installed: pip install "
                 "'cogwork[webrtc]'"
             )
             return None
-        from cogwork.server.webrtc_process import WebRtcProcess
         from cogwork.wire.webrtc_peers import WebRtcPeers
 
-        self._process = WebRtcProcess()
-        self._peers = WebRtcPeers(self._process, self._list_ice_servers, self._on_client)
+        self._peers = WebRtcPeers(process, self._list_ice_servers, self._on_client)
         return self._peers
+
+    def find_process(self) -> WebRtcProcess | None:
+        """Return the process that holds the connections. None if WebRTC is not installed."""
+        if self._process is None and importlib.util.find_spec("aiortc") is not None:
+            from cogwork.server.webrtc_process import WebRtcProcess
+
+            self._process = WebRtcProcess()
+        return self._process
 
     def apply(self, config: MachineConfig, table: HandlerTable) -> None:
         """Use the ICE servers and the signaling server of a configuration."""

@@ -1,4 +1,4 @@
-"""Runs the WebRTC process, which starts with the first client and stays until the server stops."""
+"""Runs the WebRTC process, which starts with the first peer and stays until the server stops."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from cogwork.wire.webrtc_peers import InvalidOffer
 
 _ANSWER_TIMEOUT = 10.0
 """Seconds for the process to start and answer an offer."""
+_OPEN_TIMEOUT = 20.0
+"""Seconds from an answer until its data channel must be open."""
 _MIN_START_INTERVAL = 2.0
 """Seconds between two starts of the process: a client that can end it must not keep it starting."""
 _TRACK_TIMEOUT = 15.0
@@ -26,7 +28,13 @@ _log = logging.getLogger("rdk.networking")
 
 
 class CannotAnswer(CogworkError):
-    """The WebRTC process did not answer an offer."""
+    """The WebRTC process cannot connect."""
+
+    status = "UNAVAILABLE"
+
+
+class NoConnection(CogworkError):
+    """The WebRTC process cannot connect to this peer."""
 
     status = "UNAVAILABLE"
 
@@ -55,19 +63,56 @@ class WebRtcProcess:
 
         Raise InvalidOffer or CannotAnswer.
         """
-        self._ensure_running()
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._answers[peer_id] = answer
         servers = [each._asdict() for each in ice_servers]
+        message: Message = {"open": peer_id, "offer": offer, "ice_servers": servers}
         try:
-            self._process.send({"open": peer_id, "offer": offer, "ice_servers": servers}, [server])
-            async with asyncio.timeout(_ANSWER_TIMEOUT):
-                return await answer
+            return await self._request(peer_id, message, _ANSWER_TIMEOUT, [server])
+        except NoConnection as error:
+            raise InvalidOffer(f"the offer cannot be used: {error}") from None
+
+    async def dial(
+        self, peer_id: str, ice_servers: Sequence[IceServer], server: socket.socket
+    ) -> str:
+        """Return an offer for another machine. `server` is as for `open`.
+
+        Raise NoConnection or CannotAnswer. `accept` must follow.
+        """
+        message: Message = {
+            "dial": peer_id,
+            "ice_servers": [each._asdict() for each in ice_servers],
+        }
+        return await self._request(peer_id, message, _ANSWER_TIMEOUT, [server])
+
+    async def accept(self, peer_id: str, answer: str) -> None:
+        """Use the answer to an offer, and wait until the data channel is open.
+
+        Raise NoConnection or CannotAnswer.
+        """
+        await self._request(peer_id, {"accept": peer_id, "answer": answer}, _OPEN_TIMEOUT)
+
+    async def _request(
+        self,
+        peer_id: str,
+        message: Message,
+        timeout: float,
+        sockets: Sequence[socket.socket] = (),
+    ) -> str:
+        """Return the reply of the process about a peer."""
+        if sockets:
+            self._ensure_running()
+        elif not self._process.is_running:
+            raise CannotAnswer("the WebRTC process ended; try again")
+        reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answers[peer_id] = reply
+        try:
+            self._process.send(message, sockets)
+            async with asyncio.timeout(timeout):
+                return await reply
         except OSError as error:
             if not isinstance(error, TimeoutError):
                 raise CannotAnswer(f"cannot reach the WebRTC process: {error.strerror}") from None
             raise CannotAnswer(
-                f"the WebRTC process did not answer in {_ANSWER_TIMEOUT:g}s; try again"
+                f"the WebRTC process did not answer in {timeout:g}s; try again"
             ) from None
         finally:
             del self._answers[peer_id]
@@ -136,14 +181,18 @@ class WebRtcProcess:
 
     def _on_message(self, message: Message, _: list[socket.socket]) -> None:
         match message:
-            case {"answer": peer_id, "sdp": sdp}:
+            case (
+                {"answer": peer_id, "sdp": sdp}
+                | {"offer": peer_id, "sdp": sdp}
+                | {"opened": peer_id, "sdp": sdp}
+            ):
                 answer = self._answers.get(peer_id)
                 if answer is not None and not answer.done():
                     answer.set_result(sdp)
             case {"failed": peer_id, "error": error}:
                 answer = self._answers.get(peer_id)
                 if answer is not None and not answer.done():
-                    answer.set_exception(InvalidOffer(f"the offer cannot be used: {error}"))
+                    answer.set_exception(NoConnection(error))
             case {"request": request, "codec": codec}:
                 pending = self._requests.get(request)
                 if pending is not None and not pending.done():

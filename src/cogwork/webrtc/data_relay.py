@@ -1,6 +1,6 @@
 """Moves messages between a data channel and the socket that leads to the server.
 
-If the client reads slowly, the relay stops reading from the socket, so that the server waits.
+If the peer reads slowly, the relay stops reading from the socket, so that the server waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cogwork.webrtc.message_stream import MAX_MESSAGE_SIZE, MessageSplitter, joi
 _MAX_BUFFERED = 1 << 20
 """Bytes queued in the channel above which the server waits."""
 _MAX_UNREAD = 16 << 20
-"""Bytes that the server has not read yet above which the client is disconnected."""
+"""Bytes that the server has not read yet above which the peer is disconnected."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -37,7 +37,7 @@ class DataRelay(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Forward messages of the server to the client."""
+        """Forward messages of the server to the peer."""
         assert self._transport is not None
         if self._channel.readyState != "open":
             self._on_end()
@@ -48,16 +48,16 @@ class DataRelay(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read from the server again, as the client has caught up."""
+        """Read from the server again, as the peer has caught up."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def forward(self, message: bytes) -> None:
-        """Forward a message of the client to the server."""
+        """Forward a message of the peer to the server."""
         if self._transport is None or self._transport.is_closing():
             return
         if len(message) > MAX_MESSAGE_SIZE or self._transport.get_write_buffer_size() > _MAX_UNREAD:
-            _log.warning("disconnecting a client: it sends more than the server can take")
+            _log.warning("disconnecting a WebRTC peer: it sends more than the server can take")
             self._on_end()
             return
         self._transport.write(join_messages((message,)))

@@ -1,8 +1,9 @@
-"""The WebRTC process: it holds the connections to WebRTC clients, and relays their messages.
+"""The WebRTC process: it holds the connections to WebRTC peers, and relays their messages.
 
-It is a process of its own, because a bulk transfer over WebRTC takes most of a core, and would
-delay every other client of the server. It knows nothing of the calls. For each client, the server
-hands over a socket, on which both exchange the messages of the data channel.
+A peer is a client of this machine, or another machine that this one is a client of. It is a process
+of its own, because a bulk transfer over WebRTC takes most of a core, and would delay every other
+client of the server. It knows nothing of the calls. For each peer, the server hands over a socket,
+on which both exchange the messages of the data channel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from cogwork.child.control_channel import Message
 from cogwork.child.run import run
 from cogwork.webrtc.aiortc_internals import allow_slow_networks
 from cogwork.webrtc.host_addresses import host_addresses
-from cogwork.webrtc.peer import WebRtcPeer
+from cogwork.webrtc.peer import NotConnected, WebRtcPeer
 from cogwork.webrtc.viewers import Viewers
 
 _CHECK_INTERVAL = 1.0
@@ -31,7 +32,7 @@ _NICENESS = 5
 """Lower priority than the server's: if the processors are busy, bulk transfers wait for calls of
 other clients. What needs little time, such as a short call, is not delayed."""
 _CLEANING_DELAY = 2.0
-"""Seconds from the end of a client until its memory is freed, together with that of others."""
+"""Seconds from the end of a peer until its memory is freed, together with that of others."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -56,6 +57,10 @@ class WebRtcWorker:
         match message:
             case {"open": peer_id, "offer": offer, "ice_servers": servers}:
                 self._start(self._open(peer_id, offer, servers, sockets[0]))
+            case {"dial": peer_id, "ice_servers": servers}:
+                self._start(self._dial(peer_id, servers, sockets[0]))
+            case {"accept": peer_id, "answer": answer}:
+                self._start(self._accept(peer_id, answer))
             case {"candidate": text, "peer": peer_id, "mid": mid, "index": index}:
                 peer = self._peers.get(peer_id)
                 if peer is not None:
@@ -78,22 +83,49 @@ class WebRtcWorker:
     async def _open(
         self, peer_id: str, offer: str, servers: list[Message], connection: socket.socket
     ) -> None:
+        peer = self._create_peer(peer_id, servers, connection)
+        if peer is not None:
+            await self._report(peer_id, peer, "answer", peer.answer(offer, connection))
+
+    async def _dial(self, peer_id: str, servers: list[Message], connection: socket.socket) -> None:
+        peer = self._create_peer(peer_id, servers, connection)
+        if peer is not None:
+            await self._report(peer_id, peer, "offer", peer.offer(connection))
+
+    async def _accept(self, peer_id: str, answer: str) -> None:
+        peer = self._peers.get(peer_id)
+        if peer is None:
+            self._send({"failed": peer_id, "error": "the connection was closed"})
+        else:
+            await self._report(peer_id, peer, "opened", peer.accept(answer))
+
+    def _create_peer(
+        self, peer_id: str, servers: list[Message], connection: socket.socket
+    ) -> WebRtcPeer | None:
         try:
             ice_servers = [RTCIceServer(**server) for server in servers]
             peer = WebRtcPeer(ice_servers, partial(self._on_end, peer_id))
         except Exception as error:
             connection.close()
             self._send({"failed": peer_id, "error": f"an ICE server is not valid: {error}"})
-            return
+            return None
         self._peers[peer_id] = peer
+        return peer
+
+    async def _report(
+        self, peer_id: str, peer: WebRtcPeer, event: str, work: Coroutine[Any, Any, str | None]
+    ) -> None:
+        """Send the result of a step of connecting, or why it failed."""
         try:
-            answer = await peer.answer(offer, connection)
+            result = await work
+        except NotConnected as error:
+            self._send({"failed": peer_id, "error": str(error)})
         except Exception as error:
-            # Libraries raise many types for what an offer may contain.
+            # Libraries raise many types for what a description may contain.
             self._send({"failed": peer_id, "error": f"{type(error).__name__}: {error}"})
             peer.end()
         else:
-            self._send({"answer": peer_id, "sdp": answer})
+            self._send({event: peer_id, "sdp": result})
 
     async def _add_track(self, request: int, peer_id: str, name: str) -> None:
         peer = self._peers.get(peer_id)
@@ -118,14 +150,14 @@ class WebRtcWorker:
                 _log.debug("a client did not take note that a video ended: %s", error)
 
     async def _check_peers(self) -> None:
-        """End clients that send too much, and report what the networks of viewers can carry.
+        """End peers that send too much, and report what the networks of viewers can carry.
 
         Run until cancelled.
         """
         while True:
             await asyncio.sleep(_CHECK_INTERVAL)
             for peer in [each for each in self._peers.values() if each.is_overloaded]:
-                _log.warning("disconnecting a client: it sends more than it may")
+                _log.warning("disconnecting a WebRTC peer: it sends more than it may")
                 peer.end()
             self._viewers.report_bitrates()
 
@@ -167,8 +199,8 @@ def _handle_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
     """Take note of an error in a task or callback of a library."""
     error = context.get("exception")
     if isinstance(error, ConnectionError):
-        # aiortc still sends when a client has closed its connection.
-        _log.debug("a client is gone: %s", error)
+        # aiortc still sends when a peer has closed its connection.
+        _log.debug("a WebRTC peer is gone: %s", error)
     else:
         loop.default_exception_handler(context)
 

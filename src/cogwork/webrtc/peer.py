@@ -1,4 +1,7 @@
-"""One WebRTC client: its connection, and the relay of its messages to the server."""
+"""One WebRTC peer: its connection, and the relay of its messages to the server.
+
+A peer is a client of this machine, or another machine that this one is a client of.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,10 @@ _ENDED = ("failed", "closed")
 _log = logging.getLogger("rdk.networking")
 
 
+class NotConnected(Exception):
+    """The data channel has not opened."""
+
+
 class SentTrack(NamedTuple):
     codec: str
     sender: RTCRtpSender
@@ -50,7 +57,7 @@ class SentTrack(NamedTuple):
 
 class WebRtcPeer:
     def __init__(self, ice_servers: Sequence[RTCIceServer], on_end: Callable[[], None]) -> None:
-        """`on_end` is called once, when the client is gone."""
+        """`on_end` is called once, when the peer is gone."""
         self._on_end = on_end
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
         self._data = self._create_channel("data", 0)
@@ -61,11 +68,12 @@ class WebRtcPeer:
         self._negotiating = asyncio.Lock()
         self._answered: asyncio.Future[str] | None = None
         self._gathered = asyncio.Event()
-        """Set when the offer has been answered, or cannot be."""
+        """Set when the candidates of this side are known, or cannot be."""
         self._is_ended = False
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(OPEN_TIMEOUT, self.end)
-        self._data.on("open", self._timer.cancel)
+        self._opened: asyncio.Future[None] = loop.create_future()
+        self._data.on("open", self._on_open)
         self._data.on("message", self._on_message)
         self._data.on("bufferedamountlow", self._relay.resume)
         self._data.on("close", self._on_channel_closed)
@@ -78,20 +86,45 @@ class WebRtcPeer:
 
         The answer has all candidates. Raise ValueError if the offer cannot be used.
         """
-        loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self._relay, sock=server)
+            await self._connect_relay(server)
             await self._connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
             await self._connection.setLocalDescription(await self._connection.createAnswer())
-        except OSError:
-            server.close()
-            raise
         finally:
             self._gathered.set()
         return self._connection.localDescription.sdp
 
+    async def offer(self, server: socket.socket) -> str:
+        """Take ownership of the socket to the server, and return an SDP offer.
+
+        The offer has all candidates. `accept` must follow.
+        """
+        try:
+            await self._connect_relay(server)
+            await self._connection.setLocalDescription(await self._connection.createOffer())
+        finally:
+            self._gathered.set()
+        return self._connection.localDescription.sdp
+
+    async def accept(self, answer: str) -> None:
+        """Use the answer to the offer, and wait until the channel is open.
+
+        Raise ValueError if the answer cannot be used, and NotConnected if the channel does not
+        open.
+        """
+        await self._connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+        await self._opened
+
+    async def _connect_relay(self, server: socket.socket) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: self._relay, sock=server)
+        except OSError:
+            server.close()
+            raise
+
     async def add_candidate(self, text: str, mid: str | None, index: int | None) -> None:
-        """Use a candidate of the client; empty text for the end of its candidates."""
+        """Use a candidate of the peer; empty text for the end of its candidates."""
         if self._is_ended:
             return
         if not text:
@@ -168,6 +201,9 @@ class WebRtcPeer:
         if not self._is_ended:
             self._is_ended = True
             self._timer.cancel()
+            if not self._opened.done():
+                self._opened.set_exception(NotConnected("the two cannot reach each other"))
+                self._opened.exception()  # a client's is not awaited
             self._relay.close()
             if self._answered is not None and not self._answered.done():
                 self._answered.set_exception(ValueError("the client is gone"))
@@ -186,13 +222,18 @@ class WebRtcPeer:
     def _create_channel(self, label: str, number: int) -> RTCDataChannel:
         return self._connection.createDataChannel(label, negotiated=True, id=number)
 
+    def _on_open(self) -> None:
+        self._timer.cancel()
+        if not self._opened.done():
+            self._opened.set_result(None)
+
     def _on_channel_closed(self) -> None:
         self._relay.close()
         asyncio.get_running_loop().call_later(_LINGER, self.end)
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether the client sends more than it may."""
+        """Whether the peer sends more than it may."""
         return has_exceeded_window(self._connection)
 
     def _on_message(self, message: Any) -> None:

@@ -6,7 +6,8 @@ A frame is one message of the channel. It belongs to a call, whose number the cl
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import binascii
+from collections.abc import Iterable, Iterator
 
 from grpclib.const import Status
 from grpclib.metadata import Deadline
@@ -14,7 +15,9 @@ from multidict import MultiDict
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Metadata as FrameMetadata
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import (
     PacketMessage,
+    Request,
     RequestHeaders,
+    RequestMessage,
     Response,
     ResponseHeaders,
     ResponseMessage,
@@ -28,8 +31,12 @@ from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import quote_message
 
 MAX_METADATA_SIZE = 16 * 1024
-"""Bytes of metadata in a reply. Headers and trailers cannot be split, and a frame holds 65,535."""
+"""Bytes of metadata. Headers and trailers cannot be split, and a frame holds 65,535."""
+REQUEST_PACKET_SIZE = 16_373
+"""Bytes of a request in one frame, as other clients send."""
 _MAX_TIMEOUT = 365 * 24 * 3600.0
+_BINARY_SUFFIX = "-bin"
+"""The end of the names of headers whose values are bytes."""
 _TRANSPORT_HEADERS = frozenset(
     {"te", "content-type", "user-agent", "grpc-timeout", "grpc-accept-encoding", "authorization"}
 )
@@ -38,7 +45,7 @@ itself applies to its calls."""
 
 
 def encode_headers(number: int, metadata: Metadata) -> bytes:
-    headers = ResponseHeaders(metadata=_encode_metadata(metadata))
+    headers = ResponseHeaders(metadata=_encode_metadata(metadata.items()))
     return Response(stream=Stream(id=number), headers=headers).SerializeToString()
 
 
@@ -53,23 +60,54 @@ def encode_message(number: int, data: bytes, packet_size: int) -> Iterator[bytes
         yield Response(stream=stream, message=message).SerializeToString()
 
 
+def encode_request_headers(
+    number: int, path: str, metadata: Iterable[tuple[str, str | bytes]], timeout: float | None
+) -> bytes:
+    """Raise ValueError if there is too much metadata."""
+    pairs = tuple(metadata)
+    encoded = _encode_metadata(pairs)
+    if pairs and encoded is None:
+        raise ValueError(f"the metadata of a call has more than {MAX_METADATA_SIZE} bytes")
+    headers = RequestHeaders(method=path, metadata=encoded)
+    if timeout is not None:
+        headers.timeout.FromNanoseconds(max(1, int(min(timeout, _MAX_TIMEOUT) * 1e9)))
+    return Request(stream=Stream(id=number), headers=headers).SerializeToString()
+
+
+def encode_request(number: int, data: bytes, *, end: bool) -> Iterator[bytes]:
+    """Yield the frames of a message. `end`: no further message follows."""
+    stream, size = Stream(id=number), max(len(data), 1)
+    for start in range(0, size, REQUEST_PACKET_SIZE):
+        following = start + REQUEST_PACKET_SIZE
+        packet = PacketMessage(data=data[start:following], eom=following >= size)
+        message = RequestMessage(
+            has_message=True, packet_message=packet, eos=end and following >= size
+        )
+        yield Request(stream=stream, message=message).SerializeToString()
+
+
+def encode_half_close(number: int) -> bytes:
+    return Request(stream=Stream(id=number), message=RequestMessage(eos=True)).SerializeToString()
+
+
+def encode_reset(number: int) -> bytes:
+    return Request(stream=Stream(id=number), rst_stream=True).SerializeToString()
+
+
 def encode_trailers(
     number: int, status: Status, message: str, metadata: Metadata, *, quoted: bool
 ) -> bytes:
     """`quoted`: percent-encode the message, for peers that copy it into an HTTP header."""
-    trailers = ResponseTrailers(metadata=_encode_metadata(metadata))
+    trailers = ResponseTrailers(metadata=_encode_metadata(metadata.items()))
     trailers.status.code = status.value
     trailers.status.message = quote_message(message) if quoted else message
     return Response(stream=Stream(id=number), trailers=trailers).SerializeToString()
 
 
 def read_metadata(headers: RequestHeaders) -> MultiDict[str | bytes]:
-    found: MultiDict[str | bytes] = MultiDict()
-    for name, strings in headers.metadata.md.items():
-        if name.lower() not in _TRANSPORT_HEADERS:
-            for value in strings.values:
-                found.add(name.lower(), value)
-    return found
+    return MultiDict(
+        pair for pair in decode_metadata(headers.metadata) if pair[0] not in _TRANSPORT_HEADERS
+    )
 
 
 def read_deadline(headers: RequestHeaders) -> Deadline | None:
@@ -93,11 +131,26 @@ def _has_timeout(headers: RequestHeaders) -> bool:
     return "grpc-timeout" in headers.metadata.md
 
 
-def _encode_metadata(metadata: Mapping[str, str | bytes]) -> FrameMetadata | None:
+def decode_metadata(metadata: FrameMetadata) -> Iterator[tuple[str, str | bytes]]:
+    for name, strings in metadata.md.items():
+        key = name.lower()
+        for value in strings.values:
+            yield key, _decode_binary(value) if key.endswith(_BINARY_SUFFIX) else value
+
+
+def _decode_binary(text: str) -> bytes:
+    """Return the value of a header that is in base64, which may be without padding."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return text.encode()
+
+
+def _encode_metadata(metadata: Iterable[tuple[str, str | bytes]]) -> FrameMetadata | None:
     """Encode metadata, or nothing if it is too large."""
     encoded = FrameMetadata()
     size = 0
-    for name, value in metadata.items():
+    for name, value in metadata:
         text = base64.b64encode(value).decode() if isinstance(value, bytes) else value
         size += len(name) + 4 * len(text)
         if size > MAX_METADATA_SIZE:

@@ -1,11 +1,11 @@
-"""A grpc.aio channel that adds metadata to every call, such as a login."""
+"""A channel that adds metadata to every call, such as a login."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import grpc.aio
+from cogwork.wire.channel import ForwardChannel
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -19,14 +19,14 @@ _MAX_PATHS: Final = 1_000
 class MetadataChannel:
     """The part of a channel that makes calls. It neither opens nor closes the channel."""
 
-    def __init__(self, channel: grpc.aio.Channel, metadata: Callable[[], Pairs]) -> None:
+    def __init__(self, channel: ForwardChannel, metadata: Callable[[], Pairs]) -> None:
         """`metadata` is read for every call. It replaces the login and the session of a call."""
         self._channel = channel
         self._metadata = metadata
         self._raw_calls: dict[str, Callable[..., Any]] = {}
         """What starts unary calls of raw bytes: most of those that are forwarded."""
 
-    def unary_unary(self, path: str, *coding: Any, **named_coding: Any) -> Any:
+    def unary_unary(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         if coding or named_coding:
             return self._wrap(self._channel.unary_unary(path, *coding, **named_coding))
         start = self._raw_calls.get(path)
@@ -36,10 +36,10 @@ class MetadataChannel:
                 self._raw_calls[path] = start
         return start
 
-    def unary_stream(self, path: str, *coding: Any, **named_coding: Any) -> Any:
+    def unary_stream(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         return self._wrap(self._channel.unary_stream(path, *coding, **named_coding))
 
-    def stream_stream(self, path: str, *coding: Any, **named_coding: Any) -> Any:
+    def stream_stream(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         return self._wrap(self._channel.stream_stream(path, *coding, **named_coding))
 
     def _wrap(self, start_call: Any) -> Callable[..., Any]:

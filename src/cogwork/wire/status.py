@@ -77,3 +77,8 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 def grpc_code(status: Status) -> grpc.StatusCode:
     return _CODES[status.value]
+
+
+def code_of_number(number: int) -> grpc.StatusCode:
+    """Return the code that another program sent as a number."""
+    return _CODES.get(number, grpc.StatusCode.UNKNOWN)

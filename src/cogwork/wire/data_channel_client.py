@@ -1,0 +1,378 @@
+"""Calls over a WebRTC data channel, with the interface of a grpc.aio channel.
+
+The messages of the data channel come from the WebRTC process, over a socket. The protocol has no
+flow control of single calls. So a call whose replies are not read is ended above a bound; waiting
+for its reader would delay all other calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from typing import Any, Final, NamedTuple, cast
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import PacketMessage, Response, ResponseTrailers
+
+from cogwork.webrtc.message_stream import MessageSplitter, join_messages
+from cogwork.wire.byte_budget import ByteBudget, OverBudget
+from cogwork.wire.channel_frames import (
+    REQUEST_PACKET_SIZE,
+    decode_metadata,
+    encode_half_close,
+    encode_request,
+    encode_request_headers,
+    encode_reset,
+)
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE
+from cogwork.wire.status import code_of_number
+
+MAX_CALLS: Final = 256
+"""Calls in flight, which is as many as servers allow."""
+_MIB: Final = 1 << 20
+_MAX_UNSENT: Final = 4 * _MIB
+"""Bytes that the other side has not read above which no call starts."""
+_PACKET_OVERHEAD: Final = 64
+"""Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
+
+MetadataPairs = Iterable[tuple[str, str | bytes]]
+Coding = Callable[[Any], Any]
+
+
+class DataChannelClient(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the channel has ended."""
+        self.unread = ByteBudget("unread replies", total=256 * _MIB, per_client=64 * _MIB)
+        self._splitter = MessageSplitter()
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, DataChannelCall] = {}
+        self._numbers = itertools.count(1)
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def unary_unary(
+        self,
+        path: str,
+        /,
+        request_serializer: Coding | None = None,
+        response_deserializer: Coding | None = None,
+    ) -> Callable[..., DataChannelCall]:
+        return self._method(path, request_serializer, response_deserializer)
+
+    unary_stream = stream_stream = unary_unary
+    """A call is the same for all of them; what differs is which of its methods are used."""
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop has a class of its own.
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self._transport = None
+        self._writable.set()
+        if not self.lost.done():
+            self.lost.set_result(None)
+        for call in tuple(self._calls.values()):
+            call.finish(_LOST)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        for frame in self._splitter.feed(data):
+            try:
+                response = Response.FromString(frame)
+            except DecodeError:
+                continue
+            call = self._calls.get(response.stream.id)
+            if call is not None:  # it has not ended
+                call.receive(response)
+
+    async def send(self, frames: Iterable[bytes]) -> None:
+        """Send frames, and wait while the other side does not read."""
+        for frame in frames:
+            if not self._writable.is_set():
+                await self._writable.wait()
+            self.send_now(frame)
+
+    def send_now(self, *frames: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(join_messages(frames))
+
+    def forget(self, number: int) -> None:
+        self._calls.pop(number, None)
+
+    def _method(
+        self, path: str, serialize: Coding | None, deserialize: Coding | None
+    ) -> Callable[..., DataChannelCall]:
+        def start(
+            request: Any = None,
+            *,
+            timeout: float | None = None,
+            metadata: MetadataPairs | None = None,
+        ) -> DataChannelCall:
+            call = DataChannelCall(self, next(self._numbers), serialize, deserialize)
+            try:
+                self._check_limits(timeout)
+                headers = encode_request_headers(call.number, path, metadata or (), timeout)
+            except CallRefused as error:
+                call.finish(error.status)
+            except ValueError as error:
+                call.finish(_too_much(str(error)))
+            else:
+                frames = call.prepare(request)
+                self._calls[call.number] = call
+                call.expire_after(timeout)
+                self.send_now(headers, *frames)
+            return call
+
+        return start
+
+    def _check_limits(self, timeout: float | None) -> None:
+        """Raise CallRefused."""
+        if self._transport is None or self._transport.is_closing():
+            raise CallRefused(_LOST)
+        if len(self._calls) >= MAX_CALLS:
+            raise CallRefused(_TOO_MANY)
+        if self._transport.get_write_buffer_size() > _MAX_UNSENT:
+            raise CallRefused(_BUSY)
+        if timeout is not None and timeout <= 0:
+            raise CallRefused(_EXPIRED)
+
+
+class CallStatus(NamedTuple):
+    code: grpc.StatusCode
+    details: str
+    trailers: grpc.aio.Metadata = grpc.aio.Metadata()
+
+
+class CallRefused(Exception):
+    """A call that has not been sent."""
+
+    def __init__(self, status: CallStatus) -> None:
+        super().__init__(status.details)
+        self.status = status
+
+
+_LOST: Final = CallStatus(
+    grpc.StatusCode.UNAVAILABLE, "the WebRTC connection to the other machine was lost; try again"
+)
+_TOO_MANY: Final = CallStatus(
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    f"there are {MAX_CALLS} calls in flight to the other machine; wait for some to end",
+)
+_BUSY: Final = CallStatus(
+    grpc.StatusCode.UNAVAILABLE, "the other machine does not read what it is sent; try again later"
+)
+_EXPIRED: Final = CallStatus(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+_CANCELLED: Final = CallStatus(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
+_NO_REPLY: Final = CallStatus(grpc.StatusCode.INTERNAL, "the call ended without a reply")
+
+
+class DataChannelCall:
+    """One call, with the part of grpc.aio's interface that this program uses."""
+
+    def __init__(
+        self,
+        channel: DataChannelClient,
+        number: int,
+        serialize: Coding | None,
+        deserialize: Coding | None,
+    ) -> None:
+        self.number = number
+        self._channel = channel
+        self._serialize = serialize
+        self._deserialize = deserialize
+        loop = asyncio.get_running_loop()
+        self._initial: asyncio.Future[grpc.aio.Metadata] = loop.create_future()
+        self._ended: asyncio.Future[CallStatus] = loop.create_future()
+        self._arrived: asyncio.Future[None] | None = None
+        self._messages: deque[bytes] = deque()
+        self._packets: list[bytes] = []
+        self._partial_size = self._partial_charge = 0
+        self._charges: deque[int] = deque()
+        """What each message is charged for."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._sending: asyncio.Task[None] | None = None
+
+    def prepare(self, request: Any) -> Iterable[bytes]:
+        """Return frames to send with the headers. Those of large or many requests follow."""
+        if request is None:
+            return ()
+        loop = asyncio.get_running_loop()
+        if hasattr(request, "__next__"):
+            self._sending = loop.create_task(self._send_all(request))
+            return ()
+        data = self._encode(request)
+        frames = encode_request(self.number, data, end=True)
+        if len(data) <= REQUEST_PACKET_SIZE:
+            return frames
+        self._sending = loop.create_task(self._channel.send(frames))
+        return ()
+
+    def expire_after(self, seconds: float | None) -> None:
+        if seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(seconds, self._end, _EXPIRED)
+
+    async def write(self, request: Any) -> None:
+        if self.done():
+            raise asyncio.InvalidStateError("the call has ended")
+        await self._channel.send(encode_request(self.number, self._encode(request), end=False))
+
+    async def done_writing(self) -> None:
+        if not self.done():
+            await self._channel.send((encode_half_close(self.number),))
+
+    async def read(self) -> Any:
+        """Return the next message; EOF after the last one. Raise AioRpcError."""
+        try:
+            while not self._messages and not self.done():
+                self._arrived = asyncio.get_running_loop().create_future()
+                await self._arrived
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if self._messages:
+            return self._take_message()
+        if self._ended.result().code is not grpc.StatusCode.OK:
+            raise self._error()
+        return grpc.aio.EOF
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._read_single().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        while (message := await self.read()) is not grpc.aio.EOF:
+            yield message
+
+    async def initial_metadata(self) -> grpc.aio.Metadata:
+        return await asyncio.shield(self._initial)
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        return (await asyncio.shield(self._ended)).trailers
+
+    async def code(self) -> grpc.StatusCode:
+        return (await asyncio.shield(self._ended)).code
+
+    async def details(self) -> str:
+        return (await asyncio.shield(self._ended)).details
+
+    def done(self) -> bool:
+        return self._ended.done()
+
+    def cancel(self) -> bool:
+        if self.done():
+            return False
+        self._end(_CANCELLED)
+        return True
+
+    def receive(self, response: Response) -> None:
+        match response.WhichOneof("type"):
+            case "headers":
+                if not self._initial.done():
+                    pairs = decode_metadata(response.headers.metadata)
+                    self._initial.set_result(grpc.aio.Metadata(*pairs))
+            case "message":
+                self._receive_packet(response.message.packet_message)
+            case "trailers":
+                self.finish(_read_status(response.trailers))
+
+    def finish(self, status: CallStatus) -> None:
+        """End the call. Messages that have arrived can still be read."""
+        if self.done():
+            return
+        self._channel.forget(self.number)
+        self._ended.set_result(status)
+        if not self._initial.done():
+            self._initial.set_result(grpc.aio.Metadata())
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
+        charge = sum(self._charges) + self._partial_charge
+        if charge:
+            self._channel.unread.release(str(self.number), charge)
+        self._charges.clear()
+        self._packets, self._partial_charge = [], 0
+        self._wake_reader()
+
+    def _end(self, status: CallStatus) -> None:
+        """End the call from this side."""
+        self.finish(status)
+        self._messages.clear()
+        self._channel.send_now(encode_reset(self.number))
+
+    def _receive_packet(self, packet: PacketMessage) -> None:
+        size = len(packet.data)
+        if self._partial_size + size > MAX_REQUEST_SIZE:
+            self._end(_too_much(f"a reply has more than {MAX_REQUEST_SIZE} bytes"))
+            return
+        charge = size + _PACKET_OVERHEAD
+        try:
+            self._channel.unread.acquire(str(self.number), charge)
+        except OverBudget:
+            self._end(_too_much("the replies of this call are not read; read them faster"))
+            return
+        self._partial_charge += charge
+        self._partial_size += size
+        self._packets.append(packet.data)
+        if packet.eom:
+            self._messages.append(b"".join(self._packets))
+            self._charges.append(self._partial_charge)
+            self._packets, self._partial_size, self._partial_charge = [], 0, 0
+            self._wake_reader()
+
+    def _take_message(self) -> Any:
+        data = self._messages.popleft()
+        if self._charges:  # the call has not ended
+            self._channel.unread.release(str(self.number), self._charges.popleft())
+        return data if self._deserialize is None else self._deserialize(data)
+
+    async def _read_single(self) -> Any:
+        reply = await self.read()
+        if reply is grpc.aio.EOF:
+            raise grpc.aio.AioRpcError(_NO_REPLY.code, details=_NO_REPLY.details)
+        # Only the status tells whether the call succeeded.
+        while await self.read() is not grpc.aio.EOF:
+            pass
+        return reply
+
+    async def _send_all(self, requests: Any) -> None:
+        for request in requests:
+            await self.write(request)
+        await self.done_writing()
+
+    def _encode(self, request: Any) -> bytes:
+        data: bytes = request if self._serialize is None else self._serialize(request)
+        return data
+
+    def _wake_reader(self) -> None:
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+
+    def _error(self) -> grpc.aio.AioRpcError:
+        status = self._ended.result()
+        return grpc.aio.AioRpcError(
+            status.code, self._initial.result(), status.trailers, status.details
+        )
+
+
+def _read_status(trailers: ResponseTrailers) -> CallStatus:
+    metadata = grpc.aio.Metadata(*decode_metadata(trailers.metadata))
+    return CallStatus(code_of_number(trailers.status.code), trailers.status.message, metadata)
+
+
+def _too_much(text: str) -> CallStatus:
+    return CallStatus(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
