@@ -11,7 +11,6 @@ grpc.aio and replies at once, the other uses the SDK.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import shlex
@@ -20,13 +19,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from benchmarks.parts.interleaved_rates import Call, Rates, cost_ratio, measure_interleaved
+from benchmarks.parts.minimal_proxy import OPTIONS, running_proxy
 from benchmarks.parts.server_process import running_server
 
 MAX_RATIO = 2.6
@@ -37,13 +37,6 @@ SLAM = "viam.service.slam.v1.SLAMService"
 ROUTES = ("direct", "public", "grpc", "least")
 MODULES = ("quick", "sdk")
 PARTS_DIR = Path(__file__).parent / "parts"
-OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
-
-
-Call = Callable[[], Awaitable[float]]
-"""Returns the amount of work: 1, or the megabytes received."""
-Rates = dict[str, list[float]]
-"""Rates of each round, by route."""
 
 
 class Case(NamedTuple):
@@ -80,18 +73,15 @@ def main() -> int:
     parser.add_argument("--modules", default=",".join(MODULES))
     parser.add_argument("--case", default="", help="run only cases whose name starts with this")
     parser.add_argument("--quick", action="store_true", help="run a short version")
-    parser.add_argument("--role", choices=("least", "client"), help=argparse.SUPPRESS)
+    parser.add_argument("--role", choices=("client",), help=argparse.SUPPRESS)
     parser.add_argument("--targets", default="{}", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds, arguments.megabytes = 1, 0.1, 16
         arguments.modules = "quick"
     targets = json.loads(arguments.targets)
-    match arguments.role:
-        case "least":
-            return _run_on_loop(run_minimal_proxy(targets["module"]))
-        case "client":
-            return _run_on_loop(run_client(targets, arguments))
+    if arguments.role == "client":
+        return _run_on_loop(run_client(targets, arguments))
     kept = [measure(name, arguments) for name in arguments.modules.split(",")]
     # A short run cannot check the target, only that calls succeed.
     return 0 if all(kept) or arguments.quick else 1
@@ -103,7 +93,7 @@ def measure(module: str, arguments: argparse.Namespace) -> bool:
         config = build_config(module, Path(directory), asked)
         with running_server(config, asked[-1].resource) as (public, process):
             direct = f"unix:{_find_module_socket(process)}"
-            with _start_minimal_proxy(direct) as least:
+            with running_proxy(direct, f"/{SLAM}/GetPointCloudMap") as least:
                 ways = (direct, public, config["network"]["grpc_address"], least)
                 report = _run_client_process(dict(zip(ROUTES, ways, strict=True)), arguments)
     return print_report(module, report)
@@ -149,16 +139,12 @@ def print_report(module: str, report: dict[str, Rates]) -> bool:
     print(f"{title:20} {'callers':>7} {'direct/s':>9} {'public':>7} {'grpc':>7} {'least':>7}")
     worst = 0.0
     for case, rates in report.items():
-        public, grpc_only, least = (_cost_ratio(rates["direct"], rates[way]) for way in ROUTES[1:])
+        public, grpc_only, least = (cost_ratio(rates["direct"], rates[way]) for way in ROUTES[1:])
         worst = max(worst, public, grpc_only)
         direct = statistics.median(rates["direct"])
         print(f"{case} {direct:9.0f} {public:7.2f} {grpc_only:7.2f} {least:7.2f}")
     print(f"at most {worst:.2f}; the target is {MAX_RATIO}", flush=True)
     return worst <= MAX_RATIO
-
-
-def _cost_ratio(direct: list[float], ours: list[float]) -> float:
-    return statistics.median(theirs / mine for mine, theirs in zip(ours, direct, strict=True))
 
 
 async def run_client(targets: dict[str, str], arguments: argparse.Namespace) -> int:
@@ -171,36 +157,11 @@ async def run_client(targets: dict[str, str], arguments: argparse.Namespace) -> 
                     way: await stack.enter_async_context(_open_caller(case, address))
                     for way, address in targets.items()
                 }
-                report[str(case)] = await _measure_interleaved(ways, case.callers, arguments)
+                report[str(case)] = await measure_interleaved(
+                    ways, case.callers, arguments.rounds, arguments.seconds
+                )
     print(json.dumps(report))
     return 0
-
-
-async def _measure_interleaved(
-    ways: dict[str, Call], callers: int, arguments: argparse.Namespace
-) -> Rates:
-    rates: Rates = {way: [] for way in ways}
-    for number in range(arguments.rounds + 1):
-        # Rotate the order, so that no route always runs first.
-        for way in sorted(ways, reverse=bool(number % 2)):
-            rate = await _measure_rate(ways[way], callers, arguments.seconds)
-            if number:  # the first round is warm-up
-                rates[way].append(rate)
-    return rates
-
-
-async def _measure_rate(call: Call, callers: int, seconds: float) -> float:
-    done = 0.0
-    started = time.perf_counter()
-
-    async def ask() -> None:
-        nonlocal done
-        while time.perf_counter() - started < seconds:
-            much = await call()
-            done += much
-
-    await asyncio.gather(*(ask() for _ in range(callers)))
-    return done / (time.perf_counter() - started)
 
 
 @asynccontextmanager
@@ -254,48 +215,6 @@ def _make_stream_call(method: Any, request: bytes) -> Call:
     return call
 
 
-async def run_minimal_proxy(module: str) -> int:
-    """Run a proxy that only forwards bytes."""
-    import grpc
-    import grpc.aio
-
-    async with grpc.aio.insecure_channel(module, OPTIONS) as channel:
-        server = grpc.aio.server(options=OPTIONS)
-        server.add_generic_rpc_handlers(
-            (
-                _make_forwarding_handler(GENERIC, "DoCommand", channel.unary_unary),
-                _make_forwarding_handler(CAMERA, "GetImages", channel.unary_unary),
-                _make_forwarding_handler(SLAM, "GetPointCloudMap", channel.unary_stream),
-            )
-        )
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        print(f"127.0.0.1:{port}", flush=True)
-        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-        await server.stop(None)
-    return 0
-
-
-def _make_forwarding_handler(service: str, name: str, make: Any) -> Any:
-    import grpc
-
-    method = make(f"/{service}/{name}")
-
-    async def unary(request: bytes, _: Any) -> Any:
-        return await method(request)
-
-    async def stream(request: bytes, _: Any) -> AsyncIterator[bytes]:
-        async for piece in method(request):
-            yield piece
-
-    handler: grpc.RpcMethodHandler[Any, Any] = (
-        grpc.unary_stream_rpc_method_handler(stream)
-        if service == SLAM
-        else grpc.unary_unary_rpc_method_handler(unary)
-    )
-    return grpc.method_handlers_generic_handler(service, {name: handler})
-
-
 def _find_module_socket(server: psutil.Process) -> str:
     """Return the module's socket, which is its first command-line argument."""
     words = [word for child in server.children(recursive=True) for word in child.cmdline()]
@@ -308,33 +227,19 @@ def _find_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@contextmanager
-def _start_minimal_proxy(module: str) -> Iterator[str]:
-    with subprocess.Popen(
-        _own_command("least", {"module": module}),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdin is not None
-        yield child.stdout.readline().strip()
-        child.stdin.close()
-
-
 def _run_client_process(targets: dict[str, str], arguments: argparse.Namespace) -> dict[str, Rates]:
     words = ("rounds", "seconds", "megabytes", "case")
     options = [f"--{word}={getattr(arguments, word)}" for word in words]
     done = subprocess.run(
-        [*_own_command("client", targets), *options], check=True, stdout=subprocess.PIPE, text=True
+        [*_own_command(targets), *options], check=True, stdout=subprocess.PIPE, text=True
     )
     report: dict[str, Rates] = json.loads(done.stdout)
     return report
 
 
-def _own_command(role: str, targets: dict[str, str]) -> list[str]:
+def _own_command(targets: dict[str, str]) -> list[str]:
     module = [sys.executable, "-m", "benchmarks.proxy"]
-    return [*module, "--role", role, "--targets", json.dumps(targets)]
+    return [*module, "--role", "client", "--targets", json.dumps(targets)]
 
 
 def _run_on_loop(work: Coroutine[Any, Any, int]) -> int:

@@ -13,19 +13,18 @@ import argparse
 import asyncio
 import contextlib
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc.aio
+from benchmarks.parts.interleaved_rates import Call, Rates, cost_ratio, measure_interleaved
+from benchmarks.parts.minimal_proxy import OPTIONS, running_proxy
 from benchmarks.parts.server_process import running_server
 
 MAX_RATIO = 1.25
 HOPS = (1, 2)
 CALLERS = (1, 8)
-OPTIONS = (("grpc.max_receive_message_length", -1),)
 SENSOR, CAMERA = "scale", "top"
 METHODS = {
     "small": (SENSOR, "/viam.component.sensor.v1.SensorService/GetReadings"),
@@ -50,7 +49,6 @@ LINE = {
         },
     ],
 }
-Call = Callable[[], Awaitable[object]]
 
 
 def main() -> int:
@@ -85,35 +83,13 @@ def running_ways() -> Iterator[dict[str, tuple[str, str]]]:
         yield ways
 
 
-@contextlib.contextmanager
-def running_proxy(target: str) -> Iterator[str]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.parts.minimal_proxy", target],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdin is not None
-        yield child.stdout.readline().strip()
-        child.stdin.close()
-
-
 async def measure(ways: dict[str, tuple[str, str]], rounds: int, seconds: float) -> bool:
     worst = 0.0
     print(f"{'':8} callers  direct/s   1 hop  2 hops   (time through remotes / through proxies)")
     for kind, (resource, path) in METHODS.items():
         for callers in CALLERS:
-            rates = await measure_interleaved(ways, resource, path, callers, rounds, seconds)
-            ratios = [
-                statistics.median(
-                    bare / ours
-                    for ours, bare in zip(
-                        rates[f"remote {hops}"], rates[f"proxy {hops}"], strict=True
-                    )
-                )
-                for hops in HOPS
-            ]
+            rates = await measure_routes(ways, resource, path, callers, rounds, seconds)
+            ratios = [cost_ratio(rates[f"proxy {hops}"], rates[f"remote {hops}"]) for hops in HOPS]
             worst = max(worst, *ratios)
             direct = statistics.median(rates["direct"])
             print(f"{kind:8} {callers:7} {direct:9.0f} {ratios[0]:7.2f} {ratios[1]:7.2f}")
@@ -121,47 +97,31 @@ async def measure(ways: dict[str, tuple[str, str]], rounds: int, seconds: float)
     return worst <= MAX_RATIO
 
 
-async def measure_interleaved(
+async def measure_routes(
     ways: dict[str, tuple[str, str]],
     resource: str,
     path: str,
     callers: int,
     rounds: int,
     seconds: float,
-) -> dict[str, list[float]]:
-    """Return the calls per second of each round, by way."""
-    rates: dict[str, list[float]] = {way: [] for way in ways}
+) -> Rates:
     async with contextlib.AsyncExitStack() as stack:
         calls: dict[str, Call] = {}
         for way, (address, prefix) in ways.items():
             channel = await stack.enter_async_context(grpc.aio.insecure_channel(address, OPTIONS))
             calls[way] = make_call(channel.unary_unary(path), f"{prefix}{resource}")
-        for number in range(rounds + 1):
-            for way in sorted(calls, reverse=bool(number % 2)):
-                rate = await measure_rate(calls[way], callers, seconds)
-                if number:  # the first round is warm-up
-                    rates[way].append(rate)
-    return rates
+        return await measure_interleaved(calls, callers, rounds, seconds)
 
 
 def make_call(method: Any, name: str) -> Call:
     encoded = name.encode()
     request = bytes([10, len(encoded)]) + encoded
-    return lambda: method(request)
 
+    async def call() -> float:
+        await method(request)
+        return 1.0
 
-async def measure_rate(call: Call, callers: int, seconds: float) -> float:
-    done = 0
-    started = time.perf_counter()
-
-    async def ask() -> None:
-        nonlocal done
-        while time.perf_counter() - started < seconds:
-            await call()
-            done += 1
-
-    await asyncio.gather(*(ask() for _ in range(callers)))
-    return done / (time.perf_counter() - started)
+    return call
 
 
 if __name__ == "__main__":
