@@ -78,7 +78,8 @@ coverage: setup  ## branches that the unit tests take, as information; build/cov
 soak: setup  ## the long versions: kills, random edits, mutations at full size, every parser fuzzed
 	$(FETCH)
 	COGWORK_TEST_SIZE=full $(RUN)/python -m pytest --timeout 1800 tests/fault tests/interop tests/load tests/unit -m 'soak or not soak'
-	COGWORK_CONTRACT_TRANSPORT=webrtc $(RUN)/python -m pytest tests/contract/api
+	for way in webrtc remote 'remote of a remote' 'remote over webrtc'; do \
+	  COGWORK_CONTRACT_TRANSPORT=$$way $(RUN)/python -m pytest tests/contract/api || exit 1; done
 	# Not every platform has atheris; without it the mutations are random.
 	-$(RUN)/python -m pip install --quiet --only-binary :all: --group fuzz
 	$(RUN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
