@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.cloud_process import CloudProcess
 from tests.control_page import connect_sdk
 from tests.fleet import make_part, run_cloud
 from tests.interop import login
 from tests.interop.modular import module, service
 from tests.interop.programs import start_mover
+from tests.interop.test_fleet_commands import fleet, fleet_json, make_machine
 from tests.interop.test_remotes import (
     LINE,
     MOTOR,
@@ -24,6 +27,7 @@ from tests.interop.test_remotes import (
     wait_until_it_stands,
 )
 from tests.interop.test_sdk_client import component
+from tests.interop.test_two_machines import EXAMPLE
 from tests.modules import make
 from tests.rtsp_server import free_port
 from tests.running import run_server
@@ -210,3 +214,37 @@ async def test_remote_behind_a_cloud(folders: Path) -> None:
                         scale = Sensor.from_robot(robot, "line:scale")
                         assert await scale.get_readings() == {"weight": 3}
                 await wait_for_state(cell, SCALE, "unhealthy")
+
+
+async def test_guide_about_a_board_behind_a_router(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands and the file of the guide, with a cloud that has no certificate."""
+    monkeypatch.setenv("COGWORK_HOME", str(folders / "home"))
+    cloud = CloudProcess(folders / "cloud")
+    await cloud.initialize()
+    async with cloud.serve():
+        key = ("--key-id", cloud.key_id, "--key-file", "-")
+        await fleet("login", f"http://{cloud.address}", *key, typed=cloud.key)
+        await make_machine(folders / "board.json", "board")
+        (folders / "wanted.json").write_text(
+            json.dumps({"components": [component("camera", "top")]})
+        )
+        await fleet("config", "edit", "board", "--file", str(folders / "wanted.json"), "--yes")
+        made = await fleet_json("key", "create", "computer", "--machine", "board")
+        variables = {
+            "BOARD_NAME": (await fleet_json("connect", "board"))["name"],
+            "BOARD_KEY_ID": made["id"],
+            "BOARD_KEY": made["key"],
+        }
+        config = json.loads((EXAMPLE / "elsewhere.json").read_text())
+        config["remotes"][0] |= {"managed_by": cloud.address, "insecure": True}
+        del config["network"]
+        async with (
+            run_server((folders / "board.json").read_text(), folders / "line", serves=False),
+            run_server(config, folders / "cell", environment=variables) as computer,
+        ):
+            await wait_for_state(computer, "rdk:component:camera/board:top", "ready")
+            async with connect_sdk(computer.port) as robot:
+                images, _ = await Camera.from_robot(robot, "board:top").get_images()
+                assert images
