@@ -148,20 +148,25 @@ async def test_api_of_a_module_of_a_remote(tmp_path: Path) -> None:
         config = {"remotes": [remote("line", line.port)]}
         async with run_server(config, tmp_path / "cell") as cell:
             await wait_for_state(cell, "acme:service:echo/line:echo", "ready")
-            channel = Channel("127.0.0.1", cell.port)
-            try:
-                echo = EchoClient("line:echo", channel)
-                assert (await echo.unary("hello", metadata={"x-kept": "1"})).text == "hello"
-                assert [each.number async for each in echo.server_stream(3)] == [0, 1, 2]
-                assert (await echo.client_stream("abc")).text == "abc"
-                assert [each.text async for each in echo.bidi("abc")] == [*"abc"]
-                with pytest.raises(GRPCError) as failed:
-                    await echo.unary(status=Status.ABORTED.value)
-                assert failed.value.status is Status.ABORTED
-                with pytest.raises((GRPCError, TimeoutError)):
-                    await echo.unary(pause=60, timeout=0.5)
-            finally:
-                channel.close()
+            await check_echo(cell.port)
+
+
+async def check_echo(port: int) -> None:
+    """Call the service `line:echo` of a server, in each of the four ways."""
+    channel = Channel("127.0.0.1", port)
+    try:
+        echo = EchoClient("line:echo", channel)
+        assert (await echo.unary("hello", metadata={"x-kept": "1"})).text == "hello"
+        assert [each.number async for each in echo.server_stream(3)] == [0, 1, 2]
+        assert (await echo.client_stream("abc")).text == "abc"
+        assert [each.text async for each in echo.bidi("abc")] == [*"abc"]
+        with pytest.raises(GRPCError) as failed:
+            await echo.unary(status=Status.ABORTED.value)
+        assert failed.value.status is Status.ABORTED
+        with pytest.raises((GRPCError, TimeoutError)):
+            await echo.unary(pause=60, timeout=0.5)
+    finally:
+        channel.close()
 
 
 async def test_remote_made_with_the_sdk(tmp_path: Path) -> None:

@@ -2,40 +2,249 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
+import pytest
+from tests.cloud_process import CloudProcess
 from tests.control_page import connect_sdk
-from tests.interop.test_remotes import LINE, wait_for_state
+from tests.fleet import make_part, run_cloud
+from tests.interop import login
+from tests.interop.modular import module, service
+from tests.interop.programs import start_mover
+from tests.interop.test_fleet_commands import fleet, fleet_json, make_machine
+from tests.interop.test_remotes import (
+    LINE,
+    MOTOR,
+    WINDOW,
+    check_echo,
+    remote,
+    wait_for_state,
+    wait_until_it_stands,
+)
+from tests.interop.test_sdk_client import component
+from tests.interop.test_two_machines import EXAMPLE
+from tests.modules import make
+from tests.rtsp_server import free_port
 from tests.running import run_server
+from tests.sizes import limit
+from viam.components.camera import Camera
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 
+SCALE = "rdk:component:sensor/line:scale"
 
-def webrtc_remote(name: str, signaling: str, **more: Any) -> dict[str, Any]:
+
+def webrtc_remote(name: str, port: int, **more: Any) -> dict[str, Any]:
     """A machine is its own signaling server, and answers to any name."""
-    return {
-        "name": name,
-        "address": f"{name}.fleet.test",
-        "managed_by": signaling,
-        "insecure": True,
-        **more,
-    }
+    address = f"{name}.fleet.test"
+    return remote(name, port, managed_by=f"localhost:{port}", **{"address": address, **more})
 
 
-async def test_client_uses_the_resources_of_a_remote(tmp_path: Path) -> None:
-    (tmp_path / "line").mkdir()
-    (tmp_path / "cell").mkdir()
-    async with run_server(LINE, tmp_path / "line") as line:
-        config = {"remotes": [webrtc_remote("line", f"localhost:{line.port}")]}
-        async with run_server(config, tmp_path / "cell") as cell:
-            await wait_for_state(cell, "rdk:component:motor/line:belt", "ready")
-            async with connect_sdk(cell.port) as robot:
-                scale = Sensor.from_robot(robot, "line:scale")
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for name in ("line", "cell", "hall", "cloud"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+async def test_client_uses_the_resources_of_a_remote(folders: Path) -> None:
+    line_config = {"components": [*LINE["components"], component("camera", "top")]}
+    async with run_server(line_config, folders / "line") as line:
+        config = {"remotes": [webrtc_remote("line", line.port, prefix="one-")]}
+        async with run_server(config, folders / "cell") as cell:
+            await wait_for_state(cell, "rdk:component:motor/line:one-belt", "ready")
+            async with connect_sdk(cell.port) as robot, connect_sdk(line.port) as there:
+                scale = Sensor.from_robot(robot, "line:one-scale")
                 assert await scale.get_readings() == {"weight": 3}
-                belt = Motor.from_robot(robot, "belt")
-                await belt.set_power(0.5)
-                async with connect_sdk(line.port) as there:
-                    assert await Motor.from_robot(there, "belt").is_powered() == (True, 0.5)
-                    await robot.stop_all()
-                    assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
+                images, _ = await Camera.from_robot(robot, "line:one-top").get_images()
+                expected, _ = await Camera.from_robot(there, "top").get_images()
+                assert [len(each.data) for each in images] == [len(each.data) for each in expected]
+                await Motor.from_robot(robot, "line:one-belt").set_power(0.5)
+                assert await Motor.from_robot(there, "belt").is_powered() == (True, 0.5)
+                await robot.stop_all()
+                assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
+
+
+async def test_remote_of_a_remote(folders: Path) -> None:
+    async with (
+        run_server(LINE, folders / "line") as line,
+        run_server({"remotes": [webrtc_remote("line", line.port)]}, folders / "cell") as cell,
+        run_server({"remotes": [webrtc_remote("cell", cell.port)]}, folders / "hall") as hall,
+    ):
+        await wait_for_state(hall, "rdk:component:sensor/cell:line:scale", "ready")
+        async with connect_sdk(hall.port) as robot:
+            scale = Sensor.from_robot(robot, "cell:line:scale")
+            assert await scale.get_readings() == {"weight": 3}
+
+
+async def test_api_of_a_module_of_a_remote(folders: Path) -> None:
+    """This server knows neither the API nor its messages."""
+    line_config = {
+        "modules": [module("echo", make.sdk_module(folders, "echo"))],
+        "services": [service("echo", "acme:service:echo", "acme:test:echo")],
+    }
+    async with run_server(line_config, folders / "line") as line:
+        await wait_for_state(line, "acme:service:echo/echo", "ready")
+        config = {"remotes": [webrtc_remote("line", line.port)]}
+        async with run_server(config, folders / "cell") as cell:
+            await wait_for_state(cell, "acme:service:echo/line:echo", "ready")
+            await check_echo(cell.port)
+
+
+async def test_remote_that_is_away_is_explained_and_comes_back(folders: Path) -> None:
+    port = free_port()
+    line_config = {**LINE, "network": {"bind_address": f"localhost:{port}"}}
+    async with run_server({"remotes": [webrtc_remote("line", port)]}, folders / "cell") as cell:
+        away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+        assert f"the cloud localhost:{port}: it cannot be reached" in away["reason"]
+        async with run_server(line_config, folders / "line", exits=None) as line:
+            await wait_for_state(cell, SCALE, "ready")
+            line.signal(signal.SIGKILL)
+            began = time.monotonic()
+            lost = await wait_for_state(cell, SCALE, "unhealthy")
+            print(f"lost after {time.monotonic() - began:.2f} s: {lost['reason']}")
+        async with run_server(line_config, folders / "line"):
+            began = time.monotonic()
+            await wait_for_state(cell, SCALE, "ready")
+            print(f"back after {time.monotonic() - began:.2f} s")
+
+
+async def test_remote_returns_after_the_webrtc_process_was_killed(folders: Path) -> None:
+    async with run_server(LINE, folders / "line") as line:
+        config = {"remotes": [webrtc_remote("line", line.port)]}
+        async with run_server(config, folders / "cell") as cell:
+            await wait_for_state(cell, SCALE, "ready")
+            children = psutil.Process(cell.pid).children()
+            (process,) = [each for each in children if "cogwork.webrtc.main" in each.cmdline()]
+            process.kill()
+            await wait_for_state(cell, SCALE, "unhealthy")
+            await wait_for_state(cell, SCALE, "ready")
+
+
+@pytest.mark.parametrize("killed", ["client", "machine between"])
+async def test_motion_ends_with_whoever_is_killed(folders: Path, killed: str) -> None:
+    async with run_server(MOTOR, folders / "line") as line:
+        config = {**MOTOR, "components": [], "remotes": [webrtc_remote("line", line.port)]}
+        async with run_server(config, folders / "cell", exits=None) as cell:
+            await wait_for_state(cell, "rdk:component:motor/line:motor", "ready")
+            async with start_mover(cell.port, "motor") as mover:
+                if killed == "client":
+                    mover.kill()
+                else:
+                    cell.signal(signal.SIGKILL)
+                took = await wait_until_it_stands(line)
+                print(f"{killed} killed: the motor stands after {took:.2f} s, window {WINDOW:g} s")
+                assert took < 2 * WINDOW + limit(0.5)
+
+
+async def test_login_to_a_remote(folders: Path) -> None:
+    async with run_server(login.config("operator"), folders / "line") as line:
+        right, wrong = (
+            webrtc_remote(
+                "line",
+                line.port,
+                auth={
+                    "entity": login.KEYS["operator"],
+                    "credentials": {"type": "api-key", "payload": payload},
+                },
+            )
+            for payload in (login.key_of("operator"), "a wrong key")
+        )
+        async with run_server({"remotes": [right]}, folders / "cell") as cell:
+            await wait_for_state(cell, "rdk:remote:/line", "ready")
+            assert len((await cell.status())["resources"]) > 5
+        async with run_server({"remotes": [wrong]}, folders / "hall") as cell:
+            refused = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+            assert "refused the login" in refused["reason"]
+            assert "wrong key" not in cell.output
+
+
+async def test_remote_without_webrtc_here_is_explained(folders: Path) -> None:
+    async with run_server(LINE, folders / "line") as line:
+        config = {"remotes": [webrtc_remote("line", line.port)]}
+        async with run_server(config, folders / "cell", arguments=["-webrtc=false"]) as cell:
+            away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+            assert "cogwork[webrtc]" in away["reason"]
+
+
+async def test_remote_without_webrtc_there_is_explained(folders: Path) -> None:
+    async with run_server(LINE, folders / "line", arguments=["-webrtc=false"]) as line:
+        config = {"remotes": [webrtc_remote("line", line.port)]}
+        async with run_server(config, folders / "cell") as cell:
+            away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+            assert "remove managed_by" in away["reason"]
+
+
+async def test_remote_behind_a_cloud(folders: Path) -> None:
+    async with run_cloud(folders / "cloud") as cloud:
+        owner = await cloud.connect()
+        part = await owner.app_client.get_robot_part(await make_part(owner.app_client))
+        owner.close()
+        line_config: dict[str, Any] = {
+            **LINE,
+            "cloud": {
+                "id": part.id,
+                "secret": part.secret,
+                "fqdn": part.fqdn,
+                "signaling_address": cloud.address,
+                "signaling_insecure": True,
+            },
+            "auth": {"handlers": [{"type": "api-key", "config": {"keys": ["a"], "a": "secret"}}]},
+        }
+        key = {"type": "api-key", "payload": cloud.key}
+        there = {
+            "name": "line",
+            "address": part.fqdn,
+            "managed_by": cloud.address,
+            "insecure": True,
+            "auth": {"entity": cloud.key_id, "credentials": key},
+        }
+        async with run_server({"remotes": [there]}, folders / "cell") as cell:
+            away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+            assert "appears to be offline" in away["reason"]
+            for _ in range(2):  # it comes back after it was stopped
+                async with run_server(line_config, folders / "line"):
+                    await wait_for_state(cell, SCALE, "ready")
+                    async with connect_sdk(cell.port) as robot:
+                        scale = Sensor.from_robot(robot, "line:scale")
+                        assert await scale.get_readings() == {"weight": 3}
+                await wait_for_state(cell, SCALE, "unhealthy")
+
+
+async def test_guide_about_a_board_behind_a_router(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands and the file of the guide, with a cloud that has no certificate."""
+    monkeypatch.setenv("COGWORK_HOME", str(folders / "home"))
+    cloud = CloudProcess(folders / "cloud")
+    await cloud.initialize()
+    async with cloud.serve():
+        key = ("--key-id", cloud.key_id, "--key-file", "-")
+        await fleet("login", f"http://{cloud.address}", *key, typed=cloud.key)
+        await make_machine(folders / "board.json", "board")
+        (folders / "wanted.json").write_text(
+            json.dumps({"components": [component("camera", "top")]})
+        )
+        await fleet("config", "edit", "board", "--file", str(folders / "wanted.json"), "--yes")
+        made = await fleet_json("key", "create", "computer", "--machine", "board")
+        variables = {
+            "BOARD_NAME": (await fleet_json("connect", "board"))["name"],
+            "BOARD_KEY_ID": made["id"],
+            "BOARD_KEY": made["key"],
+        }
+        config = json.loads((EXAMPLE / "elsewhere.json").read_text())
+        config["remotes"][0] |= {"managed_by": cloud.address, "insecure": True}
+        del config["network"]
+        async with (
+            run_server((folders / "board.json").read_text(), folders / "line", serves=False),
+            run_server(config, folders / "cell", environment=variables) as computer,
+        ):
+            await wait_for_state(computer, "rdk:component:camera/board:top", "ready")
+            async with connect_sdk(computer.port) as robot:
+                images, _ = await Camera.from_robot(robot, "board:top").get_images()
+                assert images

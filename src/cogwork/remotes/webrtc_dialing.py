@@ -143,6 +143,13 @@ class _Caller:
         try:
             async for reply in call:
                 yield reply
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise
+            raise RemoteUnavailable(
+                "the server of managed_by has no signaling; remove managed_by to connect to the "
+                "address of the machine"
+            ) from None
         finally:
             call.cancel()
 

@@ -1,6 +1,7 @@
 """Runs the contracts another way, if COGWORK_CONTRACT_TRANSPORT says so.
 
 `webrtc`: over WebRTC instead of gRPC. `remote` and `remote of a remote`: through other machines.
+`remote over webrtc`: through another machine, to which this one is connected over WebRTC.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cogwork.remotes.manager import RemoteManager
 from cogwork.resource.model import Model
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
+from cogwork.server.webrtc import WebRtc
 from cogwork.wire.grpc import grpc_server
 
 TRANSPORT = os.environ.get("COGWORK_CONTRACT_TRANSPORT", "grpc")
@@ -35,6 +37,7 @@ if TRANSPORT != "grpc":
             "webrtc": harness_over_webrtc,
             "remote": functools.partial(harness_over_remotes, 1),
             "remote of a remote": functools.partial(harness_over_remotes, 2),
+            "remote over webrtc": harness_over_webrtc_remote,
         }
         monkeypatch.setattr("cogwork.contracts.contract.running_harness", harnesses[TRANSPORT])
 
@@ -68,11 +71,16 @@ class RemoteHarness(Harness):
 class OuterMachine:
     """A machine with a remote, and with nothing else."""
 
-    def __init__(self, remote_port: int) -> None:
+    def __init__(self, remote_port: int, webrtc: WebRtc | None = None) -> None:
+        """`webrtc`: connect over it."""
         clock, providers = SystemClock(), Providers({})
         self._machine = Machine(providers, clock)
         self._remotes = RemoteManager(
-            clock, providers.notify_changed, self._machine.set_discovered, allow_plaintext=False
+            clock,
+            providers.notify_changed,
+            self._machine.set_discovered,
+            webrtc.find_process if webrtc is not None else lambda: None,
+            allow_plaintext=False,
         )
         providers.add("remotes", self._remotes)
         self._server = grpc_server(build_handler_table(self._machine, clock, lambda _: None))
@@ -81,6 +89,7 @@ class OuterMachine:
             {
                 "name": "far",
                 "address": f"127.0.0.1:{remote_port}",
+                "managed_by": f"127.0.0.1:{remote_port}" if webrtc is not None else "",
                 "insecure": True,
                 "connection_check_interval": "20ms",
             }
@@ -119,11 +128,27 @@ async def harness_over_remotes(hops: int, models: Sequence[Model] = ()) -> Async
 
 
 @contextlib.asynccontextmanager
+async def harness_over_webrtc_remote(models: Sequence[Model] = ()) -> AsyncIterator[Harness]:
+    """Both machines share one WebRTC process, which knows nothing of them."""
+    webrtc = WebRtc(lambda *_: None, SystemClock())
+    try:
+        async with (
+            running_harness(models, webrtc.find_peers) as inner,
+            OuterMachine(inner.port, webrtc) as outer,
+        ):
+            harness = RemoteHarness(inner, [outer])
+            try:
+                yield harness
+            finally:
+                harness.channel.close()
+    finally:
+        await webrtc.aclose()
+
+
+@contextlib.asynccontextmanager
 async def harness_over_webrtc(models: Sequence[Model] = ()) -> AsyncIterator[Harness]:
     from benchmarks.parts.webrtc_client import WebRtcClient
     from tests.webrtc_channel import WebRtcChannel
-
-    from cogwork.server.webrtc import WebRtc
 
     webrtc = WebRtc(lambda *_: None, SystemClock())
     client = WebRtcClient()
