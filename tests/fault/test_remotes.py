@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
-import statistics
 import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from grpclib import GRPCError
 from tests.control_page import connect_sdk
+from tests.fault.local_calls import LOCAL, compare
 from tests.interop.test_remotes import LINE, remote, wait_for_state
 from tests.interop.test_sdk_client import component
 from tests.rtsp_server import free_port
-from tests.running import Server, run_server, with_free_port
+from tests.running import run_server, with_free_port
 from tests.sizes import limit, size
 from viam.components.sensor import Sensor
 
@@ -26,49 +23,7 @@ pytestmark = pytest.mark.alone
 
 RESTARTS = size(ci=3, full=200)
 CHANGES = size(ci=15, full=600)
-QUIET = size(ci=2, full=10)
-"""Seconds of calls to compare with."""
-LOCAL = component("sensor", "local", readings={"ok": True})
 SCALE = "rdk:component:sensor/line:scale"
-
-
-@contextlib.asynccontextmanager
-async def measured(cell: Server, durations: list[float]) -> Any:
-    """Call a local resource again and again meanwhile."""
-    async with connect_sdk(cell.port) as robot:
-        local = Sensor.from_robot(robot, "local")
-
-        async def call() -> None:
-            while True:
-                began = time.perf_counter()
-                await local.get_readings()
-                durations.append(time.perf_counter() - began)
-                await asyncio.sleep(0.01)
-
-        calling = asyncio.ensure_future(call())
-        try:
-            yield
-        finally:
-            calling.cancel()
-            await asyncio.gather(calling, return_exceptions=True)
-
-
-def p99(durations: list[float]) -> float:
-    return statistics.quantiles(durations, n=100)[-1]
-
-
-async def compare(cell: Server, trouble: Callable[[], Awaitable[None]], name: str) -> None:
-    """Compare local calls during the trouble with those before."""
-    before: list[float] = []
-    during: list[float] = []
-    async with measured(cell, before):
-        await asyncio.sleep(QUIET)
-    async with measured(cell, during):
-        await trouble()
-    ratio = p99(during) / p99(before)
-    print(f"{name}: p99 of local calls {p99(during) * 1e3:.1f} ms, {ratio:.2f} of before")
-    # A single pause of this computer doubles the quantile of a short run.
-    assert ratio < limit(1.2)
 
 
 async def test_frozen_remote(tmp_path: Path) -> None:

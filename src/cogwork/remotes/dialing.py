@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -10,7 +11,8 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.core.clock import Clock
+from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable, describe
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 from cogwork.wire.metadata_channel import Pairs
 from cogwork.wire.tls_credentials import tls_credentials
@@ -22,10 +24,9 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
+_CONNECT_TIMEOUT: Final = 5.0
+_ATTEMPT_INTERVAL: Final = 1.0
 
 
 class RemoteLogin(NamedTuple):
@@ -44,7 +45,33 @@ def find_login(config: RemoteConfig) -> RemoteLogin | None:
     return None
 
 
-def open_channel(config: RemoteConfig, *, allow_plaintext: bool) -> grpc.aio.Channel:
+async def connect(config: RemoteConfig, clock: Clock, *, allow_plaintext: bool) -> grpc.aio.Channel:
+    """Return a connected channel. Raise RemoteUnavailable.
+
+    Start another attempt every second and let them race. The first packet of an attempt is lost
+    while the network is away, and the kernel sends it again after 1, 3 and 7 seconds, so an old
+    attempt notices late that the network is back. Shorter attempts would never succeed in a slow
+    network, where TCP, TLS and HTTP/2 take several round trips.
+    """
+    attempts: set[asyncio.Task[grpc.aio.Channel]] = set()
+    deadline = clock.monotonic() + _CONNECT_TIMEOUT
+    try:
+        while (left := deadline - clock.monotonic()) > 0:
+            channel = _open_channel(config, allow_plaintext=allow_plaintext)
+            attempts.add(asyncio.ensure_future(_attempt(channel)))
+            await clock.wait(attempts, min(left, _ATTEMPT_INTERVAL))
+            for attempt in attempts:
+                if attempt.done():
+                    attempts.remove(attempt)
+                    return attempt.result()
+    finally:
+        await _abandon(attempts)
+    raise RemoteUnavailable(
+        f"it did not answer within {_CONNECT_TIMEOUT:g} s; check the address and the network"
+    )
+
+
+def _open_channel(config: RemoteConfig, *, allow_plaintext: bool) -> grpc.aio.Channel:
     """Raise RemoteUnavailable if the address is none, or others could read the login."""
     try:
         target = parse_address(config.address, _DEFAULT_PORT)
@@ -63,7 +90,43 @@ def open_channel(config: RemoteConfig, *, allow_plaintext: bool) -> grpc.aio.Cha
     return grpc.aio.insecure_channel(target, _OPTIONS)
 
 
-async def log_in(channel: grpc.aio.Channel, login: RemoteLogin | None, timeout: float) -> Pairs:
+async def _attempt(channel: grpc.aio.Channel) -> grpc.aio.Channel:
+    try:
+        await _wait_until_ready(channel)
+    except BaseException:
+        await channel.close(None)
+        raise
+    return channel
+
+
+async def _wait_until_ready(channel: grpc.aio.Channel) -> None:
+    state = channel.get_state(try_to_connect=True)
+    while state is not grpc.ChannelConnectivity.READY:
+        if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            raise RemoteUnavailable(await _find_reason(channel))
+        await channel.wait_for_state_change(state)
+        state = channel.get_state(try_to_connect=True)
+
+
+async def _find_reason(channel: grpc.aio.Channel) -> str:
+    """Return why a channel cannot connect: only a call tells."""
+    method: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+    try:
+        await method(b"", timeout=CALL_TIMEOUT)
+    except grpc.aio.AioRpcError as error:
+        return describe(error)
+    return "it could not be reached; connecting again"
+
+
+async def _abandon(attempts: set[asyncio.Task[grpc.aio.Channel]]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for result in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(result, grpc.aio.Channel):
+            await result.close(None)  # was ready at the same moment as the one that is used
+
+
+async def log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs:
     """Return the metadata that identifies this machine. Raise AioRpcError."""
     if login is None:
         return ()
@@ -74,5 +137,5 @@ async def log_in(channel: grpc.aio.Channel, login: RemoteLogin | None, timeout: 
     )
     credentials = Credentials(type=login.type, payload=login.secret)
     request = AuthenticateRequest(entity=login.entity, credentials=credentials)
-    reply = await method(request, timeout=timeout)
+    reply = await method(request, timeout=CALL_TIMEOUT)
     return (("authorization", f"Bearer {reply.access_token}"),)

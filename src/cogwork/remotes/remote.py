@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-import grpc
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -18,14 +17,12 @@ from cogwork.graph.name import Api
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
-from cogwork.remotes.dialing import find_login, log_in, open_channel
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.dialing import connect, find_login, log_in
+from cogwork.remotes.errors import RemoteUnavailable, describe
 from cogwork.remotes.names import remote_spec, resource_specs
-from cogwork.remotes.session import CALL_TIMEOUT, RemoteSession, describe
+from cogwork.remotes.session import RemoteSession
 
 _log = logging.getLogger("rdk.remotes")
-
-_CONNECT_TIMEOUT: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +75,23 @@ class Remote:
 
     async def _run(self) -> None:
         while True:
+            began = self._clock.monotonic()
             try:
                 await self._stay_connected()
             except RemoteUnavailable as error:
                 self._lose(str(error))
             except grpc.aio.AioRpcError as error:
                 self._lose(describe(error))
-            await self._clock.sleep(self.config.reconnect_interval)
+            # Not after the loss of a connection, which may be replaced at once.
+            next_attempt = began + self.config.reconnect_interval
+            await self._clock.sleep(max(0.0, next_attempt - self._clock.monotonic()))
 
     async def _stay_connected(self) -> None:
         """Connect, and follow the resources until the connection is lost."""
-        channel = open_channel(self.config, allow_plaintext=self._context.allow_plaintext)
+        allow_plaintext = self._context.allow_plaintext
+        channel = await connect(self.config, self._clock, allow_plaintext=allow_plaintext)
         try:
-            await self._wait_until_ready(channel)
-            login = await log_in(channel, find_login(self.config), CALL_TIMEOUT)
+            login = await log_in(channel, find_login(self.config))
             self._sessions += 1
             session = RemoteSession(self._sessions, channel, login, self._clock)
             heartbeat = await session.start()
@@ -99,21 +99,6 @@ class Remote:
         finally:
             self._session = None
             await channel.close(None)
-
-    async def _wait_until_ready(self, channel: grpc.aio.Channel) -> None:
-        try:
-            async with asyncio.timeout(_CONNECT_TIMEOUT):
-                state = channel.get_state(try_to_connect=True)
-                while state is not grpc.ChannelConnectivity.READY:
-                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        raise RemoteUnavailable(await _find_reason(channel))
-                    await channel.wait_for_state_change(state)
-                    state = channel.get_state(try_to_connect=True)
-        except TimeoutError:
-            raise RemoteUnavailable(
-                f"it did not answer within {_CONNECT_TIMEOUT:g} s; check the address and the "
-                "network"
-            ) from None
 
     async def _follow(self, session: RemoteSession, heartbeat: float | None) -> None:
         """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
@@ -141,7 +126,8 @@ class Remote:
                     self.services, self.descriptors = await session.describe_services(unknown)
                 self._names = names
                 self._find(session)
-            await self._clock.sleep(self.config.connection_check_interval)
+            interval = max(self.config.connection_check_interval, session.min_list_interval)
+            await self._clock.sleep(interval)
 
     def _find(self, session: RemoteSession) -> None:
         if self._session is not session:
@@ -155,13 +141,3 @@ class Remote:
         _log.warning("remote %s cannot be used: %s", self.config.name, reason)
         self.fault, self.is_connecting = reason, False
         self._context.on_change()
-
-
-async def _find_reason(channel: grpc.aio.Channel) -> str:
-    """Return why a channel cannot connect: only a call tells."""
-    method: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
-    try:
-        await method(b"", timeout=CALL_TIMEOUT)
-    except grpc.aio.AioRpcError as error:
-        return describe(error)
-    return "it could not be reached; connecting again"

@@ -16,17 +16,18 @@ from cogwork.core.clock import Clock
 from cogwork.graph.name import Api
 from cogwork.graph.provider import Builder, Dependencies
 from cogwork.graph.spec import Spec
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable, describe
 from cogwork.remotes.names import REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.wire.metadata_channel import MetadataChannel, Pairs
 
 _SERVICE: Final = "/viam.robot.v1.RobotService/"
-CALL_TIMEOUT: Final = 5.0
-_MAX_SILENCE: Final = 5.0
-"""Seconds without an answer to heartbeats after which a connection is lost."""
 _HEARTBEATS_IN_WINDOW: Final = 3
+_MAX_HEARTBEAT_INTERVAL: Final = 1.0
+"""Seconds. They also show that the connection still works, however long the window is."""
+_MAX_LIST_RATE: Final = 100_000
+"""Bytes per second that the names of resources may take."""
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
 _MAX_DESCRIPTORS: Final = 4 << 20
 SESSION_KEY: Final = "viam-sid"
@@ -43,11 +44,14 @@ class RemoteSession(Builder):
         self._session_id = ""
         self._calls = MetadataChannel(channel, lambda: self._metadata)
         self._metadata: Pairs = login
+        self._names_reply = b""
+        self._names: list[tuple[Api, str]] = []
 
     async def start(self) -> float | None:
         """Start a session, which stops what this machine moves there if this machine disappears.
 
-        Return the seconds between heartbeats; None if the machine has no sessions.
+        Return the seconds between heartbeats; None if the machine has no sessions. Raise
+        AioRpcError.
         """
         try:
             reply = await self._call("StartSession", robot.StartSessionRequest(), _START_REPLY)
@@ -58,14 +62,23 @@ class RemoteSession(Builder):
         self._session_id = reply.id
         self._metadata = (*self._login, (SESSION_KEY, reply.id))
         window: float = reply.heartbeat_window.ToMilliseconds() / 1000
-        return window / _HEARTBEATS_IN_WINDOW
+        return min(window / _HEARTBEATS_IN_WINDOW, _MAX_HEARTBEAT_INTERVAL)
 
     async def list_resources(self) -> list[tuple[Api, str]]:
         """Raise AioRpcError."""
-        reply = await self._call("ResourceNames", robot.ResourceNamesRequest(), _NAMES_REPLY)
-        return [
-            (Api(each.namespace, each.type, each.subtype), each.name) for each in reply.resources
-        ]
+        reply = await self._call("ResourceNames", robot.ResourceNamesRequest(), bytes)
+        if reply != self._names_reply:
+            self._names_reply = reply
+            self._names = [
+                (Api(each.namespace, each.type, each.subtype), each.name)
+                for each in robot.ResourceNamesResponse.FromString(reply).resources
+            ]
+        return self._names
+
+    @property
+    def min_list_interval(self) -> float:
+        """Return the seconds until the resources may be listed again."""
+        return len(self._names_reply) / _MAX_LIST_RATE
 
     async def describe_services(
         self, apis: Collection[Api]
@@ -91,20 +104,23 @@ class RemoteSession(Builder):
         return services, pools
 
     async def send_heartbeats(self, interval: float) -> None:
-        """Send heartbeats until the connection is lost. Raise RemoteUnavailable."""
-        request = robot.SendSessionHeartbeatRequest(id=self._session_id)
+        """Send heartbeats until the connection is lost. Raise RemoteUnavailable or AioRpcError."""
         heard = self._clock.monotonic()
         while True:
+            sent = self._clock.monotonic()
+            request = robot.SendSessionHeartbeatRequest(id=self._session_id)
             try:
                 await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                    raise RemoteUnavailable("its session has expired; connecting again") from None
-                if self._clock.monotonic() - heard > _MAX_SILENCE:
+                    # The session has expired because the network was slow: the other machine has
+                    # stopped what this one had moved. The connection itself still works.
+                    await self.start()
+                elif self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
                     raise RemoteUnavailable(describe(error)) from None
             else:
                 heard = self._clock.monotonic()
-            await self._clock.sleep(interval)
+            await self._clock.sleep(max(0.0, sent + interval - self._clock.monotonic()))
 
     async def wait_until_lost(self) -> None:
         """Wait until the connection is lost."""
@@ -139,41 +155,9 @@ class RemoteSession(Builder):
         return await start(request, timeout=CALL_TIMEOUT)
 
 
-_ADVICE: Final = {
-    "CERTIFICATE_VERIFY_FAILED": (
-        "its certificate is not trusted here; name its authority in the variable SSL_CERT_FILE, "
-        "and check that the certificate is for this address"
-    ),
-    "WRONG_VERSION_NUMBER": (
-        'it does not use TLS; give it a certificate, or add "insecure": true in the section remotes'
-    ),
-}
 _SUBTYPES_REPLY: Final = robot.ResourceRPCSubtypesResponse.FromString
 _START_REPLY: Final = robot.StartSessionResponse.FromString
-_NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
 _HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
-
-
-def describe(error: grpc.aio.AioRpcError) -> str:
-    """Return one sentence about why a call to another machine failed."""
-    match error.code():
-        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
-            return f"it refused the login: {error.details()}; check auth in the section remotes"
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"it did not answer within {CALL_TIMEOUT:g} s"
-        case grpc.StatusCode.UNAVAILABLE:
-            return _describe_connection(error.details() or "")
-        case _:
-            return f"{error.code().name}: {error.details()}"
-
-
-def _describe_connection(details: str) -> str:
-    """Return the reason at the end of gRPC's message, or advice."""
-    found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
-    if found is not None:
-        return found
-    reason = details.rpartition(": ")[2]
-    return f"it cannot be reached: {reason}; check that it runs and has this address"
 
 
 def _stop_by_silence() -> None:
