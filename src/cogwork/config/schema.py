@@ -197,8 +197,8 @@ class RemoteConfig(Section):
     """The manager of the remote, such as the address of its cloud."""
     insecure: bool = False
     """Whether to connect without TLS."""
-    connection_check_interval: Duration = 10.0
-    """How often to check the connection."""
+    connection_check_interval: Duration = 0.5
+    """How often to check the connection and to ask which resources the remote has."""
     reconnect_interval: Duration = 1.0
     """How long to wait between two attempts to reconnect."""
     service_configs: list[AssociatedConfig] = []

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -23,6 +23,9 @@ from cogwork.remotes.names import remote_spec, resource_specs
 from cogwork.remotes.session import RemoteSession
 
 _log = logging.getLogger("rdk.remotes")
+
+_MIN_INTERVAL: Final = 0.02
+"""Seconds. The intervals of a configuration may be zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Remote:
             except grpc.aio.AioRpcError as error:
                 self._lose(describe(error))
             # Not after the loss of a connection, which may be replaced at once.
-            next_attempt = began + self.config.reconnect_interval
+            next_attempt = began + max(self.config.reconnect_interval, _MIN_INTERVAL)
             await self._clock.sleep(max(0.0, next_attempt - self._clock.monotonic()))
 
     async def _stay_connected(self) -> None:
@@ -117,7 +120,12 @@ class Remote:
             await asyncio.gather(*watching, return_exceptions=True)
 
     async def _list(self, session: RemoteSession) -> None:
-        """Ask for the names of its resources, again and again."""
+        """Ask for the names of its resources, again and again.
+
+        No method of the public API tells of changes. Asking is cheap: our server keeps the reply
+        until the names change, and the same reply is not parsed again. However often the resources
+        change, the graph changes only as often as they are listed.
+        """
         while True:
             names = await session.list_resources()
             if names != self._names or self._session is not session:
@@ -126,8 +134,8 @@ class Remote:
                     self.services, self.descriptors = await session.describe_services(unknown)
                 self._names = names
                 self._find(session)
-            interval = max(self.config.connection_check_interval, session.min_list_interval)
-            await self._clock.sleep(interval)
+            interval = max(self.config.connection_check_interval, _MIN_INTERVAL)
+            await self._clock.sleep(max(interval, session.min_list_interval))
 
     def _find(self, session: RemoteSession) -> None:
         if self._session is not session:
