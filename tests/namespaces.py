@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
 import shutil
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+_CLONE_NEWNET = 0x40000000
 
 needs_namespaces = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2"
@@ -70,6 +73,27 @@ def local_network(count: int) -> Iterator[Sequence[Computer]]:
             _ip("-n", there, "link", "set", "eth0", "up")
             _ip("-n", there, "route", "add", "default", "dev", "eth0")
         yield computers
+
+
+@contextlib.contextmanager
+def on_computer(computer: Computer) -> Iterator[None]:
+    """Let this thread, and the programs that it starts, use the network of a computer."""
+    with (
+        Path("/proc/thread-self/ns/net").open() as own,
+        Path("/run/netns", computer.namespace).open() as other,
+    ):
+        _enter_namespace(other.fileno())
+        try:
+            yield
+        finally:
+            _enter_namespace(own.fileno())
+
+
+def _enter_namespace(descriptor: int) -> None:
+    # os.setns needs Python 3.12.
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns failed")
 
 
 def _ip(*arguments: str) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
-import statistics
 import time
-from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 from grpclib import GRPCError
 from tests.control_page import connect_sdk
+from tests.fault.local_calls import LOCAL, compare
 from tests.interop.test_remotes import LINE, remote, wait_for_state
 from tests.interop.test_sdk_client import component
 from tests.rtsp_server import free_port
@@ -26,49 +24,8 @@ pytestmark = pytest.mark.alone
 
 RESTARTS = size(ci=3, full=200)
 CHANGES = size(ci=15, full=600)
-QUIET = size(ci=2, full=10)
-"""Seconds of calls to compare with."""
-LOCAL = component("sensor", "local", readings={"ok": True})
+APPEARANCES = size(ci=5, full=50)
 SCALE = "rdk:component:sensor/line:scale"
-
-
-@contextlib.asynccontextmanager
-async def measured(cell: Server, durations: list[float]) -> Any:
-    """Call a local resource again and again meanwhile."""
-    async with connect_sdk(cell.port) as robot:
-        local = Sensor.from_robot(robot, "local")
-
-        async def call() -> None:
-            while True:
-                began = time.perf_counter()
-                await local.get_readings()
-                durations.append(time.perf_counter() - began)
-                await asyncio.sleep(0.01)
-
-        calling = asyncio.ensure_future(call())
-        try:
-            yield
-        finally:
-            calling.cancel()
-            await asyncio.gather(calling, return_exceptions=True)
-
-
-def p99(durations: list[float]) -> float:
-    return statistics.quantiles(durations, n=100)[-1]
-
-
-async def compare(cell: Server, trouble: Callable[[], Awaitable[None]], name: str) -> None:
-    """Compare local calls during the trouble with those before."""
-    before: list[float] = []
-    during: list[float] = []
-    async with measured(cell, before):
-        await asyncio.sleep(QUIET)
-    async with measured(cell, during):
-        await trouble()
-    ratio = p99(during) / p99(before)
-    print(f"{name}: p99 of local calls {p99(during) * 1e3:.1f} ms, {ratio:.2f} of before")
-    # A single pause of this computer doubles the quantile of a short run.
-    assert ratio < limit(1.2)
 
 
 async def test_frozen_remote(tmp_path: Path) -> None:
@@ -133,21 +90,69 @@ async def test_remote_whose_resources_change_all_the_time(tmp_path: Path) -> Non
     (tmp_path / "line").mkdir()
     (tmp_path / "cell").mkdir()
     async with run_server(LINE, tmp_path / "line") as line:
-        config = {
-            "remotes": [remote("line", line.port, connection_check_interval="50ms")],
-            "components": [LOCAL],
-        }
+        config = {"remotes": [remote("line", line.port)], "components": [LOCAL]}
         async with run_server(config, tmp_path / "cell") as cell:
             await wait_for_state(cell, SCALE, "ready")
+            memory: list[int] = []
 
             async def change() -> None:
                 for number in range(CHANGES):
-                    extra = component("sensor", f"extra-{number % 7}")
-                    line.save(with_free_port({"components": [*LINE["components"], extra]}))
+                    save_change(line, number)
                     await asyncio.sleep(0.1)
+                    memory.append(psutil.Process(cell.pid).memory_info().rss)
                 last = f"rdk:component:sensor/line:extra-{(CHANGES - 1) % 7}"
                 await wait_for_state(cell, last, "ready")
 
             await compare(cell, change, f"{CHANGES} changes")
-            names = {each["name"] for each in (await cell.status())["resources"]}
-            assert len(names) < 10
+            growth = (memory[-1] - memory[len(memory) // 4]) / 1e6
+            rate = await measure_changes(line, cell)
+            print(f"{rate:.1f} changes per second arrive; memory {growth:+.1f} MB")
+            assert rate < 3
+            assert growth < 5
+            assert len(await list_names(cell)) < 10
+
+
+def save_change(line: Server, number: int) -> None:
+    extra = component("sensor", f"extra-{number % 7}")
+    line.save(with_free_port({"components": [*LINE["components"], extra]}))
+
+
+async def measure_changes(line: Server, cell: Server) -> float:
+    """Return how often per second the names change here while they change there all the time."""
+    began = time.monotonic()
+    seen = [await list_names(cell)]
+    for number in range(50):
+        save_change(line, number)
+        await asyncio.sleep(0.1)
+        seen.append(await list_names(cell))
+    changes = sum(one != other for one, other in pairwise(seen))
+    return changes / (time.monotonic() - began)
+
+
+async def list_names(server: Server) -> set[str]:
+    return {each["name"] for each in (await server.status())["resources"]}
+
+
+async def test_resource_that_appears_on_a_remote(tmp_path: Path) -> None:
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    async with (
+        run_server(LINE, tmp_path / "line") as line,
+        run_server({"remotes": [remote("line", line.port)]}, tmp_path / "cell") as cell,
+    ):
+        await wait_for_state(cell, SCALE, "ready")
+        delays: list[float] = []
+        for number in range(APPEARANCES):
+            # At different times of the interval in which the remote is asked.
+            await asyncio.sleep(0.1 * (number % 7))
+            extra = component("sensor", f"extra-{number}", readings={"number": number})
+            line.save(with_free_port({"components": [*LINE["components"], extra]}))
+            await wait_for_state(line, f"rdk:component:sensor/extra-{number}", "ready")
+            began = time.monotonic()
+            await wait_for_state(cell, f"rdk:component:sensor/line:extra-{number}", "ready")
+            delays.append(time.monotonic() - began)
+        print(f"resources appear after {max(delays):.2f} s at most")
+        assert max(delays) < limit(1)
+        async with connect_sdk(cell.port) as robot:
+            last = Sensor.from_robot(robot, f"line:extra-{APPEARANCES - 1}")
+            assert await last.get_readings() == {"number": APPEARANCES - 1}

@@ -200,8 +200,8 @@ class RemoteConfig(Section):
     there. This reaches machines behind routers. Otherwise, it connects to `address` over gRPC."""
     insecure: bool = False
     """Whether to connect without TLS: to the remote, or to the cloud that manages it."""
-    connection_check_interval: Duration = 10.0
-    """How often to check the connection."""
+    connection_check_interval: Duration = 0.5
+    """How often to check the connection and to ask which resources the remote has."""
     reconnect_interval: Duration = 1.0
     """How long to wait between two attempts to reconnect."""
     service_configs: list[AssociatedConfig] = []

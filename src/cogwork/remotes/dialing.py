@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -11,8 +12,14 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
-from cogwork.remotes.connection import CALL_TIMEOUT, describe
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.core.clock import Clock
+from cogwork.remotes.errors import (
+    CALL_TIMEOUT,
+    NotReached,
+    RemoteUnavailable,
+    describe,
+    is_unknown_name,
+)
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 from cogwork.wire.metadata_channel import Pairs
 from cogwork.wire.tls_credentials import tls_credentials
@@ -20,13 +27,11 @@ from cogwork.wire.tls_credentials import tls_credentials
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _LOCATION_SECRET: Final = "robot-location-secret"  # noqa: S105 - a type of credentials
 _CONNECT_TIMEOUT: Final = 5.0
+_ATTEMPT_INTERVAL: Final = 1.0
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
 
@@ -63,32 +68,59 @@ class GrpcConnection:
         await self.calls.close(None)
 
 
-async def dial(
-    address: str, login: RemoteLogin | None, *, insecure: bool, allow_plaintext: bool
-) -> GrpcConnection:
-    """Connect to `HOST:PORT`, and log in.
+class Destination(NamedTuple):
+    address: str
+    """`HOST:PORT`, with `https://` in front if TLS is required."""
+    login: RemoteLogin | None
+    insecure: bool
+    """Without TLS, if the address allows it."""
+    allow_plaintext: bool
+    """Even if others can read the login."""
+    certificate_name: str = ""
+    """The name in its certificate, if not that of the address."""
 
-    `insecure`: without TLS, unless the address begins with `https://`. `allow_plaintext`: even if
-    others can read the login. Raise RemoteUnavailable or AioRpcError.
-    """
-    channel = _open_channel(address, login, insecure=insecure, allow_plaintext=allow_plaintext)
+
+async def dial(to: Destination, clock: Clock) -> GrpcConnection:
+    """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
+    channel = await _race(lambda: _open_channel(to), clock)
     try:
-        await _wait_until_ready(channel)
-        return GrpcConnection(channel, await _log_in(channel, login))
+        return GrpcConnection(channel, await _log_in(channel, to.login))
     except BaseException:
         await channel.close(None)
         raise
 
 
-def _open_channel(
-    address: str, login: RemoteLogin | None, *, insecure: bool, allow_plaintext: bool
-) -> grpc.aio.Channel:
-    is_encrypted = not insecure or address.startswith(TLS_PREFIX)
-    target = address.removeprefix(TLS_PREFIX)
-    if is_encrypted:
-        return grpc.aio.secure_channel(target, tls_credentials(), _OPTIONS)
+async def _race(open_channel: Callable[[], grpc.aio.Channel], clock: Clock) -> grpc.aio.Channel:
+    """Return the first channel that is connected. Raise RemoteUnavailable.
+
+    Start another attempt every second and let them race. The first packet of an attempt is lost
+    while the network is away, and the kernel sends it again after 1, 3 and 7 seconds, so an old
+    attempt notices late that the network is back. Shorter attempts would never succeed in a slow
+    network, where TCP, TLS and HTTP/2 take several round trips.
+    """
+    attempts: set[asyncio.Task[grpc.aio.Channel]] = set()
+    deadline = clock.monotonic() + _CONNECT_TIMEOUT
+    try:
+        while (left := deadline - clock.monotonic()) > 0:
+            attempts.add(asyncio.ensure_future(_attempt(open_channel())))
+            await clock.wait(attempts, min(left, _ATTEMPT_INTERVAL))
+            for attempt in attempts:
+                if attempt.done():
+                    attempts.remove(attempt)
+                    return attempt.result()
+    finally:
+        await _abandon(attempts)
+    raise NotReached(
+        f"it did not answer within {_CONNECT_TIMEOUT:g} s; check the address and the network"
+    )
+
+
+def _open_channel(to: Destination) -> grpc.aio.Channel:
+    target = to.address.removeprefix(TLS_PREFIX)
+    if not to.insecure or to.address.startswith(TLS_PREFIX):
+        return grpc.aio.secure_channel(target, tls_credentials(), [*_OPTIONS, *_name_options(to)])
     host = target.rpartition(":")[0]
-    if login is not None and not is_loopback(host) and not allow_plaintext:
+    if to.login is not None and not is_loopback(host) and not to.allow_plaintext:
         raise RemoteUnavailable(
             f"the login would travel unencrypted to {target}; remove insecure, or start the "
             "server with -allow-insecure-creds"
@@ -96,29 +128,45 @@ def _open_channel(
     return grpc.aio.insecure_channel(target, _OPTIONS)
 
 
-async def _wait_until_ready(channel: grpc.aio.Channel) -> None:
+def _name_options(to: Destination) -> list[tuple[str, str]]:
+    name = to.certificate_name
+    return [("grpc.ssl_target_name_override", name)] if name else []
+
+
+async def _attempt(channel: grpc.aio.Channel) -> grpc.aio.Channel:
     try:
-        async with asyncio.timeout(_CONNECT_TIMEOUT):
-            state = channel.get_state(try_to_connect=True)
-            while state is not grpc.ChannelConnectivity.READY:
-                if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                    raise RemoteUnavailable(await _find_reason(channel))
-                await channel.wait_for_state_change(state)
-                state = channel.get_state(try_to_connect=True)
-    except TimeoutError:
-        raise RemoteUnavailable(
-            f"it did not answer within {_CONNECT_TIMEOUT:g} s; check the address and the network"
-        ) from None
+        await _wait_until_ready(channel)
+    except BaseException:
+        await channel.close(None)
+        raise
+    return channel
 
 
-async def _find_reason(channel: grpc.aio.Channel) -> str:
+async def _wait_until_ready(channel: grpc.aio.Channel) -> None:
+    state = channel.get_state(try_to_connect=True)
+    while state is not grpc.ChannelConnectivity.READY:
+        if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            raise await _find_fault(channel)
+        await channel.wait_for_state_change(state)
+        state = channel.get_state(try_to_connect=True)
+
+
+async def _find_fault(channel: grpc.aio.Channel) -> RemoteUnavailable:
     """Return why a channel cannot connect: only a call tells."""
     method: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
     try:
         await method(b"", timeout=CALL_TIMEOUT)
     except grpc.aio.AioRpcError as error:
-        return describe(error)
-    return "it could not be reached; connecting again"
+        return (NotReached if is_unknown_name(error) else RemoteUnavailable)(describe(error))
+    return RemoteUnavailable("it could not be reached; connecting again")
+
+
+async def _abandon(attempts: set[asyncio.Task[grpc.aio.Channel]]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for result in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(result, grpc.aio.Channel):
+            await result.close(None)  # was ready at the same moment as the one that is used
 
 
 async def _log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs:

@@ -2,10 +2,64 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import grpc
+import grpc.aio
+
 from cogwork.core.errors import CogworkError
+
+CALL_TIMEOUT: Final = 4.0
+"""Seconds without an answer after which a connection is lost.
+
+TCP repeats what is lost after 0.2 s, and waits twice as long each time. A connection that survived
+an outage of 4 s could take as long again to notice that the network is back; a new one does not.
+"""
 
 
 class RemoteUnavailable(CogworkError):
     """Another machine cannot be used now."""
 
     status = "UNAVAILABLE"
+
+
+class NotReached(RemoteUnavailable):
+    """There is no machine at an address, or none that answers."""
+
+
+_ADVICE: Final = {
+    "CERTIFICATE_VERIFY_FAILED": (
+        "its certificate is not trusted here; name its authority in the variable SSL_CERT_FILE, "
+        "and check that the certificate is for this address"
+    ),
+    "WRONG_VERSION_NUMBER": (
+        'it does not use TLS; give it a certificate, or add "insecure": true in the section remotes'
+    ),
+}
+
+
+def describe(error: grpc.aio.AioRpcError) -> str:
+    """Return one sentence about why a call to another machine failed."""
+    match error.code():
+        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
+            return f"it refused the login: {error.details()}; check auth in the section remotes"
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"it did not answer within {CALL_TIMEOUT:g} s"
+        case grpc.StatusCode.UNAVAILABLE:
+            return _describe_connection(error.details() or "")
+        case _:
+            return f"{error.code().name}: {error.details()}"
+
+
+def is_unknown_name(error: grpc.aio.AioRpcError) -> bool:
+    """Return whether a call failed because the name of the computer is unknown."""
+    return "resolving" in (error.details() or "")
+
+
+def _describe_connection(details: str) -> str:
+    """Return the reason at the end of gRPC's message, or advice."""
+    found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
+    if found is not None:
+        return found
+    reason = details.rpartition(": ")[2].rstrip("]")
+    return f"it cannot be reached: {reason}; check that it runs and has this address"

@@ -6,32 +6,64 @@ from collections.abc import Callable
 from typing import Final
 
 from cogwork.config.schema import RemoteConfig
+from cogwork.core.address import TLS_PREFIX
+from cogwork.core.clock import Clock
+from cogwork.discovery.search import find_machine
 from cogwork.remotes.connection import RemoteConnection
-from cogwork.remotes.dialing import dial, find_login, resolve_address
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.dialing import Destination, dial, find_login, resolve_address
+from cogwork.remotes.errors import NotReached, RemoteUnavailable
 from cogwork.remotes.webrtc_dialing import DialingProcess, call_machine
 
 _MACHINE_PORT: Final = 8080
 _CLOUD_PORT: Final = 443
+_SEARCH_SECONDS: Final = 1.0
 
 
 class MachineDialer:
     def __init__(
-        self, find_webrtc: Callable[[], DialingProcess | None], *, allow_plaintext: bool
+        self,
+        clock: Clock,
+        find_webrtc: Callable[[], DialingProcess | None],
+        *,
+        allow_plaintext: bool,
+        mdns: bool,
     ) -> None:
+        """`mdns`: look for machines on the local network, too."""
+        self._clock = clock
         self._find_webrtc = find_webrtc
         self._allow_plaintext = allow_plaintext
+        self._mdns = mdns
 
     async def connect(self, config: RemoteConfig) -> RemoteConnection:
         """Raise RemoteUnavailable or AioRpcError."""
         if config.managed_by:
             return await self._connect_by_cloud(config)
-        return await dial(
-            resolve_address(config.address, _MACHINE_PORT),
-            find_login(config),
-            insecure=config.insecure,
-            allow_plaintext=self._allow_plaintext,
-        )
+        to = self._destination(config, config.address, _MACHINE_PORT)
+        try:
+            return await dial(to, self._clock)
+        except NotReached:
+            found = await self._find_on_network(to)
+            if found is None:
+                raise
+        return await dial(found, self._clock)
+
+    async def _find_on_network(self, to: Destination) -> Destination | None:
+        """Return where a machine of this name is on the local network.
+
+        Many computers do not resolve such names themselves.
+        """
+        if not self._mdns:
+            return None
+        prefix = TLS_PREFIX if to.address.startswith(TLS_PREFIX) else ""
+        name, _, port = to.address.removeprefix(TLS_PREFIX).rpartition(":")
+        machine = await find_machine(name, _SEARCH_SECONDS)
+        if machine is None:
+            return None
+        # A computer may run several machines, so its name needs a port. The name of a machine
+        # does not.
+        port = port if name == machine.host else str(machine.port)
+        host = f"[{machine.address}]" if ":" in machine.address else machine.address
+        return to._replace(address=f"{prefix}{host}:{port}", certificate_name=name)
 
     async def _connect_by_cloud(self, config: RemoteConfig) -> RemoteConnection:
         process = self._find_webrtc()
@@ -40,17 +72,20 @@ class MachineDialer:
                 "managed_by needs WebRTC, which is not installed or off: pip install "
                 "'cogwork[webrtc]', and start the server without -webrtc=false"
             )
-        cloud = resolve_address(config.managed_by, _CLOUD_PORT)
+        cloud = self._destination(config, config.managed_by, _CLOUD_PORT)
         try:
-            signaling = await dial(
-                cloud,
-                find_login(config),
-                insecure=config.insecure,
-                allow_plaintext=self._allow_plaintext,
-            )
+            signaling = await dial(cloud, self._clock)
         except RemoteUnavailable as error:
             raise RemoteUnavailable(f"the cloud {config.managed_by}: {error}") from None
         try:
             return await call_machine(config.address, signaling, process)
         finally:
             await signaling.aclose()
+
+    def _destination(self, config: RemoteConfig, address: str, default_port: int) -> Destination:
+        return Destination(
+            resolve_address(address, default_port),
+            find_login(config),
+            config.insecure,
+            self._allow_plaintext,
+        )

@@ -33,17 +33,20 @@ class RemoteManager:
         find_webrtc: Callable[[], DialingProcess | None] = lambda: None,
         *,
         allow_plaintext: bool,
+        mdns: bool = False,
     ) -> None:
         """`set_discovered` gets the nodes of all remotes whenever they change.
 
         `find_webrtc` returns the WebRTC process; None if WebRTC is off or not installed.
-        `allow_plaintext`: logins may travel unencrypted.
+        `allow_plaintext`: logins may travel unencrypted. `mdns`: look for machines on the local
+        network.
         """
         self._clock = clock
         self._notify_changed = notify_changed
         self._set_discovered = set_discovered
         self._find_webrtc = find_webrtc
         self._allow_plaintext = allow_plaintext
+        self._mdns = mdns
         self._remotes: dict[str, Remote] = {}
         self._published: list[Spec] = []
         self._frames: tuple[PlacedFrame, ...] = ()
@@ -95,7 +98,12 @@ class RemoteManager:
         from cogwork.remotes.machine_dialing import MachineDialer
         from cogwork.remotes.remote import Remote, RemoteContext
 
-        dialer = MachineDialer(self._find_webrtc, allow_plaintext=self._allow_plaintext)
+        dialer = MachineDialer(
+            self._clock,
+            self._find_webrtc,
+            allow_plaintext=self._allow_plaintext,
+            mdns=self._mdns,
+        )
         context = RemoteContext(self._clock, self._on_change, dialer.connect)
         remote = Remote(config, context)
         remote.start()

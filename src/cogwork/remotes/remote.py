@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -18,14 +18,19 @@ from cogwork.graph.name import Api
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
-from cogwork.remotes.connection import RemoteConnection, describe
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.connection import RemoteConnection
+from cogwork.remotes.errors import RemoteUnavailable, describe
 from cogwork.remotes.frames import place_frames
 from cogwork.remotes.names import remote_spec, resource_specs
 from cogwork.remotes.session import RemoteSession
 from cogwork.robot.placed_frame import PlacedFrame
 
 _log = logging.getLogger("rdk.remotes")
+
+_MIN_INTERVAL: Final = 0.02
+"""Seconds. The intervals of a configuration may be zero."""
+_FRAMES_INTERVAL: Final = 5.0
+"""Seconds after which its frames are listed again. They seldom change without its resources."""
 
 Connect = Callable[[RemoteConfig], Awaitable[RemoteConnection]]
 """Opens a connection and logs in. Raises RemoteUnavailable or AioRpcError."""
@@ -56,6 +61,7 @@ class Remote:
         """Its frames on this machine, also while it is away."""
         self._names: list[tuple[Api, str]] = []
         self._transforms: list[common.Transform] = []
+        self._frames_due = 0.0
         self._session: RemoteSession | None = None
         self._sessions = 0
         self._task: asyncio.Task[None] | None = None
@@ -83,13 +89,16 @@ class Remote:
 
     async def _run(self) -> None:
         while True:
+            began = self._clock.monotonic()
             try:
                 await self._stay_connected()
             except RemoteUnavailable as error:
                 self._lose(str(error))
             except grpc.aio.AioRpcError as error:
                 self._lose(describe(error))
-            await self._clock.sleep(self.config.reconnect_interval)
+            # Not after the loss of a connection, which may be replaced at once.
+            next_attempt = began + max(self.config.reconnect_interval, _MIN_INTERVAL)
+            await self._clock.sleep(max(0.0, next_attempt - self._clock.monotonic()))
 
     async def _stay_connected(self) -> None:
         """Connect, and follow the resources until the connection is lost."""
@@ -120,7 +129,12 @@ class Remote:
             await asyncio.gather(*watching, return_exceptions=True)
 
     async def _list(self, session: RemoteSession) -> None:
-        """Ask for the names of its resources, again and again."""
+        """Ask for the names of its resources, again and again.
+
+        No method of the public API tells of changes. Asking is cheap: our server keeps the reply
+        until the names change, and the same reply is not parsed again. However often the resources
+        change, the graph changes only as often as they are listed.
+        """
         while True:
             names = await session.list_resources()
             if names != self._names or self._session is not session:
@@ -130,12 +144,14 @@ class Remote:
                 self._names = names
                 await self._list_frames(session)
                 self._find(session)
-            elif await self._list_frames(session):
+            elif self._clock.monotonic() >= self._frames_due and await self._list_frames(session):
                 self._context.on_change()
-            await self._clock.sleep(self.config.connection_check_interval)
+            interval = max(self.config.connection_check_interval, _MIN_INTERVAL)
+            await self._clock.sleep(max(interval, session.min_list_interval))
 
     async def _list_frames(self, session: RemoteSession) -> bool:
         """Return whether its frames here have changed. It keeps them if it does not tell them."""
+        self._frames_due = self._clock.monotonic() + _FRAMES_INTERVAL
         if self.config.frame is None:
             return False
         try:

@@ -17,17 +17,19 @@ from cogwork.core.clock import Clock
 from cogwork.graph.name import Api
 from cogwork.graph.provider import Builder, Dependencies
 from cogwork.graph.spec import Spec
-from cogwork.remotes.connection import CALL_TIMEOUT, RemoteConnection, describe
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.connection import RemoteConnection
+from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable, describe
 from cogwork.remotes.names import REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.wire.metadata_channel import MetadataChannel
 
 _SERVICE: Final = "/viam.robot.v1.RobotService/"
-_MAX_SILENCE: Final = 5.0
-"""Seconds without an answer to heartbeats after which a connection is lost."""
 _HEARTBEATS_IN_WINDOW: Final = 3
+_MAX_HEARTBEAT_INTERVAL: Final = 1.0
+"""Seconds. They also show that the connection still works, however long the window is."""
+_MAX_LIST_RATE: Final = 100_000
+"""Bytes per second that the names of resources may take."""
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
 _MAX_DESCRIPTORS: Final = 4 << 20
 SESSION_KEY: Final = "viam-sid"
@@ -44,11 +46,14 @@ class RemoteSession(Builder):
         self._session_id = ""
         self._calls = MetadataChannel(connection.calls, lambda: self._metadata)
         self._metadata = self._login
+        self._names_reply = b""
+        self._names: list[tuple[Api, str]] = []
 
     async def start(self) -> float | None:
         """Start a session, which stops what this machine moves there if this machine disappears.
 
-        Return the seconds between heartbeats; None if the machine has no sessions.
+        Return the seconds between heartbeats; None if the machine has no sessions. Raise
+        AioRpcError.
         """
         try:
             reply = await self._call("StartSession", robot.StartSessionRequest(), _START_REPLY)
@@ -59,14 +64,23 @@ class RemoteSession(Builder):
         self._session_id = reply.id
         self._metadata = (*self._login, (SESSION_KEY, reply.id))
         window: float = reply.heartbeat_window.ToMilliseconds() / 1000
-        return window / _HEARTBEATS_IN_WINDOW
+        return min(window / _HEARTBEATS_IN_WINDOW, _MAX_HEARTBEAT_INTERVAL)
 
     async def list_resources(self) -> list[tuple[Api, str]]:
         """Raise AioRpcError."""
-        reply = await self._call("ResourceNames", robot.ResourceNamesRequest(), _NAMES_REPLY)
-        return [
-            (Api(each.namespace, each.type, each.subtype), each.name) for each in reply.resources
-        ]
+        reply = await self._call("ResourceNames", robot.ResourceNamesRequest(), bytes)
+        if reply != self._names_reply:
+            self._names_reply = reply
+            self._names = [
+                (Api(each.namespace, each.type, each.subtype), each.name)
+                for each in robot.ResourceNamesResponse.FromString(reply).resources
+            ]
+        return self._names
+
+    @property
+    def min_list_interval(self) -> float:
+        """Return the seconds until the resources may be listed again."""
+        return len(self._names_reply) / _MAX_LIST_RATE
 
     async def list_frames(self) -> list[common.Transform]:
         """Raise AioRpcError."""
@@ -98,20 +112,23 @@ class RemoteSession(Builder):
         return services, pools
 
     async def send_heartbeats(self, interval: float) -> None:
-        """Send heartbeats until the connection is lost. Raise RemoteUnavailable."""
-        request = robot.SendSessionHeartbeatRequest(id=self._session_id)
+        """Send heartbeats until the connection is lost. Raise RemoteUnavailable or AioRpcError."""
         heard = self._clock.monotonic()
         while True:
+            sent = self._clock.monotonic()
+            request = robot.SendSessionHeartbeatRequest(id=self._session_id)
             try:
                 await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                    raise RemoteUnavailable("its session has expired; connecting again") from None
-                if self._clock.monotonic() - heard > _MAX_SILENCE:
+                    # The session has expired because the network was slow: the other machine has
+                    # stopped what this one had moved. The connection itself still works.
+                    await self.start()
+                elif self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
                     raise RemoteUnavailable(describe(error)) from None
             else:
                 heard = self._clock.monotonic()
-            await self._clock.sleep(interval)
+            await self._clock.sleep(max(0.0, sent + interval - self._clock.monotonic()))
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
         del dependencies
@@ -141,7 +158,6 @@ class RemoteSession(Builder):
 
 _SUBTYPES_REPLY: Final = robot.ResourceRPCSubtypesResponse.FromString
 _START_REPLY: Final = robot.StartSessionResponse.FromString
-_NAMES_REPLY: Final = robot.ResourceNamesResponse.FromString
 _FRAMES_REPLY: Final = robot.FrameSystemConfigResponse.FromString
 _HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
 

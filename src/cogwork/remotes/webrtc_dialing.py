@@ -14,8 +14,8 @@ import grpc.aio
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 
 from cogwork.core.errors import CogworkError
-from cogwork.remotes.connection import CALL_TIMEOUT, RemoteConnection
-from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.connection import RemoteConnection
+from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable
 from cogwork.webrtc import session_description
 from cogwork.wire.data_channel_client import DataChannelClient
 from cogwork.wire.ice_servers import IceServer

@@ -254,6 +254,7 @@ class _Server:
             machine.set_discovered,
             self._webrtc.find_process if self._webrtc is not None else lambda: None,
             allow_plaintext=allow_plaintext_credentials,
+            mdns=mdns,
         )
         providers.add("remotes", self._remotes)
         machine.remotes = self._remotes

@@ -1,0 +1,136 @@
+"""A remote behind a network that fails, or is slow: it is back soon, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import statistics
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from grpclib import GRPCError
+from tests.control_page import connect_sdk
+from tests.fault.local_calls import LOCAL, compare
+from tests.interop.test_remotes import LINE, wait_for_state
+from tests.interop.test_sdk_client import component
+from tests.namespaces import needs_namespaces, on_computer
+from tests.running import PROGRAM, Server, run_server
+from tests.sizes import limit, size
+from tests.slow_network import Rule, SlowNetwork, slow_network
+from viam.components.camera import Camera
+from viam.components.sensor import Sensor
+
+pytestmark = [pytest.mark.alone, needs_namespaces]
+
+CUT = Rule(is_cut=True)
+OUTAGES = size(ci=1, full=3)
+SLOW = Rule(delay=0.2, loss=0.05)
+"""Each way, so a round trip takes 400 ms."""
+SLOW_TIME = size(ci=20, full=60)
+"""Seconds in the slow network."""
+SCALE = "rdk:component:sensor/line:scale"
+
+
+@contextlib.asynccontextmanager
+async def two_computers(tmp_path: Path) -> AsyncIterator[tuple[Server, SlowNetwork]]:
+    """Yield the server of a computer, and its network to another one, which is its remote."""
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    with slow_network() as (there, here, network), on_computer(here):
+        camera = component("camera", "top", width=320, height=240)
+        line = {
+            "components": [*LINE["components"], camera],
+            "network": {"bind_address": ":8080", "insecure_without_auth": True},
+        }
+        remote = {"name": "line", "address": f"{there.address}:8080", "insecure": True}
+        cell = {"remotes": [remote], "components": [LOCAL]}
+        on_line, quietly = [*there.prefix, *PROGRAM], ["-disable-mdns"]
+        async with (
+            run_server(line, tmp_path / "line", program=on_line, arguments=quietly),
+            run_server(cell, tmp_path / "cell", arguments=quietly) as server,
+        ):
+            await wait_for_state(server, SCALE, "ready")
+            yield server, network
+
+
+# The connection outlives the short outage, and is replaced after the long one.
+@pytest.mark.parametrize("seconds", [3.5, size(ci=6, full=10)])
+async def test_cut_network(tmp_path: Path, seconds: float) -> None:
+    async with two_computers(tmp_path) as (cell, network):
+
+        async def cut() -> None:
+            for _ in range(OUTAGES):
+                network.apply(CUT)
+                began = time.monotonic()
+                await call_in_vain(cell)
+                if seconds > 5:
+                    lost = await wait_for_state(cell, SCALE, "unhealthy")
+                    print(f"{time.monotonic() - began:.2f} s after the cut: {lost['reason']}")
+                    assert "did not answer" in lost["reason"]
+                    await call_in_vain(cell)
+                await asyncio.sleep(began + seconds - time.monotonic())
+                network.apply(Rule())
+                returned = time.monotonic()
+                await wait_for_reading(cell)
+                took = time.monotonic() - returned
+                print(f"back {took:.2f} s after the network, which was cut for {seconds:g} s")
+                assert took < limit(2)
+
+        await compare(cell, cut, f"cut for {seconds:g} s")
+
+
+async def call_in_vain(cell: Server) -> None:
+    """A call ends at its deadline, or before."""
+    async with connect_sdk(cell.port) as robot:
+        began = time.monotonic()
+        with pytest.raises((GRPCError, TimeoutError)):
+            await Sensor.from_robot(robot, "line:scale").get_readings(timeout=0.5)
+        assert time.monotonic() - began < limit(0.6)
+
+
+async def wait_for_reading(cell: Server) -> None:
+    """Wait until a call to the remote succeeds."""
+    async with asyncio.timeout(limit(30)), connect_sdk(cell.port) as robot:
+        scale = Sensor.from_robot(robot, "line:scale")
+        while True:
+            with contextlib.suppress(GRPCError, TimeoutError):
+                await scale.get_readings(timeout=1)
+                return
+            await asyncio.sleep(0.02)
+
+
+async def test_slow_network(tmp_path: Path) -> None:
+    async with two_computers(tmp_path) as (cell, network):
+
+        async def slow() -> None:
+            network.apply(CUT)
+            await wait_for_state(cell, SCALE, "unhealthy")
+            network.apply(SLOW)
+            began = time.monotonic()
+            await wait_for_state(cell, SCALE, "ready")
+            print(f"connected in {time.monotonic() - began:.2f} s")
+            async with connect_sdk(cell.port) as robot:
+                scale = Sensor.from_robot(robot, "line:scale")
+                camera = Camera.from_robot(robot, "line:top")
+                calls: list[float] = []
+                images: list[float] = []
+                end = time.monotonic() + SLOW_TIME
+                while time.monotonic() < end:
+                    asked = time.monotonic()
+                    assert await scale.get_readings(timeout=10) == {"weight": 3}
+                    answered = time.monotonic()
+                    calls.append(answered - asked)
+                    found, _ = await camera.get_images(timeout=20)
+                    assert len(found[0].data) > 1000
+                    images.append(time.monotonic() - answered)
+            print(
+                f"{len(calls)} calls in {statistics.median(calls):.2f} to {max(calls):.2f} s, "
+                f"{len(images)} images of {len(found[0].data)} bytes in "
+                f"{statistics.median(images):.2f} to {max(images):.2f} s"
+            )
+            network.apply(Rule())
+
+        await compare(cell, slow, "200 ms, 5 % loss")
+        assert cell.output.count("remote line cannot be used") == 1, cell.output
