@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Collection, Iterable
@@ -26,7 +27,7 @@ class UsageFile:
     """The directories that the machine of one configuration file uses."""
 
     def __init__(self, store: Path, config_file: Path) -> None:
-        name = hashlib.sha256(str(config_file.absolute()).encode()).hexdigest()[:16]
+        name = hashlib.sha256(os.fsencode(config_file.absolute())).hexdigest()[:16]
         self._directory = store.parent / "users"
         self._path = self._directory / f"{name}.json"
         self._config_file = config_file.absolute()
