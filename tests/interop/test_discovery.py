@@ -90,6 +90,19 @@ async def test_machines_with_one_name_are_told_apart(tmp_path: Path) -> None:
             assert printed.stdout.splitlines()[0].split() == ["NAME", "ADDRESS", "TRANSPORTS"]
 
 
+async def test_remote_is_found_by_its_name(tmp_path: Path) -> None:
+    with local_network(2) as (there, here):
+        config = {"remotes": [{"name": "line", "address": "belt.factory", "insecure": True}]}
+        (tmp_path / "cell").mkdir()
+        async with (
+            run_machine(there, tmp_path / "a", "belt.factory"),
+            run_server(
+                config, tmp_path / "cell", program=[*here.prefix, *PROGRAM], arguments=()
+            ) as cell,
+        ):
+            await cell.out.wait_for("remote line is connected: belt.factory")
+
+
 async def test_machine_without_mdns_is_not_found(tmp_path: Path) -> None:
     with local_network(2) as (there, here):
         async with run_machine(there, tmp_path / "a", "belt.factory", "-disable-mdns"):
