@@ -87,14 +87,15 @@ def bomb() -> bytes:
 
 def many_directories() -> bytes:
     """Few entries, whose paths name many directories."""
-    paths = ("/".join([str(at), *"d" * 60, "f"]) for at in range(MANY // 50))
+    paths = ("/".join([str(at), *"d" * 60, "f"]) for at in range(MANY // 250 + 1))
     return gzip.compress(b"".join(map(header, paths)) + bytes(1024), 1)
 
 
 def many_attributes() -> bytes:
     """Few entries with many attributes, each of which must be parsed."""
-    records = extended(b"x", b"6 a=b\n" * MANY)
-    return gzip.compress(b"".join(records + header(str(at)) for at in range(11)), 1)
+    records = extended(b"x", b"6 a=b\n" * 10_000)
+    count = MANY // 1000 + 1
+    return gzip.compress(b"".join(records + header(str(at)) for at in range(count)), 1)
 
 
 def with_damaged_end(packed: bytes) -> bytes:

@@ -14,7 +14,7 @@ class ArchiveLimits:
     """Limits of one archive."""
 
     entries: int = 100_000
-    directories: int = 100_000
+    directories: int = 20_000
     """Directories, including those that only the paths of other entries name."""
     links: int = 10_000
     """Symbolic links, which are kept in memory until everything else is created."""
