@@ -6,7 +6,6 @@ import base64
 import contextlib
 import http.server
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ class FileServer:
         self.requests: list[tuple[str, Mapping[str, str]]] = []
         """The path and the headers (in lower case) of every request."""
         self.port = 0
+        self.ending = threading.Event()
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}{path}"
@@ -99,7 +99,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     block = content[start : start + count]
                 self.wfile.write(block)
                 start += count
-                time.sleep(self.owner.chunk_delay)
+                self.owner.ending.wait(self.owner.chunk_delay)
 
     def log_message(self, *_: object) -> None: ...
 
@@ -129,6 +129,7 @@ def serve_files() -> Iterator[FileServer]:
     try:
         yield owner
     finally:
+        owner.ending.set()
         server.shutdown()
         server.server_close()
         thread.join()

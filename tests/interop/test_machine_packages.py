@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import random
 import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.archives import make_archive
 from tests.file_server import FileServer, serve_files
-from tests.running import Server, run_server
+from tests.running import Server, run_server, with_free_port
 from tests.sizes import limit
+from viam.components.generic import Generic
 from viam.components.sensor import Sensor
 from viam.robot.client import RobotClient
 from viam.rpc.dial import DialOptions
@@ -91,14 +93,20 @@ async def wait_for_package(server: Server, state: str, name: str = "detector") -
     return result
 
 
-async def read_file(server: Server, name: str) -> str:
-    """Return the content of the file that a sensor names."""
+@contextlib.asynccontextmanager
+async def connect(server: Server) -> AsyncIterator[RobotClient]:
     options = RobotClient.Options(dial_options=DialOptions(insecure=True, disable_webrtc=True))
     robot = await RobotClient.at_address(f"localhost:{server.port}", options)
     try:
-        readings = await Sensor.from_robot(robot, name).get_readings()
+        yield robot
     finally:
         await robot.close()  # type: ignore[no-untyped-call]
+
+
+async def read_file(server: Server, name: str) -> str:
+    """Return the content of the file that a sensor names."""
+    async with connect(server) as robot:
+        readings = await Sensor.from_robot(robot, name).get_readings()
     return Path(str(readings["file"])).read_text()
 
 
@@ -193,18 +201,23 @@ async def test_machine_starts_without_the_network_with_what_is_there(
     assert len(files.requests) == asked
 
 
+async def wait_until_stored(directory: Path) -> None:
+    """Wait until the server has stored the configuration that runs with all of its packages."""
+    copies = directory / "home" / "packages" / "settled"
+
+    async def is_stored() -> bool:
+        return copies.is_dir() and any(copies.iterdir())
+
+    await wait_until(is_stored)
+
+
 async def test_machine_that_starts_before_a_new_version_is_there_runs_the_former_one(
     files: FileServer, tmp_path: Path
 ) -> None:
     config = machine(package(files, "1"), components=[sensor("eye", "detector")])
     async with run_server(config, tmp_path) as server:
         await wait_for_state(server, "eye", "ready")
-        copies = tmp_path / "home" / "packages" / "settled"
-
-        async def is_stored() -> bool:
-            return copies.is_dir() and any(copies.iterdir())
-
-        await wait_until(is_stored)
+        await wait_until_stored(tmp_path)
     files.status = 503
     newer = machine(
         package(files, "2"), components=[sensor("eye", "detector"), sensor("new", "detector")]
@@ -242,8 +255,7 @@ async def test_local_archive_and_folder(tmp_path: Path) -> None:
     assert folder.exists()
 
 
-async def test_module_in_a_package(files: FileServer, tmp_path: Path) -> None:
-    """The module starts when its package is there, and its resources say what they wait for."""
+def pack_module() -> bytes:
     run = f'#!/bin/sh\nexec {sys.executable} "$(dirname "$0")/main.py" "$@"\n'
     main = (Path(__file__).parent / "counting_module.py").read_text()
     archive = io.BytesIO()
@@ -252,18 +264,31 @@ async def test_module_in_a_package(files: FileServer, tmp_path: Path) -> None:
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(text.encode()), mode
             packed.addfile(member, io.BytesIO(text.encode()))
-    files.files["/counter-1.tar.gz"] = archive.getvalue()
-    files.status = 503
-    config = {
-        "packages": [{**package(files, "1", "counter"), "type": "module"}],
-        "modules": [
-            {"name": "counter", "executable_path": "${packages.module.counter}/run.sh"},
-        ],
+    return archive.getvalue()
+
+
+def modular_machine(files: FileServer, version: str, *names: str) -> dict[str, Any]:
+    """Return a machine with a module in a package, whose resources know its version."""
+    return {
+        "packages": [{**package(files, version, "counter"), "type": "module"}],
+        "modules": [{"name": "counter", "executable_path": "${packages.module.counter}/run.sh"}],
         "components": [
-            {"name": "c", "api": "rdk:component:generic", "model": "acme:test:counted"},
+            {
+                "name": name,
+                "api": "rdk:component:generic",
+                "model": "acme:test:counted",
+                "attributes": {"for": version},
+            }
+            for name in names
         ],
     }
-    async with run_server(config, tmp_path) as server:
+
+
+async def test_module_in_a_package(files: FileServer, tmp_path: Path) -> None:
+    """The module starts when its package is there, and its resources say what they wait for."""
+    files.files["/counter-1.tar.gz"] = pack_module()
+    files.status = 503
+    async with run_server(modular_machine(files, "1", "c"), tmp_path) as server:
         waiting = await wait_for_state(server, "c", "unhealthy")
         assert 'module "counter" waits: package "counter" 1 is not available' in waiting["reason"]
         (module,) = (await server.status())["modules"]
@@ -271,6 +296,38 @@ async def test_module_in_a_package(files: FileServer, tmp_path: Path) -> None:
         files.status = None
 
         await wait_for_state(server, "c", "ready")
+
+
+async def read_version(server: Server, name: str) -> str:
+    """Return the version for which a resource is configured."""
+    async with connect(server) as robot:
+        about = await Generic.from_robot(robot, name).do_command({})
+    attributes = about["attributes"]
+    assert isinstance(attributes, dict)
+    return str(attributes["for"])
+
+
+async def test_module_and_its_resources_change_together(files: FileServer, tmp_path: Path) -> None:
+    """While it runs, and after a restart: the former version never gets the new attributes."""
+    files.files["/counter-1.tar.gz"] = files.files["/counter-2.tar.gz"] = pack_module()
+    async with run_server(modular_machine(files, "1", "c"), tmp_path) as server:
+        await wait_for_state(server, "c", "ready")
+        await wait_until_stored(tmp_path)
+        files.status = 503
+        newer = with_free_port(modular_machine(files, "2", "c", "young"))
+        server.save(newer)
+        waiting = await wait_for_state(server, "young", "unhealthy")
+        assert "503" in waiting["reason"]
+        assert await read_version(server, "c") == "1"
+    async with run_server(newer, tmp_path) as server:
+        await wait_for_state(server, "c", "ready")
+        await wait_for_state(server, "young", "unhealthy")
+        assert await read_version(server, "c") == "1"
+        files.status = None
+        await wait_for_state(server, "young", "ready")
+        assert await read_version(server, "young") == "2"
+        await wait_for_state(server, "c", "ready")
+        assert await read_version(server, "c") == "2"
 
 
 async def test_stop_during_a_download_is_prompt(files: FileServer, tmp_path: Path) -> None:

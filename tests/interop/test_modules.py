@@ -519,6 +519,8 @@ async def test_module_output_and_logs_reach_the_log(tmp_path: Path) -> None:
         await out.wait_for(r"INFO\trdk\.modmanager\.motors\.StdOut\t.*a line of its own")
         await there.command("wheel", "print_error", "a complaint")
         await out.wait_for(r"ERROR\trdk\.modmanager\.motors\.StdErr\t.*a complaint")
+        await there.command("wheel", "print_error", "WARNING: warm")
+        await out.wait_for(r"WARN\trdk\.modmanager\.motors\.StdErr\t.*warm")
         await there.command("wheel", "log", "word one")
         for level in ("INFO", "WARN", "ERROR", "CRITICAL"):
             await out.wait_for(rf"{level}\t{wheel}\t.*word one")

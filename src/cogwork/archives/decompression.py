@@ -31,17 +31,35 @@ class _XzReader(io.RawIOBase):
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY)
+        self._decompressor = _xz_decompressor()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = b""
-        while not data and not self._decompressor.eof:
-            fresh = self._file.read(_CHUNK) if self._decompressor.needs_input else b""
-            if not fresh and self._decompressor.needs_input:
-                raise EOFError("the compressed file is incomplete")
+        while not data:
+            fresh = b""
+            if self._decompressor.eof:
+                fresh = self._find_stream()
+                if not fresh:
+                    break
+                self._decompressor = _xz_decompressor()
+            elif self._decompressor.needs_input:
+                fresh = self._file.read(_CHUNK)
+                if not fresh:
+                    raise EOFError("the compressed file is incomplete")
             data = self._decompressor.decompress(fresh, len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def _find_stream(self) -> bytes:
+        """Return the beginning of another stream after this one, without the padding."""
+        fresh = self._decompressor.unused_data.lstrip(b"\0")
+        while not fresh and (more := self._file.read(_CHUNK)):
+            fresh = more.lstrip(b"\0")
+        return fresh
+
+
+def _xz_decompressor() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_XZ_MEMORY)

@@ -20,6 +20,8 @@ MAX_HEADER_SIZE: Final = 1 << 16
 CHUNK_SIZE: Final = 1 << 16
 _MAX_EXTENSIONS: Final = 16
 """Extended headers before one member."""
+MAX_RECORDS = 1_000_000
+"""Records of all extended headers: parsing many takes longer than unpacking files."""
 
 ReadBytes = Callable[[int], bytes]
 """Returns the given number of bytes, fewer only at the end."""
@@ -74,9 +76,21 @@ _UNSUPPORTED_TYPES: Final = {
 }
 
 
+_SPARSE: Final = "GNU.sparse"
+_PAX_KEYS: Final = {key.encode(): key for key in ("path", "linkpath", "size", "mtime")}
+"""The attributes that are used. Global ones stay in memory, so the others are not kept."""
+
+
+def quote(path: str) -> str:
+    """Return a path for a message: short, printable, and valid in every encoding."""
+    shown = (each if each.isprintable() else ascii(each)[1:-1] for each in path[:200])
+    return f'"{"".join(shown)}"'
+
+
 class TarReader:
     def __init__(self, read: ReadBytes) -> None:
         self._read = read
+        self._records = 0
         self._remaining = 0
         """Unread bytes of the current member."""
         self._padding = 0
@@ -131,9 +145,9 @@ class TarReader:
         """Read an extended header into `found`; return False if the header is a member itself."""
         match block[156:157]:
             case b"x":
-                found.update(_parse_pax(self._read_extension(block)))
+                found.update(self._read_pax(block))
             case b"g":
-                defaults = _parse_pax(self._read_extension(block))
+                defaults = self._read_pax(block)
                 self._defaults.update(defaults)
                 found.update(defaults)
             case b"L":
@@ -144,6 +158,18 @@ class TarReader:
                 return False
         return True
 
+    def _read_pax(self, block: bytes) -> dict[str, str]:
+        """Return the attributes of an extended header that are used."""
+        found: dict[str, str] = {}
+        for key, value in _parse_pax(self._read_extension(block)):
+            self._records += 1
+            name = _SPARSE if key.startswith(_SPARSE.encode()) else _PAX_KEYS.get(key)
+            if name is not None:
+                found[name] = value.decode(errors="surrogateescape")
+        if self._records > MAX_RECORDS:
+            raise BadArchive(f"it has more than the limit of {MAX_RECORDS} attributes")
+        return found
+
     def _read_extension(self, block: bytes) -> bytes:
         size = _parse_number(block[124:136])
         if size > MAX_HEADER_SIZE:
@@ -153,7 +179,7 @@ class TarReader:
         return content
 
     def _parse_member(self, block: bytes, found: Mapping[str, str]) -> Member:
-        if any("\0" in text for text in found.values()):
+        if any("\0" in found.get(key, "") for key in ("path", "linkpath")):
             raise BadArchive("an extended header has a name that contains a NUL")
         path = found.get("path") or _parse_path(block)
         kind = _parse_kind(block[156:157], path, found)
@@ -178,14 +204,12 @@ class TarReader:
 
 
 def _parse_kind(flag: bytes, path: str, found: Mapping[str, str]) -> MemberKind:
-    if any(key.startswith("GNU.sparse") for key in found):
+    if _SPARSE in found:
         flag = b"S"
     kind = _KINDS.get(flag)
     if kind is None:
         what = _UNSUPPORTED_TYPES.get(flag, f"an entry of the unknown type {flag!r}")
-        raise BadArchive(
-            f'"{path[:200]}" is {what}; only files, directories and links are unpacked'
-        )
+        raise BadArchive(f"{quote(path)} is {what}; only files, directories and links are unpacked")
     # Archives from before the directory type mark directories with a slash.
     return MemberKind.DIRECTORY if kind is MemberKind.FILE and path.endswith("/") else kind
 
@@ -237,9 +261,8 @@ def _decode_text(field: bytes) -> str:
     return field.split(b"\0", 1)[0].decode(errors="surrogateescape")
 
 
-def _parse_pax(content: bytes) -> dict[str, str]:
+def _parse_pax(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Parse records of the form `<length> <key>=<value>\\n`."""
-    found: dict[str, str] = {}
     at = 0
     while at < len(content) and content[at]:
         space = content.find(b" ", at, at + 8)
@@ -249,6 +272,5 @@ def _parse_pax(content: bytes) -> dict[str, str]:
         # A record without a length would cause an endless loop.
         if not length or at + length > len(content) or not equals or not value.endswith(b"\n"):
             raise BadArchive("an extended header is invalid")
-        found[key.decode(errors="surrogateescape")] = value[:-1].decode(errors="surrogateescape")
+        yield key, value[:-1]
         at += length
-    return found

@@ -7,13 +7,23 @@ import zlib
 from collections.abc import Callable
 from lzma import LZMAError
 from pathlib import Path
+from typing import Final
 
 from cogwork.archives.decompression import decompress
-from cogwork.archives.extraction import ArchiveLimits, extract
-from cogwork.archives.tar import Truncated
+from cogwork.archives.extraction import extract
+from cogwork.archives.limits import ArchiveLimits
+from cogwork.archives.tar import BadArchive, Truncated
 
 OnRead = Callable[[int], None]
 """Gets the bytes of the archive that have been read. An error that it raises ends the work."""
+
+_UNSUPPORTED: Final = {
+    b"PK\x03\x04": "a zip file",
+    b"7z\xbc\xaf": "a 7z file",
+    b"Rar!": "a rar file",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
+}
+"""What other formats begin with."""
 
 
 def unpack(
@@ -28,10 +38,30 @@ def unpack(
     directory is then incomplete.
     """
     try:
-        with _ProgressFile(archive, on_read) as file, decompress(file) as content:
-            extract(content, archive.stat().st_size, directory, limits)
+        with _ProgressFile(archive, on_read) as file:
+            _check_format(file)
+            with decompress(file) as content:
+
+                def read(size: int) -> bytes:
+                    # A few bytes of the file may be many entries.
+                    on_read(file.tell())
+                    return content.read(size)
+
+                extract(read, archive.stat().st_size, directory, limits)
     except (EOFError, zlib.error, LZMAError) as error:
         raise Truncated("it is not an archive, or is incomplete") from error
+    except OSError as error:
+        # That is how gzip and bz2 report damage; errors of the disk have a number.
+        if error.errno is not None:
+            raise
+        raise Truncated(f"it is damaged: {error}") from error
+
+
+def _check_format(file: io.FileIO) -> None:
+    magic = file.read(4)
+    file.seek(0)
+    if found := _UNSUPPORTED.get(magic):
+        raise BadArchive(f"it is {found}, which is not supported; pack it with: tar -czf")
 
 
 class _ProgressFile(io.FileIO):

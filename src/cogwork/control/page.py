@@ -58,7 +58,8 @@ CONTENT_SECURITY_POLICY = (
 
 
 _GOOD_STATES = ("ready", "running", "finished")
-"""Of resources, modules and processes that need no attention."""
+"""Of resources, modules, processes and packages that need no attention."""
+_PROGRESS_STATES = ("downloading", "unpacking")
 
 
 def render_page(view: dict[str, Any], now: float) -> str:
@@ -69,6 +70,7 @@ def render_page(view: dict[str, Any], now: float) -> str:
             _program_as_resource(f"process/{each['id']}", each)
             for each in view.get("processes", ())
         ),
+        *(_package_as_resource(each) for each in view.get("packages", ())),
     ]
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
@@ -131,6 +133,17 @@ def _render_table(resources: list[dict[str, Any]], view: dict[str, Any], now: fl
 def _program_as_resource(name: str, program: dict[str, Any]) -> dict[str, Any]:
     process = f"process {program['pid']}" if program["pid"] else ""
     return {**program, "name": name, "model": process}
+
+
+def _package_as_resource(package: dict[str, Any]) -> dict[str, Any]:
+    done, total = package["done"], package["total"]
+    is_going_on = total and package["state"] in _PROGRESS_STATES
+    return {
+        **package,
+        "name": f"package/{package['name']}",
+        "model": package["version"],
+        "reason": f"{100 * done // total} %" if is_going_on else package["reason"],
+    }
 
 
 def _render_row(resource: dict[str, Any], now: float) -> str:

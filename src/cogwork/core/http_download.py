@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import re
-import socket
 import threading
 import time
 import urllib.error
@@ -19,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from cogwork.core import atomic
+from cogwork.core.cancellable_connection import CancellableConnection, make_opener
 from cogwork.core.errors import Interrupted
 
 _TIMEOUT: Final = 30.0
@@ -79,20 +79,23 @@ class HttpDownload:
         self._credentials = credentials or {}
         self._on_progress = on_progress
         self._cancelled = threading.Event()
-        self._response: Any = None
+        self._connection = CancellableConnection()
 
     def run(self) -> RemoteFile:
         """Return what the server says about the file, which is now complete.
 
         Raise OSError, ValueError for a URL that cannot be used, and Interrupted.
         """
+        with contextlib.closing(self._connection):
+            return self._run()
+
+    def _run(self) -> RemoteFile:
         offset = self._partial.stat().st_size if self._partial.exists() else 0
         known = _read_note(self._note) if offset else RemoteFile()
         if offset and offset == known.size:
             return known
         response, is_rest = self._open(offset, known)
         with contextlib.closing(response):
-            self._response = response
             file = RemoteFile.from_headers(response.headers, offset if is_rest else 0)
             if is_rest and file.size is None:
                 file = file._replace(size=known.size)
@@ -110,12 +113,7 @@ class HttpDownload:
     def cancel(self) -> None:
         """End `run`, even if it waits for the server."""
         self._cancelled.set()
-        # Closing would not wake the thread that reads.
-        with (
-            contextlib.suppress(OSError, ValueError, AttributeError),
-            socket.socket(fileno=os.dup(self._response.fileno())) as connection,
-        ):
-            connection.shutdown(socket.SHUT_RDWR)
+        self._connection.cancel()
 
     def discard(self) -> None:
         """Remove what was downloaded, because it is not what was asked for."""
@@ -126,14 +124,14 @@ class HttpDownload:
         """Return the response, and whether it continues after `offset`."""
         self._check_cancelled()
         if not known.validator:
-            return open_url(self._url, credentials=self._credentials), False
+            return self._open_url(), False
         headers = {"Range": f"bytes={offset}-", "If-Range": known.validator}
         try:
-            response = open_url(self._url, headers, self._credentials)
+            response = self._open_url(headers)
         except urllib.error.HTTPError as error:
             if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise
-            return open_url(self._url, credentials=self._credentials), False
+            return self._open_url(), False
         if getattr(response, "status", None) != http.client.PARTIAL_CONTENT:
             return response, False
         given = response.headers.get("Content-Range")
@@ -141,7 +139,14 @@ class HttpDownload:
         if given is None or (match is not None and int(match[1]) == offset):
             return response, True
         response.close()
-        return open_url(self._url, credentials=self._credentials), False
+        return self._open_url(), False
+
+    def _open_url(self, headers: Mapping[str, str] | None = None) -> Any:
+        try:
+            return open_url(self._url, headers, self._credentials, self._connection)
+        except OSError:
+            self._check_cancelled()
+            raise
 
     def _receive(self, response: Any, offset: int, file: RemoteFile) -> None:
         self._require_size(file.size or 0)
@@ -197,18 +202,25 @@ def open_url(
     url: str,
     headers: Mapping[str, str] | None = None,
     credentials: Mapping[str, str] | None = None,
+    connection: CancellableConnection | None = None,
 ) -> Any:
     """Return the response. Raise OSError, and ValueError for a URL that cannot be used.
 
     `credentials` are headers, too, but are not sent to a server that the first one refers to.
+    `connection`: allows to cancel this, from another thread.
     """
     if urlsplit(url).scheme not in _SCHEMES:
         raise ValueError(f"{show_url(url)} does not begin with one of {', '.join(_SCHEMES)}")
     request = urllib.request.Request(url, headers=dict(headers or {}))  # noqa: S310 - checked above
     for name, value in (credentials or {}).items():
         request.add_unredirected_header(name, value)
+    opener = (
+        make_opener(connection, _Redirects)
+        if connection is not None
+        else urllib.request.build_opener(_Redirects)
+    )
     try:
-        return _OPENER.open(request, timeout=_TIMEOUT)
+        return opener.open(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
         error.msg = f"{error.reason}, for {show_url(url)}"
         raise
@@ -225,9 +237,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
             raise urllib.error.URLError(f"it refers to {show_url(newurl)}, which is not encrypted")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-_OPENER: Final = urllib.request.build_opener(_Redirects)
 
 
 def show_url(url: str) -> str:

@@ -145,6 +145,13 @@ class ModuleManager:
             and not self._context.is_in_process(api, model)
         )
 
+    def find_provider(self, spec: Spec) -> str | None:
+        """Return the name of the module that provides the model of a resource."""
+        module = self._module_by_model.get((spec.name.api, spec.model))
+        if module is None or self._context.is_in_process(spec.name.api, spec.model):
+            return None
+        return module.name
+
     def models(self) -> list[ModuleModel]:
         return [
             ModuleModel(module.name, api, model, module.config.type == "local")

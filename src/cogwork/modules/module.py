@@ -29,6 +29,7 @@ from cogwork.modules.health_probe import HealthProbe
 from cogwork.modules.launch_spec import choose_address, make_launch_spec
 from cogwork.modules.session import ModuleSession
 from cogwork.programs.executable_check import Misconfigured
+from cogwork.programs.line_level import find_level
 from cogwork.programs.output import OutputStream
 from cogwork.programs.process import CannotStop, Child, LaunchSpec
 from cogwork.robot.module_host import ModuleState as State
@@ -363,7 +364,7 @@ class Module:
 
     def _log_output(self, stream: OutputStream, line: str) -> None:
         level = logging.INFO if stream is OutputStream.STDOUT else logging.ERROR
-        self._output_loggers[stream].log(level, "%s", line)
+        self._output_loggers[stream].log(find_level(line) or level, "%s", line)
 
     def _on_provided(self, name: ResourceName, is_provided: bool) -> None:
         if is_provided:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from cogwork.archives.extraction import ArchiveLimits
+from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import BadArchive, NoSpace
 from cogwork.archives.unpacking import unpack
 from cogwork.core.error_text import error_text

@@ -37,9 +37,17 @@ class EffectiveConfig:
 
 
 def hold_back(
-    result: CheckResult, former: Former, is_ready: Callable[[str], bool]
+    result: CheckResult,
+    former: Former,
+    is_ready: Callable[[str], bool],
+    find_module: Callable[[Spec], str | None],
 ) -> EffectiveConfig:
-    """Return what to run of a configuration while some of its packages are not ready."""
+    """Return what to run of a configuration while some of its packages are not ready.
+
+    `find_module`: returns the name of the module that provides the model of a resource, if it
+    runs. A module and its resources change together: settings for one version may mean something
+    else to another.
+    """
     missing = {
         at: absent
         for at, names in result.package_users.items()
@@ -47,26 +55,30 @@ def hold_back(
     }
     if not missing:
         return EffectiveConfig(result.specs, tuple(result.config.modules))
-    specs, waiting_resources, held = [], {}, []
-    for spec in result.specs:
-        at = result.resource_pointers.get(spec.name, ())
-        if at not in missing:
-            specs.append(spec)
-        elif spec.name in former.specs:
-            specs.append(former.specs[spec.name])
-            held.append(str(spec.name))
-        else:
-            specs.append(spec)
-            waiting_resources[spec.name] = missing[at]
-    modules, waiting_modules = [], {}
+    modules, waiting_modules, held_modules = [], {}, dict[str | None, frozenset[str]]()
     for module, at in zip(result.config.modules, result.module_pointers, strict=True):
         if at not in missing:
             modules.append(module)
         elif module.name in former.modules:
             modules.append(former.modules[module.name])
-            held.append(f"module {module.name}")
+            held_modules[module.name] = missing[at]
         else:
             waiting_modules[module.name] = missing[at]
+    specs, waiting_resources, held_resources = [], {}, []
+    for spec in result.specs:
+        at = result.resource_pointers.get(spec.name, ())
+        absent = missing.get(at) or held_modules.get(find_module(spec), frozenset())
+        if absent and spec.name in former.specs:
+            specs.append(former.specs[spec.name])
+            held_resources.append(str(spec.name))
+            continue
+        specs.append(spec)
+        if absent:
+            waiting_resources[spec.name] = absent
     return EffectiveConfig(
-        tuple(specs), tuple(modules), waiting_resources, waiting_modules, tuple(held)
+        tuple(specs),
+        tuple(modules),
+        waiting_resources,
+        waiting_modules,
+        (*held_resources, *(f"module {name}" for name in held_modules)),
     )

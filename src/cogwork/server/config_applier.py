@@ -43,6 +43,8 @@ class ConfigApplier:
         self._outcome: asyncio.Future[Outcome] | None = None
         """Of the newest configuration."""
         self._cleanup: asyncio.Task[None] | None = None
+        self._is_applying = False
+        """Whether modules change because of us."""
 
     async def recall(self, first: LoadedConfig) -> LoadedConfig | None:
         """Let the first configuration fall back to the former versions of its packages.
@@ -70,6 +72,13 @@ class ConfigApplier:
         if self._loaded is not None:
             self._apply_effective(self._loaded)
 
+    def apply_modules(self) -> None:
+        """Apply what the modules allow now. Called when one of them has changed."""
+        if self._loaded is None or self._is_applying or not self._effective.held_names:
+            return
+        if self._hold_back(self._loaded) != self._effective:
+            self._apply_effective(self._loaded)
+
     async def aclose(self) -> None:
         """Apply nothing more."""
         self._loaded = self._outcome = None
@@ -88,10 +97,14 @@ class ConfigApplier:
             {name: module.config for name, module in self._modules.by_name.items()},
         )
 
+    def _hold_back(self, loaded: LoadedConfig) -> EffectiveConfig:
+        return hold_back(
+            loaded.result, self._former, self._packages.is_ready, self._modules.find_provider
+        )
+
     def _apply_effective(self, loaded: LoadedConfig, *, is_new: bool = False) -> None:
         before = self._effective
-        found = hold_back(loaded.result, self._former, self._packages.is_ready)
-        self._effective = found
+        found = self._effective = self._hold_back(loaded)
         self._gate.waiting = found.waiting_resources
         waiting = {
             name: why
@@ -99,7 +112,11 @@ class ConfigApplier:
             if (why := self._packages.describe_missing(packages)) is not None
         }
         # It also lets the graph plan again, with the new reasons.
-        self._modules.apply(found.modules, loaded.secret_variables, waiting)
+        self._is_applying = True
+        try:
+            self._modules.apply(found.modules, loaded.secret_variables, waiting)
+        finally:
+            self._is_applying = False
         if is_new or found.specs != before.specs:
             applied = self._machine.apply(
                 replace(loaded, result=replace(loaded.result, specs=found.specs))

@@ -196,7 +196,7 @@ class _Server:
             redact=log.redactor.redact,
         )
         gate = PackageGate(self._packages)
-        providers = Providers({"packages": gate, "built in": registry})
+        self._providers = providers = Providers({"packages": gate, "built in": registry})
         deadlines = read_deadlines(os.environ)
         self._parent = ParentServer(directory)
         self._programs = ProgramHost(clock, Reaper())
@@ -208,7 +208,7 @@ class _Server:
                 home,
                 os.environ,
                 log.rules,
-                providers.notify_changed,
+                self._on_modules_changed,
                 journal.record,
                 registry.has,
                 log.resource_modules,
@@ -425,6 +425,10 @@ class _Server:
 
     def _on_packages_changed(self) -> None:
         self._applier.apply_packages()
+
+    def _on_modules_changed(self) -> None:
+        self._applier.apply_modules()
+        self._providers.notify_changed()
 
     async def _change_listeners(self, config: MachineConfig, listen: ListenAddresses) -> None:
         await self._listeners.change(listen)

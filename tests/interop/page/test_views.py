@@ -96,7 +96,27 @@ async def machine(tmp_path_factory: Any) -> AsyncIterator[Machine]:
     ]
     jobs.append({"name": "rare", "schedule": "3h", "resource": "m", "method": "IsMoving"})
     modules = [{"name": "acme", "type": "local", "executable_path": str(stub(directory))}]
-    configuration = {"components": components, "modules": modules, "jobs": jobs}
+    packages = [
+        {"name": name, "version": "1.2", "type": "archive", "url": str(directory / folder)}
+        for name, folder in (("here", "."), ("lost", "not-there"))
+    ]
+    processes = [
+        {"id": "waits", "name": "/bin/sleep", "args": ["1000"]},
+        {
+            "id": "breaks",
+            "name": "/bin/sh",
+            "args": ["-c", "echo no camera >&2; exit 3"],
+            "log": True,
+        },
+        {"id": "once", "name": "/bin/true", "one_shot": True},
+    ]
+    configuration = {
+        "components": components,
+        "modules": modules,
+        "jobs": jobs,
+        "packages": packages,
+        "processes": processes,
+    }
     async with open_machine(configuration, directory) as opened:
         yield Machine(opened.server, opened.page, opened.robot)
 
@@ -287,6 +307,25 @@ async def test_module_is_restarted_by_its_button(machine: Machine) -> None:
     assert after["state"] == "ready"
     assert after["starts"] == before["starts"] + 1
     assert after["pid"] != before["pid"]
+
+
+async def test_packages_and_processes_are_listed_with_what_they_lack(machine: Machine) -> None:
+    await machine.show("modules")
+    await machine.run(
+        """
+        const packages = page.getByRole("region", { name: "packages" });
+        await packages.getByText("here 1.2").waitFor();
+        await packages.getByText(/^ready for /).waitFor();
+        await packages.getByText("not-there does not exist").waitFor();
+        const processes = page.getByRole("region", { name: "processes" });
+        await processes.getByText(/^running for /).waitFor();
+        await processes.getByText(/^finished for /).waitFor();
+        await processes.getByText("exited with code 3 (last line: no camera)").waitFor();
+        await processes.getByRole("link", { name: "breaks" }).click();
+        await rows.filter({ hasText: "StdErr" }).filter({ hasText: "no camera" }).first().waitFor();
+        await rows.filter({ hasText: "exited with code 3" }).first().waitFor();
+        """
+    )
 
 
 async def test_job_shows_its_failures(machine: Machine) -> None:

@@ -23,6 +23,22 @@ def test_decompress_returns_the_content(compress: Callable[[bytes], bytes]) -> N
         assert content.read() == CONTENT[10:]
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_parts_that_are_compressed_one_by_one_are_one_file(
+    compress: Callable[[bytes], bytes],
+) -> None:
+    packed = b"".join(
+        compress(CONTENT[at : at + 300_000]) for at in range(0, len(CONTENT), 300_000)
+    )
+    with decompress(io.BytesIO(packed)) as content:
+        assert content.read() == CONTENT
+
+
+def test_padding_between_xz_streams_is_skipped() -> None:
+    packed = lzma.compress(b"a") + bytes(1 << 17) + lzma.compress(b"b") + bytes(8)
+    assert decompress(io.BytesIO(packed)).read() == b"ab"
+
+
 def test_xz_memory_is_limited() -> None:
     with pytest.raises(lzma.LZMAError, match=r"[Mm]emory"):
         decompress(io.BytesIO(_with_large_dictionary(lzma.compress(b"x")))).read()

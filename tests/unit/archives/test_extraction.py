@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.archives.test_tar import entry, pack
 
-from cogwork.archives.extraction import ArchiveLimits, check, extract
+from cogwork.archives.checking import check
+from cogwork.archives.extraction import extract
+from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import BadArchive
 
 MIB = 1 << 20
@@ -44,7 +46,7 @@ class ExtractionFixture:
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
         file.seek(0)
-        extract(file, 1000, self.inside, ArchiveLimits(is_strict=is_strict, **limits))
+        extract(file.read, 1000, self.inside, ArchiveLimits(is_strict=is_strict, **limits))
 
     def assert_untouched(self) -> None:
         assert self.flag.read_text() == "original"
@@ -169,14 +171,14 @@ def test_strict_extraction_refuses_absolute_paths_and_repeated_entries(
         extraction.extract(*members, is_strict=True)
     extraction.assert_untouched()
     with pytest.raises(BadArchive):
-        check(io.BytesIO(pack(*members)), 1000, ArchiveLimits(is_strict=True))
+        check(io.BytesIO(pack(*members)).read, 1000, ArchiveLimits(is_strict=True))
 
 
 def test_strict_extraction_accepts_a_repeated_directory(extraction: ExtractionFixture) -> None:
     members = [entry("d", tarfile.DIRTYPE), entry("d/f"), entry("d/", tarfile.DIRTYPE)]
     extraction.extract(*members, is_strict=True)
     assert extraction.found == {"d", "d/f"}
-    check(io.BytesIO(pack(*members)), 1000, ArchiveLimits(is_strict=True))
+    check(io.BytesIO(pack(*members)).read, 1000, ArchiveLimits(is_strict=True))
 
 
 def test_long_link_attack_on_the_standard_filter_is_refused(extraction: ExtractionFixture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tarfile
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -185,6 +186,22 @@ def with_pax(content: bytes) -> bytes:
 def test_pax_record_without_a_valid_length_is_refused(rest: bytes) -> None:
     with pytest.raises(BadArchive, match="an extended header is invalid"):
         read(with_pax(b"12 path=a/b\n" + rest))
+
+
+def test_global_attributes_do_not_fill_memory() -> None:
+    """They stay until the end, so only those that are used may be kept."""
+    archive = b"".join(
+        header_with_size(60_000, b"g") + b"60000 " + f"{at}=".encode().ljust(59_993, b"x") + b"\n"
+        + bytes(-60_000 % BLOCK_SIZE) + pack(entry(str(at)))[:BLOCK_SIZE]
+        for at in range(200)
+    )  # fmt: skip
+    stream = io.BytesIO(archive)
+    tracemalloc.start()
+    try:
+        assert len(list(TarReader(stream.read))) == 200
+        assert tracemalloc.get_traced_memory()[1] < 2 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_name_with_a_nul_is_refused() -> None:

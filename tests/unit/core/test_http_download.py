@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
+import socket
 import threading
 import time
 import urllib.error
@@ -175,3 +177,43 @@ def test_cancel_ends_a_download_that_waits(tmp_path: Path) -> None:
         web.shutdown()
         web.server_close()
         serving.join()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("phase", ["connects", "waits"])
+def test_cancel_ends_a_download_before_the_server_answers(
+    tmp_path: Path, scheme: str, phase: str
+) -> None:
+    """The server accepts no connection, or says nothing, not even in a handshake of TLS."""
+    with contextlib.ExitStack() as stack:
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        if phase == "connects":
+            # The kernel answers no further connection while this one is not accepted.
+            stack.enter_context(socket.create_connection(silent.getsockname()))
+        url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/"
+        download = HttpDownload(url, tmp_path / "a.part", LIMIT)
+        errors: list[type[BaseException]] = []
+
+        def run() -> None:
+            try:
+                download.run()
+            except BaseException as error:
+                errors.append(type(error))
+
+        running = threading.Thread(target=run)
+        running.start()
+        # It is blocked in the kernel, which nothing tells.
+        running.join(0.5)
+        assert running.is_alive()
+        download.cancel()
+        running.join(10)
+        assert not running.is_alive()
+        assert errors == [Interrupted]
+
+
+def test_cancelled_download_does_not_connect(server: FileServer, tmp_path: Path) -> None:
+    download = start(server, tmp_path)
+    download.cancel()
+    with pytest.raises(Interrupted):
+        download.run()
+    assert not server.requests

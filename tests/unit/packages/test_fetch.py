@@ -5,21 +5,31 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import io
 import itertools
 import os
 import random
 import shutil
-import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.archives import make_archive, make_link_archive
+from tests.archives import make_archive
 from tests.file_server import FileServer, serve_files
+from tests.hostile_archives import (
+    ATTACKS,
+    MANY,
+    entry,
+    extended,
+    hard_link,
+    header,
+    pax_record,
+    symlink,
+    tar_of,
+)
 from tests.sizes import size
 
+from cogwork.archives import tar
 from cogwork.core.errors import Interrupted
 from cogwork.packages import fetch as fetch_module
 from cogwork.packages.cleanup import remove_leftovers
@@ -157,91 +167,53 @@ def test_cancelled_fetch_changes_nothing_more(server: FileServer, slot: Slot) ->
     assert not slot.directory.exists()
 
 
-def tar_of(*members: tuple[tarfile.TarInfo, bytes], compress: bool = True) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for member, content in members:
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return gzip.compress(packed.getvalue(), 1) if compress else packed.getvalue()
-
-
-def entry(
-    name: str, kind: bytes = tarfile.REGTYPE, target: str = "", content: bytes = b""
-) -> tuple[tarfile.TarInfo, bytes]:
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname = kind, target
-    return member, content
-
-
-def bomb() -> bytes:
-    """80 MiB of zeros in 80 kB."""
-    return tar_of(entry("zeros", content=bytes(80 << 20)))
-
-
-MANY = size(ci=1001, full=100_001)
-
-ATTACKS: dict[str, Callable[[], bytes]] = {
-    "parent": lambda: tar_of(entry("../../../outside/flag", content=b"x")),
-    "hidden parent": lambda: tar_of(entry("a/../../../../outside/flag", content=b"x")),
-    "absolute": lambda: tar_of(entry("/outside", content=b"x")),
-    "absolute link": lambda: make_link_archive("/etc/passwd"),
-    "parent link": lambda: make_link_archive("../../../../outside"),
-    "link, then file in it": lambda: tar_of(
-        entry("l", tarfile.SYMTYPE, "."), entry("l/f", content=b"x")
-    ),
-    "chain of links": lambda: tar_of(
-        entry("p/q/s", tarfile.SYMTYPE, "."), entry("t", tarfile.SYMTYPE, "p/q/s/../../..")
-    ),
-    "hard link": lambda: tar_of(entry("h", tarfile.LNKTYPE, "../../../../outside/flag")),
-    "absolute hard link": lambda: tar_of(entry("h", tarfile.LNKTYPE, "/etc/passwd")),
-    "hard link to a link": lambda: tar_of(
-        entry("l", tarfile.SYMTYPE, "f"), entry("h", tarfile.LNKTYPE, "l")
-    ),
-    "character device": lambda: tar_of(entry("d", tarfile.CHRTYPE)),
-    "block device": lambda: tar_of(entry("d", tarfile.BLKTYPE)),
-    "named pipe": lambda: tar_of(entry("d", tarfile.FIFOTYPE)),
-    "bomb": bomb,
-    "bomb in a bomb": lambda: gzip.compress(bomb()),
-    "duplicate": lambda: tar_of(entry("f", content=b"1"), entry("f", content=b"2")),
-    "duplicate by another spelling": lambda: tar_of(
-        entry("d/f", content=b"1"), entry("./d//f", content=b"2")
-    ),
-    "file and directory": lambda: tar_of(entry("f", content=b"1"), entry("f/g", content=b"2")),
-    "many entries": lambda: tar_of(*(entry(f"{at}") for at in range(MANY))),
-    "deep path": lambda: tar_of(entry("d/" * 65 + "f")),
-    "cut off": lambda: ARCHIVE[:300_000],
-    "empty": lambda: b"",
-    "zip": lambda: b"PK\x03\x04" + bytes(100),
-    "page": lambda: b"<html>sign in to continue</html>" * 50,
-    "declared larger than it is": lambda: tar_of(entry("f", content=b"x" * 600), compress=False)[
-        :600
-    ],
-}
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_archive_is_refused(
-    server: FileServer,
-    slot: Slot,
-    tmp_path: Path,
-    attack: str,
-    monkeypatch: pytest.MonkeyPatch,
+    server: FileServer, slot: Slot, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R17: nothing is written outside, nothing is left, and the package does not appear."""
     # Creating as many files as are allowed takes a minute.
-    monkeypatch.setattr(fetch_module, "LIMITS", replace(LIMITS, entries=MANY - 1))
+    limits = replace(LIMITS, entries=MANY - 1, directories=MANY // 5, links=MANY // 10)
+    monkeypatch.setattr(fetch_module, "LIMITS", limits)
+    monkeypatch.setattr(tar, "MAX_RECORDS", 10 * (MANY - 1))
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "flag").write_text("original")
-    server.files["/a"] = ATTACKS[attack]()
-    with pytest.raises(BadPackage, match="cannot be unpacked") as refused:
+    attack = ATTACKS[name]
+    server.files["/a"] = attack.make()
+    with pytest.raises(BadPackage, match=f"cannot be unpacked: .*({attack.words})") as refused:
         make_fetch(server, slot).run()
-    assert len(str(refused.value)) < 500
+    assert len(str(refused.value)) < 700
+    assert str(refused.value).isprintable()
     assert not slot.directory.exists()
     assert not slot.unpacked.exists()
+    assert not slot.partial.exists()
     assert read_files(outside) == {"flag": b"original"}
     assert {each.name for each in tmp_path.iterdir()} == {"outside", "data"}
+
+
+def test_unusual_but_honest_archive(server: FileServer, slot: Slot) -> None:
+    """Names that differ in case or are not UTF-8, members of gzip, links, and attributes."""
+    setuid = entry("bin/run", content=b"x")
+    setuid[0].mode = 0o6777
+    packed = tar_of(
+        entry("a"),
+        entry("A"),
+        entry("n" * 255),
+        setuid,
+        symlink("bin/latest", "run"),
+        hard_link("bin/again", "bin/run"),
+        entry("attributes", pax={"SCHILY.xattr.user.x": "a\0b"}),
+        compress=False,
+    )
+    strange = extended(b"x", pax_record("path", b"\xff\n")) + header("f")
+    packed = strange + packed
+    server.files["/a"] = gzip.compress(packed[:700]) + gzip.compress(packed[700:]) + bytes(100)
+    make_fetch(server, slot).run()
+    found = {os.fsencode(each.name) for each in slot.directory.iterdir()}
+    assert found == {b"a", b"A", b"n" * 255, b"bin", b"attributes", b"\xff\n"}
+    assert (slot.directory / "bin/latest").read_bytes() == b"x"
+    assert (slot.directory / "bin/again").stat().st_mode & 0o7777 == 0o755
 
 
 def test_large_honest_archive_is_not_a_bomb(server: FileServer, slot: Slot) -> None:

@@ -9,6 +9,7 @@ from tests.unit.config.workshop import load_config
 
 from cogwork.config.check import CheckResult
 from cogwork.graph.name import ResourceName
+from cogwork.graph.spec import Spec
 from cogwork.packages.holding import Former, hold_back
 
 EYE = ResourceName.parse("rdk:component:sensor/eye")
@@ -42,6 +43,10 @@ def check(version: str, *sensors: str, module: bool = False) -> CheckResult:
     return load_config(config).result
 
 
+def find_no_module(_spec: Spec) -> None:
+    return None
+
+
 def former_of(result: CheckResult) -> Former:
     return Former(
         {spec.name: spec for spec in result.specs},
@@ -51,7 +56,7 @@ def former_of(result: CheckResult) -> Former:
 
 def test_nothing_is_held_if_everything_is_ready() -> None:
     old, new = check("1", "eye", module=True), check("2", "eye", module=True)
-    found = hold_back(new, former_of(old), lambda _name: True)
+    found = hold_back(new, former_of(old), lambda _name: True, find_no_module)
     assert found.specs == new.specs
     assert found.modules == tuple(new.config.modules)
     assert (found.waiting_resources, found.waiting_modules, found.held_names) == ({}, {}, ())
@@ -59,7 +64,7 @@ def test_nothing_is_held_if_everything_is_ready() -> None:
 
 def test_what_runs_keeps_its_settings_and_the_rest_waits() -> None:
     old, new = check("1", "eye", module=True), check("2", "eye", "young", module=True)
-    found = hold_back(new, former_of(old), lambda _name: False)
+    found = hold_back(new, former_of(old), lambda _name: False, find_no_module)
     by_name = {spec.name.short: spec for spec in found.specs}
     assert by_name["eye"] is next(each for each in old.specs if each.name == EYE)
     assert by_name["free"] is next(each for each in new.specs if each.name.short == "free")
@@ -72,11 +77,26 @@ def test_what_runs_keeps_its_settings_and_the_rest_waits() -> None:
 
 
 def test_module_that_does_not_run_yet_waits() -> None:
-    found = hold_back(check("1", module=True), Former(), lambda _name: False)
+    found = hold_back(check("1", module=True), Former(), lambda _name: False, find_no_module)
     assert found.waiting_modules == {"m": {"detector"}}
     assert [module.name for module in found.modules] == ["other"]
 
 
 def test_resource_that_was_removed_does_not_come_back() -> None:
-    found = hold_back(check("2"), former_of(check("1", "eye")), lambda _name: False)
+    found = hold_back(check("2"), former_of(check("1", "eye")), lambda _name: False, find_no_module)
     assert [spec.name.short for spec in found.specs] == ["free"]
+
+
+def test_resources_change_together_with_their_module() -> None:
+    old, new = check("1", module=True), check("2", "young", module=True)
+
+    def find_module(spec: Spec) -> str:
+        return "other" if spec.name == EYE else "m"
+
+    found = hold_back(new, former_of(old), lambda _name: False, find_module)
+    by_name = {spec.name.short: spec for spec in found.specs}
+    assert by_name["free"] is next(each for each in old.specs if each.name.short == "free")
+    assert [each.short for each in found.waiting_resources] == ["young"]
+    assert found.held_names == ("rdk:component:sensor/free", "module m")
+    found = hold_back(new, former_of(old), lambda _name: False, lambda _spec: "other")
+    assert found.held_names == ("module m",)

@@ -55,6 +55,19 @@ export interface ProcessStatus extends Nullable<ProcessUse> {
   readonly pid: number | null;
 }
 
+/** Files that the machine gets by itself. */
+export interface PackageStatus {
+  readonly name: string;
+  readonly type: string;
+  readonly version: string;
+  readonly state: string;
+  readonly since: number;
+  readonly reason: string;
+  /** Bytes of the archive. */
+  readonly done: number;
+  readonly total: number | null;
+}
+
 type Nullable<T> = { readonly [key in keyof T]: T[key] | null };
 
 export interface Diagnostic {
@@ -83,6 +96,7 @@ export interface MachineStatus {
   readonly resources: readonly ResourceStatus[];
   readonly modules: readonly ModuleStatus[];
   readonly processes?: readonly ProcessStatus[];
+  readonly packages?: readonly PackageStatus[];
   readonly jobs: readonly Record<string, unknown>[];
   readonly [key: string]: unknown;
 }

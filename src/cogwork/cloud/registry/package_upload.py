@@ -6,8 +6,9 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import IO, Final
 
+from cogwork.archives.checking import check
 from cogwork.archives.decompression import decompress
-from cogwork.archives.extraction import ArchiveLimits, check
+from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import BadArchive
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.storage.blobs import Blob
@@ -40,6 +41,6 @@ def _check_archive(file: IO[bytes], size: int) -> None:
     file.seek(0)
     try:
         with decompress(file) as content:
-            check(content, size, ArchiveLimits(is_strict=True))
+            check(content.read, size, ArchiveLimits(is_strict=True))
     except (BadArchive, EOFError, OSError, zlib.error) as error:
         raise InvalidRequest(f"machines could not unpack the package: {error}") from None

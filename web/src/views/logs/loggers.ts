@@ -18,6 +18,7 @@ export interface LoggerGroup {
 const GROUPS = [
   { title: 'Resources', prefix: 'rdk.resource_manager.' },
   { title: 'Modules', prefix: 'rdk.modmanager.' },
+  { title: 'Processes', prefix: 'rdk.process.' },
   { title: 'Jobs', prefix: 'rdk.job_manager.' },
   { title: 'Clients', prefix: 'client.' },
 ] as const;
