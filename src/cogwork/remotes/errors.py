@@ -27,7 +27,9 @@ class NotReached(RemoteUnavailable):
     """There is no machine at an address, or none that answers."""
 
 
+_UNKNOWN_NAME: Final = "errors resolving"
 _ADVICE: Final = {
+    _UNKNOWN_NAME: "no computer of this name is known here; check the address, and the network",
     "CERTIFICATE_VERIFY_FAILED": (
         "its certificate is not trusted here; name its authority in the variable SSL_CERT_FILE, "
         "and check that the certificate is for this address"
@@ -53,7 +55,7 @@ def describe(error: grpc.aio.AioRpcError) -> str:
 
 def is_unknown_name(error: grpc.aio.AioRpcError) -> bool:
     """Return whether a call failed because the name of the computer is unknown."""
-    return "resolving" in (error.details() or "")
+    return _UNKNOWN_NAME in (error.details() or "")
 
 
 def _describe_connection(details: str) -> str:
@@ -61,5 +63,5 @@ def _describe_connection(details: str) -> str:
     found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
     if found is not None:
         return found
-    reason = details.rpartition(": ")[2].rstrip("]")
+    reason = details.rpartition(": ")[2]
     return f"it cannot be reached: {reason}; check that it runs and has this address"
