@@ -20,10 +20,11 @@ from cogwork.webrtc import session_description
 from cogwork.wire.data_channel_client import DataChannelClient
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.metadata_channel import Pairs
-from cogwork.wire.webrtc_peers import SOCKET_BUFFER
 
 _SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 _OPEN_TIMEOUT: Final = 20.0
+_SEND_BUFFER: Final = 32 * 1024
+"""Bytes of requests that wait in the socket. A heartbeat waits for what is before it."""
 _HOST_KEY: Final = "rpc-host"
 
 
@@ -67,8 +68,7 @@ async def call_machine(
     """Connect to the machine with this name. Raise RemoteUnavailable or AioRpcError."""
     caller = _Caller(host, signaling, process)
     ours, theirs = socket.socketpair()
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        ours.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     ours.setblocking(False)
     with theirs, contextlib.ExitStack() as stack:
         stack.callback(ours.close)
