@@ -233,7 +233,8 @@ class DataChannelCall:
     async def write(self, request: Any) -> None:
         if self.done():
             raise asyncio.InvalidStateError("the call has ended")
-        await self._channel.send(encode_request(self.number, self._encode(request), end=False))
+        frames = encode_request(self.number, self._encode(request), end=False)
+        await self._channel.send(itertools.takewhile(lambda _: not self.done(), frames))
 
     async def done_writing(self) -> None:
         if not self.done():
