@@ -34,6 +34,12 @@ class InvalidOffer(InvalidRequest):
     """The offer of a client cannot be used."""
 
 
+class NoConnection(CogworkError):
+    """A peer cannot be connected to."""
+
+    status = "UNAVAILABLE"
+
+
 class TooManyPeers(CogworkError):
     status = "RESOURCE_EXHAUSTED"
 
