@@ -20,10 +20,12 @@ from cogwork.webrtc import session_description
 from cogwork.wire.data_channel_client import DataChannelClient
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.metadata_channel import Pairs
-from cogwork.wire.webrtc_peers import SOCKET_BUFFER
+from cogwork.wire.webrtc_peers import NoConnection
 
 _SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 _OPEN_TIMEOUT: Final = 20.0
+_SEND_BUFFER: Final = 32 * 1024
+"""Bytes of requests that wait in the socket. A heartbeat waits for what is before it."""
 _HOST_KEY: Final = "rpc-host"
 
 
@@ -39,7 +41,10 @@ class DialingProcess(Protocol):
         """
 
     async def accept(self, peer_id: str, answer: str) -> None:
-        """Use the answer, and wait until the data channel is open. Raise CogworkError."""
+        """Use the answer, and wait until the data channel is open.
+
+        Raise NoConnection if the two cannot reach each other, or CogworkError.
+        """
 
     def add_candidate(self, peer_id: str, text: str, mid: str | None, index: int | None) -> None:
         """Use another candidate of the machine; empty text after the last one."""
@@ -67,8 +72,7 @@ async def call_machine(
     """Connect to the machine with this name. Raise RemoteUnavailable or AioRpcError."""
     caller = _Caller(host, signaling, process)
     ours, theirs = socket.socketpair()
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        ours.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     ours.setblocking(False)
     with theirs, contextlib.ExitStack() as stack:
         stack.callback(ours.close)
@@ -77,13 +81,15 @@ async def call_machine(
                 await caller.connect(theirs)
         except TimeoutError:
             raise RemoteUnavailable(f"{host} did not connect within {_OPEN_TIMEOUT:g} s") from None
-        except RemoteUnavailable:
-            raise
-        except CogworkError as error:
+        except NoConnection as error:
             raise RemoteUnavailable(
                 f"no WebRTC connection to {host}: {error}; allow UDP between the two, or add a "
                 "TURN server to the cloud"
             ) from None
+        except RemoteUnavailable:
+            raise
+        except CogworkError as error:
+            raise RemoteUnavailable(f"no WebRTC connection to {host}: {error}") from None
         loop = asyncio.get_running_loop()
         _, calls = await loop.create_connection(DataChannelClient, sock=ours)
         stack.pop_all()

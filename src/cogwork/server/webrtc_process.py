@@ -13,7 +13,7 @@ from cogwork.child.control_channel import Message
 from cogwork.child.process import ChildProcess
 from cogwork.core.errors import CogworkError
 from cogwork.wire.ice_servers import IceServer
-from cogwork.wire.webrtc_peers import InvalidOffer
+from cogwork.wire.webrtc_peers import InvalidOffer, NoConnection
 
 _ANSWER_TIMEOUT = 10.0
 """Seconds for the process to start and answer an offer."""
@@ -29,12 +29,6 @@ _log = logging.getLogger("rdk.networking")
 
 class CannotAnswer(CogworkError):
     """The WebRTC process cannot connect."""
-
-    status = "UNAVAILABLE"
-
-
-class NoConnection(CogworkError):
-    """The WebRTC process cannot connect to this peer."""
 
     status = "UNAVAILABLE"
 

@@ -14,8 +14,9 @@ from aiortc import RTCDataChannel
 
 from cogwork.webrtc.message_stream import MAX_MESSAGE_SIZE, MessageSplitter, join_messages
 
-_MAX_BUFFERED = 1 << 20
-"""Bytes queued in the channel above which the server waits."""
+_MAX_BUFFERED = 256 * 1024
+"""Bytes queued in the channel above which the server waits. Short messages, such as heartbeats,
+wait for them too."""
 _MAX_UNREAD = 16 << 20
 """Bytes that the server has not read yet above which the peer is disconnected."""
 

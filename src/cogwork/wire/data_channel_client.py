@@ -8,6 +8,7 @@ for its reader would delay all other calls.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
@@ -36,6 +37,8 @@ MAX_CALLS: Final = 256
 _MIB: Final = 1 << 20
 _MAX_UNSENT: Final = 4 * _MIB
 """Bytes that the other side has not read above which no call starts."""
+_ERROR_DELAY: Final = 0.05
+"""Seconds after which an error no longer follows the headers at once."""
 _PACKET_OVERHEAD: Final = 64
 """Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
 
@@ -197,7 +200,8 @@ class DataChannelCall:
         loop = asyncio.get_running_loop()
         self._initial: asyncio.Future[grpc.aio.Metadata] = loop.create_future()
         self._ended: asyncio.Future[CallStatus] = loop.create_future()
-        self._arrived: asyncio.Future[None] | None = None
+        self._arrived = asyncio.Event()
+        """Set when a message has arrived, or the end."""
         self._messages: deque[bytes] = deque()
         self._packets: list[bytes] = []
         self._partial_size = self._partial_charge = 0
@@ -229,7 +233,8 @@ class DataChannelCall:
     async def write(self, request: Any) -> None:
         if self.done():
             raise asyncio.InvalidStateError("the call has ended")
-        await self._channel.send(encode_request(self.number, self._encode(request), end=False))
+        frames = encode_request(self.number, self._encode(request), end=False)
+        await self._channel.send(itertools.takewhile(lambda _: not self.done(), frames))
 
     async def done_writing(self) -> None:
         if not self.done():
@@ -238,9 +243,7 @@ class DataChannelCall:
     async def read(self) -> Any:
         """Return the next message; EOF after the last one. Raise AioRpcError."""
         try:
-            while not self._messages and not self.done():
-                self._arrived = asyncio.get_running_loop().create_future()
-                await self._arrived
+            await self._wait_for_message()
         except asyncio.CancelledError:
             self.cancel()
             raise
@@ -258,7 +261,16 @@ class DataChannelCall:
             yield message
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
-        return await asyncio.shield(self._initial)
+        """Return it; nothing if the call fails at once.
+
+        Servers send headers before an error, too. Over HTTP/2, the error would take their place.
+        """
+        initial = await asyncio.shield(self._initial)
+        if not initial:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ERROR_DELAY):
+                    await self._wait_for_message()
+        return initial
 
     async def trailing_metadata(self) -> grpc.aio.Metadata:
         return (await asyncio.shield(self._ended)).trailers
@@ -306,7 +318,7 @@ class DataChannelCall:
             self._channel.unread.release(str(self.number), charge)
         self._charges.clear()
         self._packets, self._partial_charge = [], 0
-        self._wake_reader()
+        self._arrived.set()
 
     def _end(self, status: CallStatus) -> None:
         """End the call from this side."""
@@ -332,7 +344,7 @@ class DataChannelCall:
             self._messages.append(b"".join(self._packets))
             self._charges.append(self._partial_charge)
             self._packets, self._partial_size, self._partial_charge = [], 0, 0
-            self._wake_reader()
+            self._arrived.set()
 
     def _take_message(self) -> Any:
         data = self._messages.popleft()
@@ -358,9 +370,11 @@ class DataChannelCall:
         data: bytes = request if self._serialize is None else self._serialize(request)
         return data
 
-    def _wake_reader(self) -> None:
-        if self._arrived is not None and not self._arrived.done():
-            self._arrived.set_result(None)
+    async def _wait_for_message(self) -> None:
+        """Wait for a message or the end of the call."""
+        while not self._messages and not self.done():
+            self._arrived.clear()
+            await self._arrived.wait()
 
     def _error(self) -> grpc.aio.AioRpcError:
         status = self._ended.result()

@@ -27,11 +27,17 @@ _MAX_PEERS_PER_HOST = 48
 _MAX_CANDIDATES = 50
 """Candidates of a client. The effort to check them grows with the square of their number."""
 _MAX_CANDIDATE_LENGTH = 512
-SOCKET_BUFFER = 256 * 1024
+_SOCKET_BUFFER = 256 * 1024
 
 
 class InvalidOffer(InvalidRequest):
     """The offer of a client cannot be used."""
+
+
+class NoConnection(CogworkError):
+    """A peer cannot be connected to."""
+
+    status = "UNAVAILABLE"
 
 
 class TooManyPeers(CogworkError):
@@ -193,7 +199,7 @@ class WebRtcPeers:
         channel = DataChannel(self._table, peer, metadata, self._requests, self._replies, on_end)
         self._channels[peer_id] = channel
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            connection.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+            connection.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER)
         connection.setblocking(False)
         try:
             await asyncio.get_running_loop().create_connection(lambda: channel, sock=connection)

@@ -12,9 +12,12 @@ import grpc
 import grpc.aio
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
+from grpclib.const import Status
 from tests.unit.wire.channel_client import DEADLINE, open_channel
 from tests.unit.wire.test_data_channel import MIB, SERVICE, Service, text
 
+from cogwork.webrtc.message_stream import join_messages
+from cogwork.wire.channel_frames import encode_headers, encode_trailers
 from cogwork.wire.data_channel_client import MAX_CALLS, DataChannelClient
 
 
@@ -199,3 +202,23 @@ async def test_lost_channel_ends_all_calls(service: Service) -> None:
             with pytest.raises(grpc.aio.AioRpcError, match="was lost") as failed:
                 await call
             assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_error_right_after_the_headers_takes_their_place() -> None:
+    """As over HTTP/2, although the two are frames of their own here."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    with theirs:
+        async with asyncio.timeout(DEADLINE):
+            _, client = await loop.create_connection(DataChannelClient, sock=ours)
+            call = client.unary_stream(path("Fail"))(b"")
+            waiting = asyncio.ensure_future(call.initial_metadata())
+            await loop.sock_sendall(theirs, join_messages([encode_headers(call.number, {})]))
+            await asyncio.wait({waiting}, timeout=0.005)
+            trailers = encode_trailers(call.number, Status.NOT_FOUND, "none", {}, quoted=False)
+            await loop.sock_sendall(theirs, join_messages([trailers]))
+            assert not await waiting
+            assert call.done()
+            client.close()
+            await client.lost
