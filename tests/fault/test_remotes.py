@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import statistics
 import time
@@ -19,6 +20,7 @@ from tests.interop.test_sdk_client import component
 from tests.rtsp_server import free_port
 from tests.running import Server, run_server, with_free_port
 from tests.sizes import limit, size
+from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 
 pytestmark = pytest.mark.alone
@@ -58,6 +60,32 @@ async def test_frozen_remote(tmp_path: Path) -> None:
                 assert time.monotonic() - resumed < limit(2)
 
             await compare(cell, freeze, "frozen")
+
+
+async def test_pause_of_this_machine_keeps_the_connection(tmp_path: Path) -> None:
+    """Its session expires there meanwhile, and is replaced."""
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    async with run_server(LINE, tmp_path / "line") as line:
+        config = {"remotes": [remote("line", line.port)]}
+        async with run_server(config, tmp_path / "cell") as cell:
+            await wait_for_state(cell, SCALE, "ready")
+            cell.signal(signal.SIGSTOP)
+            await asyncio.sleep(3)
+            cell.signal(signal.SIGCONT)
+            resumed = time.monotonic()
+            async with asyncio.timeout(limit(10)), connect_sdk(cell.port) as robot:
+                belt = Motor.from_robot(robot, "line:belt")
+                is_moving = False
+                while not is_moving:
+                    # Refused as long as the session is the expired one.
+                    with contextlib.suppress(GRPCError):
+                        await belt.set_power(0.5)
+                        is_moving = await belt.is_moving()
+            took = time.monotonic() - resumed
+            print(f"the motor moves {took:.2f} s after the machine was resumed")
+            assert took < limit(2)
+            assert "cannot be used" not in cell.output
 
 
 async def test_remote_that_restarts_again_and_again(tmp_path: Path) -> None:

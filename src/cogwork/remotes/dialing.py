@@ -24,6 +24,8 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.use_local_subchannel_pool", 1),
+    # How long an attempt may take. gRPC keeps the socket of an abandoned one for the rest of it.
+    ("grpc.min_reconnect_backoff_ms", 6_000),
 )
 _CONNECT_TIMEOUT: Final = 5.0
 _ATTEMPT_INTERVAL: Final = 1.0
