@@ -74,17 +74,16 @@ async def run_gate(silent: int) -> AsyncIterator[tuple[Gate, RemoteConfig]]:
 async def test_attempt_that_is_not_answered_is_overtaken_by_the_next_one() -> None:
     async with run_gate(silent=1) as (gate, config):
         began = time.monotonic()
-        channel = await connect(config, SystemClock(), allow_plaintext=False)
-        assert time.monotonic() - began < 4
-        assert channel.get_state() is grpc.ChannelConnectivity.READY
-        assert gate.connections >= 2
-        await channel.close(None)
+        async with connect(config, SystemClock(), allow_plaintext=False) as channel:
+            assert time.monotonic() - began < 4
+            assert channel.get_state() is grpc.ChannelConnectivity.READY
+            assert gate.connections >= 2
 
 
 async def test_machine_that_never_answers_is_explained_and_gets_few_attempts() -> None:
     async with run_gate(silent=100) as (gate, config):
         with pytest.raises(RemoteUnavailable, match="did not answer within 5 s"):
-            await connect(config, SystemClock(), allow_plaintext=False)
+            await connect(config, SystemClock(), allow_plaintext=False).__aenter__()
         assert 2 <= gate.connections <= 6
 
 
@@ -93,5 +92,5 @@ async def test_refused_connection_is_explained_at_once() -> None:
         pass
     began = time.monotonic()
     with pytest.raises(RemoteUnavailable, match="Connection refused"):
-        await connect(config, SystemClock(), allow_plaintext=False)
+        await connect(config, SystemClock(), allow_plaintext=False).__aenter__()
     assert time.monotonic() - began < 4

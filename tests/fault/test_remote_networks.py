@@ -54,7 +54,7 @@ async def two_machines(tmp_path: Path) -> AsyncIterator[TwoMachines]:
         line_config = {
             "components": [
                 component("sensor", "scale", readings={"weight": 3}),
-                component("camera", "top", width=320, height=240),
+                component("camera", "top", scene="conveyor", width=640, height=480),
                 component("motor", "motor"),
             ],
             "network": {"bind_address": ":8080", "insecure_without_auth": True},
@@ -137,7 +137,7 @@ async def test_slow_network(tmp_path: Path) -> None:
                     assert await scale.get_readings(timeout=10) == {"weight": 3}
                     answered = time.monotonic()
                     calls.append(answered - asked)
-                    found, _ = await camera.get_images(timeout=20)
+                    found, _ = await camera.get_images(timeout=60)
                     assert len(found[0].data) > 1000
                     images.append(time.monotonic() - answered)
             print(

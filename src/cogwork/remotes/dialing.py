@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -26,6 +28,8 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     # How long an attempt may take. gRPC keeps the socket of an abandoned one for the rest of it.
     ("grpc.min_reconnect_backoff_ms", 6_000),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 _CONNECT_TIMEOUT: Final = 5.0
 _ATTEMPT_INTERVAL: Final = 1.0
@@ -47,13 +51,27 @@ def find_login(config: RemoteConfig) -> RemoteLogin | None:
     return None
 
 
-async def connect(config: RemoteConfig, clock: Clock, *, allow_plaintext: bool) -> grpc.aio.Channel:
-    """Return a connected channel. Raise RemoteUnavailable.
+@contextlib.asynccontextmanager
+async def connect(
+    config: RemoteConfig, clock: Clock, *, allow_plaintext: bool
+) -> AsyncIterator[grpc.aio.Channel]:
+    """Yield a connected channel. Raise RemoteUnavailable."""
+    channel = await _race_attempts(config, clock, allow_plaintext=allow_plaintext)
+    try:
+        yield channel
+    finally:
+        await channel.close(None)
 
-    Start another attempt every second and let them race. The first packet of an attempt is lost
-    while the network is away, and the kernel sends it again after 1, 3 and 7 seconds, so an old
-    attempt notices late that the network is back. Shorter attempts would never succeed in a slow
-    network, where TCP, TLS and HTTP/2 take several round trips.
+
+async def _race_attempts(
+    config: RemoteConfig, clock: Clock, *, allow_plaintext: bool
+) -> grpc.aio.Channel:
+    """Start an attempt to connect every second, and return the first channel that is connected.
+
+    The first packet of an attempt is lost while the network is away, and the kernel sends it again
+    after 1, 3 and 7 seconds, so an old attempt notices late that the network is back. Shorter
+    attempts would never succeed in a slow network, where TCP, TLS and HTTP/2 take several round
+    trips.
     """
     attempts: set[asyncio.Task[grpc.aio.Channel]] = set()
     deadline = clock.monotonic() + _CONNECT_TIMEOUT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -91,17 +92,20 @@ class Remote:
 
     async def _stay_connected(self) -> None:
         """Connect, and follow the resources until the connection is lost."""
-        allow_plaintext = self._context.allow_plaintext
-        channel = await connect(self.config, self._clock, allow_plaintext=allow_plaintext)
-        try:
-            login = await log_in(channel, find_login(self.config))
+        # Images fill a slow connection for seconds, so heartbeats have one of their own.
+        async with self._connect() as control, self._connect() as calls:
+            login = await log_in(control, find_login(self.config))
             self._sessions += 1
-            session = RemoteSession(self._sessions, channel, login, self._clock)
+            session = RemoteSession(self._sessions, control, calls, login, self._clock)
             heartbeat = await session.start()
-            await self._follow(session, heartbeat)
-        finally:
-            self._session = None
-            await channel.close(None)
+            try:
+                await self._follow(session, heartbeat)
+            finally:
+                self._session = None
+
+    def _connect(self) -> AbstractAsyncContextManager[grpc.aio.Channel]:
+        allow_plaintext = self._context.allow_plaintext
+        return connect(self.config, self._clock, allow_plaintext=allow_plaintext)
 
     async def _follow(self, session: RemoteSession, heartbeat: float | None) -> None:
         """Raise RemoteUnavailable or AioRpcError when the connection is lost."""

@@ -36,13 +36,22 @@ SESSION_KEY: Final = "viam-sid"
 class RemoteSession(Builder):
     """Builds the clients of the resources of another machine."""
 
-    def __init__(self, number: int, channel: grpc.aio.Channel, login: Pairs, clock: Clock) -> None:
+    def __init__(
+        self,
+        number: int,
+        control: grpc.aio.Channel,
+        calls: grpc.aio.Channel,
+        login: Pairs,
+        clock: Clock,
+    ) -> None:
+        """`control` carries the session, and `calls` those to resources."""
         self.number = number
-        self._channel = channel
+        self._channel = control
         self._login = login
         self._clock = clock
         self._session_id = ""
-        self._calls = MetadataChannel(channel, lambda: self._metadata)
+        self._control = MetadataChannel(control, lambda: self._metadata)
+        self._calls = MetadataChannel(calls, lambda: self._metadata)
         self._metadata: Pairs = login
         self._names_reply = b""
         self._names: list[tuple[Api, str]] = []
@@ -147,7 +156,7 @@ class RemoteSession(Builder):
         del resource  # the other machine keeps it
 
     async def _call(self, method: str, request: Message, parse: Callable[[bytes], Any]) -> Any:
-        start: Any = self._calls.unary_unary(
+        start: Any = self._control.unary_unary(
             _SERVICE + method,
             request_serializer=type(request).SerializeToString,
             response_deserializer=parse,
