@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
 from cogwork.remotes.dialing import connect, find_login, log_in
-from cogwork.remotes.errors import RemoteUnavailable, describe
+from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable, describe
 from cogwork.remotes.names import remote_spec, resource_specs
 from cogwork.remotes.session import RemoteSession
 
@@ -111,6 +111,7 @@ class Remote:
         """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
         watching: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._list(session))]
         watching.append(asyncio.ensure_future(session.wait_until_lost()))
+        watching.append(asyncio.ensure_future(self._renew_calls(session)))
         if heartbeat is not None:
             watching.append(asyncio.ensure_future(session.send_heartbeats(heartbeat)))
         try:
@@ -122,6 +123,26 @@ class Remote:
             for each in watching:
                 each.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _renew_calls(self, session: RemoteSession) -> None:
+        """Make calls over another connection after an outage that the session survived.
+
+        TCP waits twice as long each time it repeats what is lost, so the former connection may be
+        silent for as long again as the network was away.
+        """
+        renewed: list[AsyncExitStack] = []
+        try:
+            while True:
+                await session.wait_until_late()
+                renewed.append(AsyncExitStack())
+                session.use_for_calls(await renewed[-1].enter_async_context(self._connect()))
+                # What is under way on the former connection may still be answered.
+                await self._clock.sleep(CALL_TIMEOUT)
+                while len(renewed) > 1:
+                    await renewed.pop(0).aclose()
+        finally:
+            for each in renewed:
+                await each.aclose()
 
     async def _list(self, session: RemoteSession) -> None:
         """Ask for the names of its resources, again and again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -26,6 +27,8 @@ _SERVICE: Final = "/viam.robot.v1.RobotService/"
 _HEARTBEATS_IN_WINDOW: Final = 3
 _MAX_HEARTBEAT_INTERVAL: Final = 1.0
 """Seconds. They also show that the connection still works, however long the window is."""
+_LATE: Final = 1.5
+"""Seconds after which the answer to a heartbeat is late."""
 _MAX_LIST_RATE: Final = 100_000
 """Bytes per second that the names of resources may take."""
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
@@ -46,13 +49,13 @@ class RemoteSession(Builder):
     ) -> None:
         """`control` carries the session, and `calls` those to resources."""
         self.number = number
-        self._channel = control
         self._login = login
         self._clock = clock
         self._session_id = ""
         self._control = MetadataChannel(control, lambda: self._metadata)
         self._calls = MetadataChannel(calls, lambda: self._metadata)
         self._metadata: Pairs = login
+        self._was_late = asyncio.Event()
         self._names_reply = b""
         self._names: list[tuple[Api, str]] = []
 
@@ -117,26 +120,43 @@ class RemoteSession(Builder):
         heard = self._clock.monotonic()
         while True:
             sent = self._clock.monotonic()
-            request = robot.SendSessionHeartbeatRequest(id=self._session_id)
             try:
-                await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
+                await self._send_heartbeat()
             except grpc.aio.AioRpcError as error:
-                if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                    # The session has expired because the network was slow: the other machine has
-                    # stopped what this one had moved. The connection itself still works.
-                    await self.start()
-                elif self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
+                if self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
                     raise RemoteUnavailable(describe(error)) from None
             else:
                 heard = self._clock.monotonic()
+                if heard - sent > _LATE:
+                    self._was_late.set()
             await self._clock.sleep(max(0.0, sent + interval - self._clock.monotonic()))
+
+    async def _send_heartbeat(self) -> None:
+        request = robot.SendSessionHeartbeatRequest(id=self._session_id)
+        try:
+            await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
+                raise
+            # The session has expired because the network was slow: the other machine has stopped
+            # what this one had moved. The connection itself still works.
+            await self.start()
 
     async def wait_until_lost(self) -> None:
         """Wait until the connection is lost."""
-        state = self._channel.get_state()
+        channel = self._control.channel
+        state = channel.get_state()
         while state is grpc.ChannelConnectivity.READY:
-            await self._channel.wait_for_state_change(state)
-            state = self._channel.get_state()
+            await channel.wait_for_state_change(state)
+            state = channel.get_state()
+
+    async def wait_until_late(self) -> None:
+        """Wait until a heartbeat is answered late: after an outage, or in a slow network."""
+        await self._was_late.wait()
+        self._was_late.clear()
+
+    def use_for_calls(self, channel: grpc.aio.Channel) -> None:
+        self._calls.channel = channel
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
         del dependencies
