@@ -8,14 +8,16 @@ import statistics
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from grpclib import GRPCError
 from tests.control_page import connect_sdk
 from tests.fault.local_calls import LOCAL, compare
-from tests.interop.test_remotes import LINE, wait_for_state
+from tests.interop.programs import start_mover
+from tests.interop.test_remotes import wait_for_state, wait_until_it_stands
 from tests.interop.test_sdk_client import component
-from tests.namespaces import needs_namespaces, on_computer
+from tests.namespaces import Computer, needs_namespaces, on_computer
 from tests.running import PROGRAM, Server, run_server
 from tests.sizes import limit, size
 from tests.slow_network import Rule, SlowNetwork, slow_network
@@ -30,50 +32,67 @@ SLOW = Rule(delay=0.2, loss=0.05)
 """Each way, so a round trip takes 400 ms."""
 SLOW_TIME = size(ci=20, full=60)
 """Seconds in the slow network."""
+WINDOW = 2.0
+"""Seconds of a session without heartbeats, by default."""
 SCALE = "rdk:component:sensor/line:scale"
 
 
+class TwoMachines(NamedTuple):
+    cell: Server
+    """Runs on the computer of the test."""
+    line: Server
+    """The remote of the cell, on another computer."""
+    there: Computer
+    network: SlowNetwork
+
+
 @contextlib.asynccontextmanager
-async def two_computers(tmp_path: Path) -> AsyncIterator[tuple[Server, SlowNetwork]]:
-    """Yield the server of a computer, and its network to another one, which is its remote."""
+async def two_machines(tmp_path: Path) -> AsyncIterator[TwoMachines]:
     (tmp_path / "line").mkdir()
     (tmp_path / "cell").mkdir()
     with slow_network() as (there, here, network), on_computer(here):
-        camera = component("camera", "top", width=320, height=240)
-        line = {
-            "components": [*LINE["components"], camera],
+        line_config = {
+            "components": [
+                component("sensor", "scale", readings={"weight": 3}),
+                component("camera", "top", scene="conveyor", width=640, height=480),
+                component("motor", "motor"),
+            ],
             "network": {"bind_address": ":8080", "insecure_without_auth": True},
         }
         remote = {"name": "line", "address": f"{there.address}:8080", "insecure": True}
-        cell = {"remotes": [remote], "components": [LOCAL]}
+        cell_config = {"remotes": [remote], "components": [LOCAL]}
         on_line, quietly = [*there.prefix, *PROGRAM], ["-disable-mdns"]
         async with (
-            run_server(line, tmp_path / "line", program=on_line, arguments=quietly),
-            run_server(cell, tmp_path / "cell", arguments=quietly) as server,
+            run_server(line_config, tmp_path / "line", program=on_line, arguments=quietly) as line,
+            run_server(cell_config, tmp_path / "cell", arguments=quietly) as cell,
         ):
-            await wait_for_state(server, SCALE, "ready")
-            yield server, network
+            await wait_for_state(cell, SCALE, "ready")
+            yield TwoMachines(cell, line, there, network)
 
 
 # The connection outlives the short outage, and is replaced after the long one.
 @pytest.mark.parametrize("seconds", [3.5, size(ci=6, full=10)])
 async def test_cut_network(tmp_path: Path, seconds: float) -> None:
-    async with two_computers(tmp_path) as (cell, network):
+    async with (
+        two_machines(tmp_path) as (cell, _, _, network),
+        connect_sdk(cell.port) as robot,
+    ):
+        scale = Sensor.from_robot(robot, "line:scale")
 
         async def cut() -> None:
             for _ in range(OUTAGES):
                 network.apply(CUT)
                 began = time.monotonic()
-                await call_in_vain(cell)
+                await call_in_vain(scale)
                 if seconds > 5:
                     lost = await wait_for_state(cell, SCALE, "unhealthy")
                     print(f"{time.monotonic() - began:.2f} s after the cut: {lost['reason']}")
                     assert "did not answer" in lost["reason"]
-                    await call_in_vain(cell)
+                    await call_in_vain(scale)
                 await asyncio.sleep(began + seconds - time.monotonic())
                 network.apply(Rule())
                 returned = time.monotonic()
-                await wait_for_reading(cell)
+                await wait_for_reading(scale)
                 took = time.monotonic() - returned
                 print(f"back {took:.2f} s after the network, which was cut for {seconds:g} s")
                 assert took < limit(2)
@@ -81,28 +100,26 @@ async def test_cut_network(tmp_path: Path, seconds: float) -> None:
         await compare(cell, cut, f"cut for {seconds:g} s")
 
 
-async def call_in_vain(cell: Server) -> None:
+async def call_in_vain(scale: Sensor) -> None:
     """A call ends at its deadline, or before."""
-    async with connect_sdk(cell.port) as robot:
-        began = time.monotonic()
-        with pytest.raises((GRPCError, TimeoutError)):
-            await Sensor.from_robot(robot, "line:scale").get_readings(timeout=0.5)
-        assert time.monotonic() - began < limit(0.6)
+    began = time.monotonic()
+    with pytest.raises((GRPCError, TimeoutError)):
+        await scale.get_readings(timeout=0.5)
+    assert time.monotonic() - began < limit(0.6)
 
 
-async def wait_for_reading(cell: Server) -> None:
+async def wait_for_reading(scale: Sensor) -> None:
     """Wait until a call to the remote succeeds."""
-    async with asyncio.timeout(limit(30)), connect_sdk(cell.port) as robot:
-        scale = Sensor.from_robot(robot, "line:scale")
+    async with asyncio.timeout(limit(30)):
         while True:
             with contextlib.suppress(GRPCError, TimeoutError):
                 await scale.get_readings(timeout=1)
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
 
 async def test_slow_network(tmp_path: Path) -> None:
-    async with two_computers(tmp_path) as (cell, network):
+    async with two_machines(tmp_path) as (cell, _, _, network):
 
         async def slow() -> None:
             network.apply(CUT)
@@ -122,7 +139,7 @@ async def test_slow_network(tmp_path: Path) -> None:
                     assert await scale.get_readings(timeout=10) == {"weight": 3}
                     answered = time.monotonic()
                     calls.append(answered - asked)
-                    found, _ = await camera.get_images(timeout=20)
+                    found, _ = await camera.get_images(timeout=60)
                     assert len(found[0].data) > 1000
                     images.append(time.monotonic() - answered)
             print(
@@ -134,3 +151,17 @@ async def test_slow_network(tmp_path: Path) -> None:
 
         await compare(cell, slow, "200 ms, 5 % loss")
         assert cell.output.count("remote line cannot be used") == 1, cell.output
+
+
+async def test_motion_ends_when_the_network_is_cut(tmp_path: Path) -> None:
+    async with (
+        two_machines(tmp_path) as (cell, line, there, network),
+        start_mover(cell.port, "motor"),
+    ):
+        with on_computer(there):
+            network.apply(CUT)
+            took = await wait_until_it_stands(line)
+        print(f"the motor stands {took:.2f} s after the cut, window {WINDOW:g} s")
+        assert took < WINDOW + limit(0.5)
+        network.apply(Rule())
+        await wait_for_state(cell, SCALE, "ready")

@@ -46,7 +46,8 @@ async def wait_for_state(server: Server, name: str, state: str) -> dict[str, Any
                 found: dict[str, Any] = resource
                 if (found["name"], found["state"]) == (name, state):
                     return found
-            await asyncio.sleep(0.02)
+            # Rarely, because some tests measure how busy the server is with other things.
+            await asyncio.sleep(0.1)
 
 
 async def test_client_uses_the_resources_of_a_remote(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ async def test_motion_ends_with_whoever_is_killed(tmp_path: Path, killed: str) -
                     cell.signal(signal.SIGKILL)
                 took = await wait_until_it_stands(line)
                 print(f"{killed} killed: the motor stands after {took:.2f} s, window {WINDOW:g} s")
-                assert took < 2 * WINDOW + limit(0.5)
+                assert took < WINDOW + limit(0.5)
 
 
 async def test_login_to_a_remote(tmp_path: Path) -> None:

@@ -12,13 +12,23 @@ class RemoteConnection(Protocol):
     """A connection that is open, and logged in."""
 
     @property
+    def control(self) -> ForwardChannel:
+        """Where this machine makes its own calls: those of its session."""
+
+    @property
     def calls(self) -> ForwardChannel:
-        """Where calls are made."""
+        """Where calls to resources are made."""
 
     @property
     def login(self) -> Pairs:
         """The metadata of each call that identifies this machine."""
 
     async def wait_until_lost(self) -> None: ...
+
+    async def renew_calls(self) -> None:
+        """Make calls over another connection, if this kind has several.
+
+        Raise RemoteUnavailable.
+        """
 
     async def aclose(self) -> None: ...

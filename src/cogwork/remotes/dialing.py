@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -32,6 +32,10 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.use_local_subchannel_pool", 1),
+    # How long an attempt may take. gRPC keeps the socket of an abandoned one for the rest of it.
+    ("grpc.min_reconnect_backoff_ms", 6_000),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
 )
 
 
@@ -51,23 +55,6 @@ def find_login(config: RemoteConfig) -> RemoteLogin | None:
     return None
 
 
-class GrpcConnection:
-    """A connection over gRPC."""
-
-    def __init__(self, channel: grpc.aio.Channel, login: Pairs) -> None:
-        self.calls = channel
-        self.login = login
-
-    async def wait_until_lost(self) -> None:
-        state = self.calls.get_state()
-        while state is grpc.ChannelConnectivity.READY:
-            await self.calls.wait_for_state_change(state)
-            state = self.calls.get_state()
-
-    async def aclose(self) -> None:
-        await self.calls.close(None)
-
-
 class Destination(NamedTuple):
     address: str
     """`HOST:PORT`, with `https://` in front if TLS is required."""
@@ -80,11 +67,55 @@ class Destination(NamedTuple):
     """The name in its certificate, if not that of the address."""
 
 
+class GrpcConnection:
+    """A connection over gRPC: one channel for the session, and soon another one for calls.
+
+    Images fill a slow connection for seconds, during which heartbeats would wait.
+    """
+
+    def __init__(
+        self,
+        control: grpc.aio.Channel,
+        login: Pairs,
+        open_channel: Callable[[], Awaitable[grpc.aio.Channel]],
+        clock: Clock,
+    ) -> None:
+        self.control = self.calls = control
+        self.login = login
+        self._open_channel = open_channel
+        self._clock = clock
+
+    async def wait_until_lost(self) -> None:
+        state = self.control.get_state()
+        while state is grpc.ChannelConnectivity.READY:
+            await self.control.wait_for_state_change(state)
+            state = self.control.get_state()
+
+    async def renew_calls(self) -> None:
+        former, self.calls = self.calls, await self._open_channel()
+        if former is self.control:
+            return
+        try:
+            # What is under way may still be answered.
+            await self._clock.sleep(CALL_TIMEOUT)
+        finally:
+            await former.close(None)
+
+    async def aclose(self) -> None:
+        await self.control.close(None)
+        if self.calls is not self.control:
+            await self.calls.close(None)
+
+
 async def dial(to: Destination, clock: Clock) -> GrpcConnection:
     """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
-    channel = await _race(lambda: _open_channel(to), clock)
+
+    async def connect() -> grpc.aio.Channel:
+        return await _race(lambda: _open_channel(to), clock)
+
+    channel = await connect()
     try:
-        return GrpcConnection(channel, await _log_in(channel, to.login))
+        return GrpcConnection(channel, await _log_in(channel, to.login), connect, clock)
     except BaseException:
         await channel.close(None)
         raise

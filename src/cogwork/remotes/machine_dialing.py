@@ -10,7 +10,7 @@ from cogwork.core.address import TLS_PREFIX
 from cogwork.core.clock import Clock
 from cogwork.discovery.search import find_machine
 from cogwork.remotes.connection import RemoteConnection
-from cogwork.remotes.dialing import Destination, dial, find_login, resolve_address
+from cogwork.remotes.dialing import Destination, GrpcConnection, dial, find_login, resolve_address
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
 from cogwork.remotes.webrtc_dialing import DialingProcess, call_machine
 
@@ -38,7 +38,15 @@ class MachineDialer:
         """Raise RemoteUnavailable or AioRpcError."""
         if config.managed_by:
             return await self._connect_by_cloud(config)
-        to = self._destination(config, config.address, _MACHINE_PORT)
+        connection = await self._dial(self._destination(config, config.address, _MACHINE_PORT))
+        try:
+            await connection.renew_calls()
+        except BaseException:
+            await connection.aclose()
+            raise
+        return connection
+
+    async def _dial(self, to: Destination) -> GrpcConnection:
         try:
             return await dial(to, self._clock)
         except NotReached:

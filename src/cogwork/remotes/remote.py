@@ -107,15 +107,18 @@ class Remote:
             self._sessions += 1
             session = RemoteSession(self._sessions, connection, self._clock)
             heartbeat = await session.start()
-            await self._follow(session, heartbeat)
+            await self._follow(session, connection, heartbeat)
         finally:
             self._session = None
             await connection.aclose()
 
-    async def _follow(self, session: RemoteSession, heartbeat: float | None) -> None:
+    async def _follow(
+        self, session: RemoteSession, connection: RemoteConnection, heartbeat: float | None
+    ) -> None:
         """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
         watching: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._list(session))]
-        watching.append(asyncio.ensure_future(session.wait_until_lost()))
+        watching.append(asyncio.ensure_future(connection.wait_until_lost()))
+        watching.append(asyncio.ensure_future(_renew_calls(session, connection)))
         if heartbeat is not None:
             watching.append(asyncio.ensure_future(session.send_heartbeats(heartbeat)))
         try:
@@ -178,3 +181,14 @@ class Remote:
         _log.warning("remote %s cannot be used: %s", self.config.name, reason)
         self.fault, self.is_connecting = reason, False
         self._context.on_change()
+
+
+async def _renew_calls(session: RemoteSession, connection: RemoteConnection) -> None:
+    """Make calls over another connection after an outage that the session survived.
+
+    TCP waits twice as long each time it repeats what is lost, so the former connection may be
+    silent for as long again as the network was away. Raise RemoteUnavailable.
+    """
+    while True:
+        await session.wait_until_late()
+        await connection.renew_calls()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -28,6 +29,8 @@ _SERVICE: Final = "/viam.robot.v1.RobotService/"
 _HEARTBEATS_IN_WINDOW: Final = 3
 _MAX_HEARTBEAT_INTERVAL: Final = 1.0
 """Seconds. They also show that the connection still works, however long the window is."""
+_LATE: Final = 1.5
+"""Seconds after which the answer to a heartbeat is late."""
 _MAX_LIST_RATE: Final = 100_000
 """Bytes per second that the names of resources may take."""
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
@@ -40,12 +43,13 @@ class RemoteSession(Builder):
 
     def __init__(self, number: int, connection: RemoteConnection, clock: Clock) -> None:
         self.number = number
-        self.wait_until_lost = connection.wait_until_lost
         self._login = connection.login
         self._clock = clock
         self._session_id = ""
-        self._calls = MetadataChannel(connection.calls, lambda: self._metadata)
+        self._control = MetadataChannel(lambda: connection.control, lambda: self._metadata)
+        self._calls = MetadataChannel(lambda: connection.calls, lambda: self._metadata)
         self._metadata = self._login
+        self._was_late = asyncio.Event()
         self._names_reply = b""
         self._names: list[tuple[Api, str]] = []
 
@@ -108,27 +112,40 @@ class RemoteSession(Builder):
         budget = DescriptorBudget(_MAX_DESCRIPTORS)
         for service in services.values():
             with contextlib.suppress(NotDescribed):
-                pools[service] = await fetch_descriptors(self._calls, service, budget)
+                pools[service] = await fetch_descriptors(self._control, service, budget)
         return services, pools
 
     async def send_heartbeats(self, interval: float) -> None:
-        """Send heartbeats until the connection is lost. Raise RemoteUnavailable or AioRpcError."""
+        """Send heartbeats until the connection is lost. Raise RemoteUnavailable."""
         heard = self._clock.monotonic()
         while True:
             sent = self._clock.monotonic()
-            request = robot.SendSessionHeartbeatRequest(id=self._session_id)
             try:
-                await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
+                await self._send_heartbeat()
             except grpc.aio.AioRpcError as error:
-                if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                    # The session has expired because the network was slow: the other machine has
-                    # stopped what this one had moved. The connection itself still works.
-                    await self.start()
-                elif self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
+                if self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
                     raise RemoteUnavailable(describe(error)) from None
             else:
                 heard = self._clock.monotonic()
+                if heard - sent > _LATE:
+                    self._was_late.set()
             await self._clock.sleep(max(0.0, sent + interval - self._clock.monotonic()))
+
+    async def wait_until_late(self) -> None:
+        """Wait until a heartbeat is answered late: after an outage, or in a slow network."""
+        await self._was_late.wait()
+        self._was_late.clear()
+
+    async def _send_heartbeat(self) -> None:
+        request = robot.SendSessionHeartbeatRequest(id=self._session_id)
+        try:
+            await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
+                raise
+            # The session has expired because the network was slow: the other machine has stopped
+            # what this one had moved. The connection itself still works.
+            await self.start()
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
         del dependencies
@@ -148,7 +165,7 @@ class RemoteSession(Builder):
         del resource  # the other machine keeps it
 
     async def _call(self, method: str, request: Message, parse: Callable[[bytes], Any]) -> Any:
-        start: Any = self._calls.unary_unary(
+        start: Any = self._control.unary_unary(
             _SERVICE + method,
             request_serializer=type(request).SerializeToString,
             response_deserializer=parse,

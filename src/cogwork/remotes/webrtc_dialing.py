@@ -56,10 +56,13 @@ class WebRtcConnection:
     login: Pairs = ()
 
     def __init__(self, calls: DataChannelClient) -> None:
-        self.calls = calls
+        self.control = self.calls = calls
 
     async def wait_until_lost(self) -> None:
         await asyncio.shield(self.calls.lost)
+
+    async def renew_calls(self) -> None:
+        """Do nothing: calls take turns in small packets, and ICE finds another way by itself."""
 
     async def aclose(self) -> None:
         self.calls.close()
@@ -101,7 +104,7 @@ class _Caller:
 
     def __init__(self, host: str, signaling: RemoteConnection, process: DialingProcess) -> None:
         self._host = host
-        self._channel = signaling.calls
+        self._channel = signaling.control
         self._metadata = ((_HOST_KEY, host), *signaling.login)
         self._process = process
         self._peer_id = str(uuid.uuid4())

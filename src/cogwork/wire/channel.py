@@ -18,7 +18,7 @@ from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 from grpclib.metadata import Deadline
 
-CHANNEL_CLOSED_TEXT = "the process that runs it is being stopped or restarted; try again"
+CHANNEL_CLOSED_TEXT = "the connection to the module or machine that runs it was closed; try again"
 
 MetadataLike = Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]]
 
