@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 from typing import Final
 
@@ -60,10 +61,10 @@ class MachineDialer:
 
         Many computers do not resolve such names themselves.
         """
-        if not self._mdns:
-            return None
         prefix = TLS_PREFIX if to.address.startswith(TLS_PREFIX) else ""
         name, _, port = to.address.removeprefix(TLS_PREFIX).rpartition(":")
+        if not self._mdns or _is_number(name):
+            return None
         machine = await find_machine(name, _SEARCH_SECONDS)
         if machine is None:
             return None
@@ -97,3 +98,12 @@ class MachineDialer:
             config.insecure,
             self._allow_plaintext,
         )
+
+
+def _is_number(host: str) -> bool:
+    """Return whether the host is an IP address, and not a name."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True

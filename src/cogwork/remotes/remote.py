@@ -62,6 +62,7 @@ class Remote:
         self._names: list[tuple[Api, str]] = []
         self._transforms: list[common.Transform] = []
         self._frames_due = 0.0
+        self._frames_fault = ""
         self._session: RemoteSession | None = None
         self._sessions = 0
         self._task: asyncio.Task[None] | None = None
@@ -159,15 +160,20 @@ class Remote:
             return False
         try:
             self._transforms = await session.list_frames()
+            self._frames_fault = ""
         except grpc.aio.AioRpcError as error:
-            _log.warning(
-                "the frames of remote %s are unknown: %s", self.config.name, describe(error)
-            )
+            self._report_frames(describe(error))
         frames = place_frames(self.config, self._transforms, self._names)
         if frames == self.frames:
             return False
         self.frames = frames
         return True
+
+    def _report_frames(self, fault: str) -> None:
+        """Log why its frames are unknown, once for each reason."""
+        if fault != self._frames_fault:
+            self._frames_fault = fault
+            _log.warning("the frames of remote %s are unknown: %s", self.config.name, fault)
 
     def _find(self, session: RemoteSession) -> None:
         if self._session is not session:
