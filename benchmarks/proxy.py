@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import shlex
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 import psutil
 from benchmarks.parts.interleaved_rates import Call, Rates, cost_ratio, measure_interleaved
 from benchmarks.parts.minimal_proxy import OPTIONS, running_proxy
-from benchmarks.parts.server_process import running_server
+from benchmarks.parts.server_process import free_port, running_server
 
 MAX_RATIO = 2.6
 CALLERS = (1, 8)
@@ -119,7 +118,7 @@ def build_config(module: str, directory: Path, asked: list[Case]) -> dict[str, A
     return {
         "network": {
             "bind_address": "127.0.0.1:0",
-            "grpc_address": f"127.0.0.1:{_find_free_port()}",
+            "grpc_address": f"127.0.0.1:{free_port()}",
         },
         "modules": [{"name": module, "executable_path": str(program)}],
         "components": [each for each in resources if ":component:" in each["api"]],
@@ -219,12 +218,6 @@ def _find_module_socket(server: psutil.Process) -> str:
     """Return the module's socket, which is its first command-line argument."""
     words = [word for child in server.children(recursive=True) for word in child.cmdline()]
     return next(word for word in words if word.endswith(".sock"))
-
-
-def _find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _run_client_process(targets: dict[str, str], arguments: argparse.Namespace) -> dict[str, Rates]:

