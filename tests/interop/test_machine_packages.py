@@ -330,6 +330,43 @@ async def test_module_and_its_resources_change_together(files: FileServer, tmp_p
         assert await read_version(server, "c") == "2"
 
 
+async def test_process_waits_for_its_package_and_keeps_its_version(
+    files: FileServer, tmp_path: Path
+) -> None:
+    files.status = 503
+
+    def config(version: str) -> dict[str, Any]:
+        program = "cat ${packages.archive.detector}/version.txt; exec sleep 1000"
+        process = {"id": "reader", "name": "/bin/sh", "args": ["-c", program], "log": True}
+        return {**machine(package(files, version), components=[]), "processes": [process]}
+
+    async def find_running() -> dict[str, Any] | None:
+        (found,) = (await server.status())["processes"]
+        return found if found["state"] == "running" else None
+
+    async with run_server(config("1"), tmp_path) as server:
+        await wait_for_package(server, "failed")
+        (waiting,) = (await server.status())["processes"]
+        assert waiting["state"] == "pending"
+        assert waiting["reason"].startswith('package "detector" 1')
+        files.status = None
+        before = await wait_until(find_running)
+        await wait_for_package(server, "ready")
+
+        files.status = 503
+        network = {"network": {"bind_address": f"localhost:{server.port}"}}
+        server.save({**config("2"), **network})
+        await wait_for_package(server, "failed")
+        assert (await find_running() or {})["pid"] == before["pid"]
+        files.status = None
+
+        async def is_new() -> bool:
+            found = await find_running()
+            return found is not None and found["pid"] != before["pid"]
+
+        await wait_until(is_new)
+
+
 async def test_stop_during_a_download_is_prompt(files: FileServer, tmp_path: Path) -> None:
     files.chunk_delay = 5.0
     config = machine(package(files, "1"), components=[sensor("eye", "detector")])

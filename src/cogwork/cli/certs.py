@@ -154,7 +154,8 @@ def _describe(names: list[str], files: dict[str, str], *, is_new: bool) -> str:
         if is_new
         else "Renewed the certificate with the authority of the directory; it is"
     )
-    return f"""{renewed} for {", ".join((*names, *_OWN_NAMES))}, valid for {CERTIFICATE_DAYS} days.
+    all_names = ", ".join(dict.fromkeys((*names, *_OWN_NAMES)))
+    return f"""{renewed} for {all_names}, valid for {CERTIFICATE_DAYS} days.
 
 Add to the configuration of the machine:
   "network": {{

@@ -72,8 +72,10 @@ class CheckResult:
     """Why resources and modules cannot run at present: the missing file, by their pointer."""
     module_pointers: Sequence[Pointer] = ()
     """The pointers of the modules, in the order of `config.modules`."""
+    process_pointers: Sequence[Pointer] = ()
+    """The pointers of the processes, in the order of `config.processes`."""
     package_users: Mapping[Pointer, frozenset[str]] = field(default_factory=dict)
-    """The names of the packages to which a resource or module refers, by its pointer."""
+    """The names of the packages to which a resource, module or process refers, by its pointer."""
     present_packages: frozenset[str] = frozenset()
     """The names of the packages that are on this computer."""
 
@@ -152,6 +154,7 @@ class _Checker:
             {resource.name: resource.pointer for resource in resources},
             found.missing_files,
             self._item_pointers.get("modules", ()),
+            self._item_pointers.get("processes", ()),
             {at: frozenset(names) for at, names in self._package_users.items() if names},
             self._present_packages,
         )

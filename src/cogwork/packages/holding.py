@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from cogwork.config.check import CheckResult
 from cogwork.config.module import ModuleConfig
+from cogwork.config.process import ProcessConfig
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
 
@@ -21,6 +22,7 @@ class Former:
 
     specs: Mapping[ResourceName, Spec] = field(default_factory=dict)
     modules: Mapping[str, ModuleConfig] = field(default_factory=dict)
+    processes: Mapping[str, ProcessConfig] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,13 @@ class EffectiveConfig:
 
     specs: tuple[Spec, ...] = ()
     modules: tuple[ModuleConfig, ...] = ()
+    processes: tuple[ProcessConfig, ...] = ()
     waiting_resources: Mapping[ResourceName, frozenset[str]] = field(default_factory=dict)
     """The packages without which a resource cannot run, and nothing runs instead."""
     waiting_modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    waiting_processes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     held_names: tuple[str, ...] = ()
-    """Resources and modules that keep their former settings."""
+    """Resources, modules and processes that keep their former settings."""
 
 
 def hold_back(
@@ -54,7 +58,9 @@ def hold_back(
         if (absent := frozenset(name for name in names if not is_ready(name)))
     }
     if not missing:
-        return EffectiveConfig(result.specs, tuple(result.config.modules))
+        return EffectiveConfig(
+            result.specs, tuple(result.config.modules), tuple(result.config.processes)
+        )
     modules, waiting_modules, held_modules = [], {}, dict[str | None, frozenset[str]]()
     for module, at in zip(result.config.modules, result.module_pointers, strict=True):
         if at not in missing:
@@ -64,6 +70,15 @@ def hold_back(
             held_modules[module.name] = missing[at]
         else:
             waiting_modules[module.name] = missing[at]
+    processes, waiting_processes, held_processes = [], {}, []
+    for process, at in zip(result.config.processes, result.process_pointers, strict=True):
+        if at not in missing:
+            processes.append(process)
+        elif process.id in former.processes:
+            processes.append(former.processes[process.id])
+            held_processes.append(f"process {process.id}")
+        else:
+            waiting_processes[process.id] = missing[at]
     specs, waiting_resources, held_resources = [], {}, []
     for spec in result.specs:
         at = result.resource_pointers.get(spec.name, ())
@@ -78,7 +93,9 @@ def hold_back(
     return EffectiveConfig(
         tuple(specs),
         tuple(modules),
+        tuple(processes),
         waiting_resources,
         waiting_modules,
-        (*held_resources, *(f"module {name}" for name in held_modules)),
+        waiting_processes,
+        (*held_resources, *(f"module {name}" for name in held_modules), *held_processes),
     )

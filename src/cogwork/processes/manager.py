@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cogwork.config.process import ProcessConfig
 from cogwork.processes.context import ProcessContext
 from cogwork.programs.orphans import adopt_orphans
-from cogwork.robot.process_host import ProcessStatus
+from cogwork.robot.process_host import ProcessState, ProcessStatus
 
 if TYPE_CHECKING:
     from cogwork.processes.process import SupervisedProcess
@@ -30,16 +30,27 @@ class ProcessManager:
         """The last stop of each ID."""
         self._ending: dict[asyncio.Task[None], SupervisedProcess] = {}
         """Every process that is being stopped."""
+        self._waiting: dict[str, ProcessStatus] = {}
+        """Processes that are not started yet."""
 
     def apply(
-        self, configs: Sequence[ProcessConfig], withheld: frozenset[str] = frozenset()
+        self,
+        configs: Sequence[ProcessConfig],
+        withheld: frozenset[str] = frozenset(),
+        waiting: Mapping[str, str] | None = None,
     ) -> None:
         """Start, stop and restart processes to match the configuration; unchanged ones keep
         running.
 
         `withheld`: environment variables that processes started from now on do not inherit.
+        `waiting`: processes that are not to be started yet, with the reason.
         """
         self._withheld = withheld
+        self._waiting = {
+            name: self._wait(name, why)
+            for name, why in (waiting or {}).items()
+            if not self._untrusted
+        }
         wanted = {config.id: config for config in configs if self._may_run(config)}
         for name, process in tuple(self._processes.items()):
             if name not in wanted or _comparable(wanted[name]) != _comparable(process.config):
@@ -52,7 +63,16 @@ class ProcessManager:
         self._processes = {name: self._processes[name] for name in wanted}
 
     def statuses(self) -> list[ProcessStatus]:
-        return [process.status for process in self._processes.values()]
+        running = [process.status for process in self._processes.values()]
+        return [*running, *self._waiting.values()]
+
+    def configs(self) -> dict[str, ProcessConfig]:
+        """Return those of the processes that are started, by ID."""
+        return {name: process.config for name, process in self._processes.items()}
+
+    @property
+    def any_stopping(self) -> bool:
+        return bool(self._ending)
 
     async def aclose(self, timeout: float) -> list[str]:
         """Stop all processes, and return the names of those that did not end in time.
@@ -98,6 +118,11 @@ class ProcessManager:
             del self._stopping[name]
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("process %s could not be stopped: %s", name, error)
+
+    def _wait(self, name: str, why: str) -> ProcessStatus:
+        before = self._waiting.get(name)
+        since = before.since if before is not None else self._context.clock.time()
+        return ProcessStatus(name, ProcessState.PENDING, since, why, 0, None)
 
     def _may_run(self, config: ProcessConfig) -> bool:
         if self._untrusted:

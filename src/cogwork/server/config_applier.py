@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from cogwork.config.loader import LoadedConfig
 from cogwork.core.clock import Clock
+from cogwork.graph.provider import Unavailable
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.modules.manager import ModuleManager
 from cogwork.packages.gate import PackageGate
 from cogwork.packages.holding import EffectiveConfig, Former, hold_back
 from cogwork.packages.manager import PackageManager
+from cogwork.processes.manager import ProcessManager
 from cogwork.robot.machine import Machine
 from cogwork.server.settled_config import SettledConfig, former_of
 
 _STOP_TIMEOUT: Final = 300.0
-"""Seconds for modules of an older version to end, before its files are removed."""
+"""Seconds for modules and processes of an older version to end, before its files are removed."""
 _STOP_INTERVAL: Final = 1.0
 
 
@@ -26,6 +29,7 @@ class ConfigApplier:
         self,
         machine: Machine,
         modules: ModuleManager,
+        processes: ProcessManager,
         packages: PackageManager,
         gate: PackageGate,
         settled: SettledConfig,
@@ -33,6 +37,7 @@ class ConfigApplier:
     ) -> None:
         self._machine = machine
         self._modules = modules
+        self._processes = processes
         self._packages = packages
         self._gate = gate
         self._settled = settled
@@ -95,6 +100,7 @@ class ConfigApplier:
                 if node.live is not None
             },
             {name: module.config for name, module in self._modules.by_name.items()},
+            self._processes.configs(),
         )
 
     def _hold_back(self, loaded: LoadedConfig) -> EffectiveConfig:
@@ -106,15 +112,15 @@ class ConfigApplier:
         before = self._effective
         found = self._effective = self._hold_back(loaded)
         self._gate.waiting = found.waiting_resources
-        waiting = {
-            name: why
-            for name, packages in found.waiting_modules.items()
-            if (why := self._packages.describe_missing(packages)) is not None
-        }
+        withheld = loaded.secret_variables
+        # Before modules, which may use what a process provides.
+        waiting = self._explain(found.waiting_processes)
+        reasons = {name: why.reason for name, why in waiting.items()}
+        self._processes.apply(found.processes, withheld, reasons)
         # It also lets the graph plan again, with the new reasons.
         self._is_applying = True
         try:
-            self._modules.apply(found.modules, loaded.secret_variables, waiting)
+            self._modules.apply(found.modules, withheld, self._explain(found.waiting_modules))
         finally:
             self._is_applying = False
         if is_new or found.specs != before.specs:
@@ -125,6 +131,14 @@ class ConfigApplier:
             applied.add_done_callback(lambda done: self._relay(done, outcome))
         elif not found.held_names:
             self._clean_up()
+
+    def _explain(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, Unavailable]:
+        """Return why each of these modules or processes waits for its packages."""
+        return {
+            name: why
+            for name, packages in waiting.items()
+            if (why := self._packages.describe_missing(packages)) is not None
+        }
 
     def _relay(
         self, applied: asyncio.Future[Outcome], outcome: asyncio.Future[Outcome] | None
@@ -155,9 +169,14 @@ class ConfigApplier:
                 self._remove_unused(), name="remove unused packages"
             )
 
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether something that may use an older version has not ended yet."""
+        return self._modules.any_stopping or self._processes.any_stopping
+
     async def _remove_unused(self) -> None:
         began = self._clock.monotonic()
-        while self._modules.any_stopping and self._clock.monotonic() - began < _STOP_TIMEOUT:
+        while self._is_stopping and self._clock.monotonic() - began < _STOP_TIMEOUT:
             await self._clock.sleep(_STOP_INTERVAL)
         if self._loaded is not None:
             await self._settled.save(self._loaded)

@@ -262,6 +262,7 @@ class _Server:
         self._applier = ConfigApplier(
             machine,
             self._modules,
+            self._processes,
             self._packages,
             gate,
             SettledConfig(_settled_copy(home, config_file), context),
@@ -416,8 +417,6 @@ class _Server:
         self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
-        # Before modules, which may use what a process provides.
-        self._processes.apply(loaded.result.config.processes, loaded.secret_variables)
         self._remotes.apply(loaded.result.config.remotes)
         outcome = self._applier.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))

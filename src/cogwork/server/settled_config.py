@@ -70,4 +70,9 @@ def former_of(loaded: LoadedConfig) -> Former:
             for module, at in zip(result.config.modules, result.module_pointers, strict=True)
             if at not in lacking
         },
+        {
+            process.id: process
+            for process, at in zip(result.config.processes, result.process_pointers, strict=True)
+            if at not in lacking
+        },
     )

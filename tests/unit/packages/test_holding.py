@@ -40,6 +40,10 @@ def check(version: str, *sensors: str, module: bool = False) -> CheckResult:
             {"name": "m", "executable_path": path},
             {"name": "other", "executable_path": "/bin/acme"},
         ]
+        config["processes"] = [
+            {"id": "p", "name": path},
+            {"id": "free", "name": "/bin/acme"},
+        ]
     return load_config(config).result
 
 
@@ -51,6 +55,7 @@ def former_of(result: CheckResult) -> Former:
     return Former(
         {spec.name: spec for spec in result.specs},
         {module.name: module for module in result.config.modules},
+        {process.id: process for process in result.config.processes},
     )
 
 
@@ -59,6 +64,7 @@ def test_nothing_is_held_if_everything_is_ready() -> None:
     found = hold_back(new, former_of(old), lambda _name: True, find_no_module)
     assert found.specs == new.specs
     assert found.modules == tuple(new.config.modules)
+    assert found.processes == tuple(new.config.processes)
     assert (found.waiting_resources, found.waiting_modules, found.held_names) == ({}, {}, ())
 
 
@@ -73,13 +79,18 @@ def test_what_runs_keeps_its_settings_and_the_rest_waits() -> None:
     held, other = found.modules
     assert (held.name, other.name) == ("m", "other")
     assert Path(held.executable_path).parent.name == "a-d-1"
-    assert found.held_names == (str(EYE), "module m")
+    process, free = found.processes
+    assert Path(process.name).parent.name == "a-d-1"
+    assert free.id == "free"
+    assert found.held_names == (str(EYE), "module m", "process p")
 
 
 def test_module_that_does_not_run_yet_waits() -> None:
     found = hold_back(check("1", module=True), Former(), lambda _name: False, find_no_module)
     assert found.waiting_modules == {"m": {"detector"}}
     assert [module.name for module in found.modules] == ["other"]
+    assert found.waiting_processes == {"p": {"detector"}}
+    assert [process.id for process in found.processes] == ["free"]
 
 
 def test_resource_that_was_removed_does_not_come_back() -> None:
@@ -97,6 +108,6 @@ def test_resources_change_together_with_their_module() -> None:
     by_name = {spec.name.short: spec for spec in found.specs}
     assert by_name["free"] is next(each for each in old.specs if each.name.short == "free")
     assert [each.short for each in found.waiting_resources] == ["young"]
-    assert found.held_names == ("rdk:component:sensor/free", "module m")
+    assert found.held_names == ("rdk:component:sensor/free", "module m", "process p")
     found = hold_back(new, former_of(old), lambda _name: False, lambda _spec: "other")
-    assert found.held_names == ("module m",)
+    assert found.held_names == ("module m", "process p")
