@@ -6,14 +6,18 @@ not run yet waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 from cogwork.config.check import CheckResult
 from cogwork.config.module import ModuleConfig
+from cogwork.config.positions import Pointer
 from cogwork.config.process import ProcessConfig
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +65,14 @@ def hold_back(
         return EffectiveConfig(
             result.specs, tuple(result.config.modules), tuple(result.config.processes)
         )
-    modules, waiting_modules, held_modules = [], {}, dict[str | None, frozenset[str]]()
-    for module, at in zip(result.config.modules, result.module_pointers, strict=True):
-        if at not in missing:
-            modules.append(module)
-        elif module.name in former.modules:
-            modules.append(former.modules[module.name])
-            held_modules[module.name] = missing[at]
-        else:
-            waiting_modules[module.name] = missing[at]
-    processes, waiting_processes, held_processes = [], {}, []
-    for process, at in zip(result.config.processes, result.process_pointers, strict=True):
-        if at not in missing:
-            processes.append(process)
-        elif process.id in former.processes:
-            processes.append(former.processes[process.id])
-            held_processes.append(f"process {process.id}")
-        else:
-            waiting_processes[process.id] = missing[at]
+    by_name = {module.name: module for module in result.config.modules}
+    modules = _hold(by_name, result.module_pointers, missing, former.modules)
+    by_id = {process.id: process for process in result.config.processes}
+    processes = _hold(by_id, result.process_pointers, missing, former.processes)
     specs, waiting_resources, held_resources = [], {}, []
     for spec in result.specs:
         at = result.resource_pointers.get(spec.name, ())
-        absent = missing.get(at) or held_modules.get(find_module(spec), frozenset())
+        absent = missing.get(at) or modules.held.get(find_module(spec) or "", frozenset())
         if absent and spec.name in former.specs:
             specs.append(former.specs[spec.name])
             held_resources.append(str(spec.name))
@@ -92,10 +82,42 @@ def hold_back(
             waiting_resources[spec.name] = absent
     return EffectiveConfig(
         tuple(specs),
-        tuple(modules),
-        tuple(processes),
+        modules.running,
+        processes.running,
         waiting_resources,
-        waiting_modules,
-        waiting_processes,
-        (*held_resources, *(f"module {name}" for name in held_modules), *held_processes),
+        modules.waiting,
+        processes.waiting,
+        (
+            *held_resources,
+            *(f"module {name}" for name in modules.held),
+            *(f"process {name}" for name in processes.held),
+        ),
     )
+
+
+class _Held(NamedTuple, Generic[T]):
+    running: tuple[T, ...]
+    """In the new settings, or in the former ones if their packages are missing."""
+    waiting: dict[str, frozenset[str]]
+    held: dict[str, frozenset[str]]
+
+
+def _hold(
+    wanted: Mapping[str, T],
+    pointers: Sequence[Pointer],
+    missing: Mapping[Pointer, frozenset[str]],
+    former: Mapping[str, T],
+) -> _Held[T]:
+    """Decide what to run of modules or processes. `pointers` are in the order of `wanted`."""
+    running: list[T] = []
+    waiting: dict[str, frozenset[str]] = {}
+    held: dict[str, frozenset[str]] = {}
+    for (name, config), at in zip(wanted.items(), pointers, strict=True):
+        if at not in missing:
+            running.append(config)
+        elif name in former:
+            running.append(former[name])
+            held[name] = missing[at]
+        else:
+            waiting[name] = missing[at]
+    return _Held(tuple(running), waiting, held)
