@@ -267,8 +267,8 @@ async def test_events_are_recorded(tmp_path: Path) -> None:
         ({"cwd": "/no/such/directory"}, "the working directory /no/such/directory does not exist"),
         ({"name": "/etc/passwd"}, "/etc/passwd is not executable; run: chmod +x"),
         ({"username": "no-such-user"}, 'the user "no-such-user" does not exist'),
-        ({"args": ["a\0b"]}, "embedded null byte"),
-        ({"name": "/a\0b"}, "embedded null byte"),
+        ({"args": ["a\0b"]}, "embedded null"),
+        ({"name": "/a\0b"}, "embedded null"),
         ({"cwd": "/a\0b"}, "does not exist"),
     ],
 )
