@@ -43,6 +43,11 @@ def config(*roles: str) -> dict[str, Any]:
     return {**FAKES, "auth": {"handlers": handlers}, "network": {"fqdn": FQDN}}
 
 
+def remote_auth(role: str, key: str) -> dict[str, Any]:
+    """Return how a remote logs in with the ID of a role's key."""
+    return {"entity": KEYS[role], "credentials": {"type": "api-key", "payload": key}}
+
+
 ROLES = ("owner", "operator", "viewer")
 
 

@@ -225,15 +225,8 @@ async def test_login_to_a_remote(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     async with run_server(login.config("operator"), tmp_path / "line") as line:
         right, wrong = (
-            remote(
-                "line",
-                line.port,
-                auth={
-                    "entity": login.KEYS["operator"],
-                    "credentials": {"type": "api-key", "payload": payload},
-                },
-            )
-            for payload in (login.key_of("operator"), "a wrong key")
+            remote("line", line.port, auth=login.remote_auth("operator", key))
+            for key in (login.key_of("operator"), "a wrong key")
         )
         async with run_server({"remotes": [right]}, tmp_path / "cell") as cell:
             await wait_for_state(cell, "rdk:remote:/line", "ready")

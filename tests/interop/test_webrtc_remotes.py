@@ -145,15 +145,8 @@ async def test_motion_ends_with_whoever_is_killed(folders: Path, killed: str) ->
 async def test_login_to_a_remote(folders: Path) -> None:
     async with run_server(login.config("operator"), folders / "line") as line:
         right, wrong = (
-            webrtc_remote(
-                "line",
-                line.port,
-                auth={
-                    "entity": login.KEYS["operator"],
-                    "credentials": {"type": "api-key", "payload": payload},
-                },
-            )
-            for payload in (login.key_of("operator"), "a wrong key")
+            webrtc_remote("line", line.port, auth=login.remote_auth("operator", key))
+            for key in (login.key_of("operator"), "a wrong key")
         )
         async with run_server({"remotes": [right]}, folders / "cell") as cell:
             await wait_for_state(cell, "rdk:remote:/line", "ready")

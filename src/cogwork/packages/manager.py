@@ -41,7 +41,7 @@ _DISK_TIMEOUT: Final = 30.0
 _CLEANUP_TIMEOUT: Final = 600.0
 _RETRY: Final = Backoff(first=1.0, longest=60.0)
 _RETRY_PRESENCE: Final = Backoff(first=1.0, longest=10.0)
-"""For files that somebody may put there."""
+"""For packages without a source, whose files may be put into place by hand."""
 _RETRY_BAD: Final = Backoff(first=10.0, longest=3600.0)
 """For archives that are wrong, and large."""
 _STEP: Final = 10
@@ -134,7 +134,7 @@ class PackageManager:
         missing = [self._describe(name) for name in sorted(names) if not self.is_ready(name)]
         if not missing:
             return None
-        # What has failed comes first, because somebody has to do something about it.
+        # Failures come first: they need attention.
         missing.sort(key=lambda each: each.is_temporary)
         return Unavailable("; ".join(each.reason for each in missing), missing[0].is_temporary)
 

@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 _THREADS = 2
 _PATIENCE = 1.0
-"""Seconds that work waits for a thread of others: a disk that hangs delays nobody for longer."""
+"""Seconds to wait for a free thread. After that, work gets a thread of its own, because a disk may
+hang."""
 
 _REAP_DELAYS = (0.005, 0.05)
 

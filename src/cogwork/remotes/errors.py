@@ -24,7 +24,7 @@ class RemoteUnavailable(CogworkError):
 
 
 class NotReached(RemoteUnavailable):
-    """There is no machine at an address, or none that answers."""
+    """The address has no machine, or the machine does not answer."""
 
 
 _UNKNOWN_NAME: Final = "errors resolving"

@@ -17,7 +17,7 @@ _RESERVE: Final = 200_000_000
 _DAY: Final = 24 * 3600.0
 _MAX_AGE: Final = 30 * _DAY
 _MAX_DOWNLOAD_AGE: Final = 7 * _DAY
-"""Seconds. Older downloads were interrupted, and their version is no longer wanted."""
+"""Seconds after which an interrupted download is removed."""
 _MAX_UNUSED_BYTES: Final = 4_000_000_000
 
 
