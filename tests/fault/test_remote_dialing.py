@@ -6,98 +6,123 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+from tests.fault.gate import Gate, run_gate
+from tests.sizes import limit
 
 from cogwork.core.clock import SystemClock
 from cogwork.remotes.dialing import Destination, dial
 from cogwork.remotes.errors import RemoteUnavailable
 
-
-class Gate:
-    """Forwards connections to a server, except for the first ones, which it never answers."""
-
-    def __init__(self, silent: int, target: int) -> None:
-        self.connections = 0
-        self._silent = silent
-        self._target = target
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            if self.connections <= self._silent:
-                await reader.read(-1)
-            else:
-                await self._forward(reader, writer)
-        finally:
-            writer.close()
-
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._target)
-        copies = [
-            asyncio.ensure_future(_copy(reader, back)),
-            asyncio.ensure_future(_copy(there, writer)),
-        ]
-        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
-        for each in copies:
-            each.cancel()
-        await asyncio.gather(*copies, return_exceptions=True)
-        back.close()
+ANSWER = "/slow.Service/Answer"
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
+class SlowService(grpc.GenericRpcHandler):
+    """Answers each call after as many seconds as its request says."""
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        del details
+        return grpc.unary_unary_rpc_method_handler(self._answer)
+
+    async def _answer(self, request: bytes, context: object) -> bytes:
+        del context
+        await asyncio.sleep(float(request))
+        return request
 
 
 @contextlib.asynccontextmanager
-async def run_gate(silent: int) -> AsyncIterator[tuple[Gate, Destination]]:
+async def slow_server(silent: int = 0) -> AsyncIterator[tuple[Gate, Destination]]:
+    """`silent` is how many connections are never answered."""
     server = grpc.aio.server()
+    server.add_generic_rpc_handlers((SlowService(),))
     target = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    gate = Gate(silent, target)
-    listener = await asyncio.start_server(gate.handle, "127.0.0.1", 0)
-    port = listener.sockets[0].getsockname()[1]
-    to = Destination(f"127.0.0.1:{port}", None, insecure=True, allow_plaintext=False)
     try:
-        yield gate, to
+        async with run_gate(target, silent) as gate:
+            address = f"127.0.0.1:{gate.port}"
+            yield gate, Destination(address, None, insecure=True, allow_plaintext=False)
     finally:
-        listener.close()
-        await listener.wait_closed()
         await server.stop(None)
 
 
 async def test_attempt_that_is_not_answered_is_overtaken_by_the_next_one() -> None:
-    async with run_gate(silent=1) as (gate, to):
+    async with slow_server(silent=1) as (gate, to):
         began = time.monotonic()
         connection = await dial(to, SystemClock())
         assert time.monotonic() - began < 4
-        assert connection.control.get_state() is grpc.ChannelConnectivity.READY
+        assert await connection.control.unary_unary(ANSWER)(b"0", timeout=60) == b"0"
         assert gate.connections >= 2
         await connection.aclose()
 
 
 async def test_calls_get_a_connection_of_their_own() -> None:
-    async with run_gate(silent=0) as (gate, to):
+    async with slow_server() as (gate, to):
         connection = await dial(to, SystemClock())
-        await connection.renew_calls()
+        await connection.open_calls()
         assert connection.calls is not connection.control
         assert gate.connections == 2
         await connection.aclose()
 
 
+async def test_calls_outlive_the_renewal_of_their_connections() -> None:
+    async with slow_server() as (gate, to):
+        connection = await dial(to, SystemClock())
+        await connection.open_calls()
+        former = [connection.control, connection.calls]
+        calls = [channel.unary_unary(ANSWER)(b"5", timeout=60) for channel in former]
+        await connection.renew()
+        for channel in (connection.control, connection.calls):
+            assert channel not in former
+            assert await channel.unary_unary(ANSWER)(b"0", timeout=60) == b"0"
+        assert [await call for call in calls] == [b"5", b"5"]
+        calls.clear()  # gRPC keeps the connection of a call
+        await gate.wait_until_open(2)
+        await connection.aclose()
+
+
+async def test_former_connections_with_calls_are_limited() -> None:
+    async with slow_server() as (gate, to):
+        connection = await dial(to, SystemClock())
+        calls = []
+        for _ in range(20):
+            await connection.open_calls()
+            calls.append(connection.calls.unary_unary(ANSWER)(b"60", timeout=60))
+        assert gate.connections == 10
+        await connection.renew()  # the session always gets another one
+        assert gate.connections == 11
+        await connection.aclose()
+        assert all(call.done() for call in calls)
+
+
+async def test_connection_is_lost_with_the_newest_channel_of_its_session() -> None:
+    async with slow_server() as (gate, to):
+        connection = await dial(to, SystemClock())
+        former = connection.control.unary_unary(ANSWER)(b"60", timeout=60)
+        await connection.renew()
+        lost = asyncio.ensure_future(connection.wait_until_lost())
+        gate.disconnect(0)
+        with pytest.raises(grpc.aio.AioRpcError):
+            await former
+        assert not lost.done()
+        gate.disconnect(1)
+        async with asyncio.timeout(limit(5)):
+            await lost
+        await connection.aclose()
+
+
 async def test_machine_that_never_answers_is_explained_and_gets_few_attempts() -> None:
-    async with run_gate(silent=100) as (gate, to):
+    async with slow_server(silent=100) as (gate, to):
         with pytest.raises(RemoteUnavailable, match="did not answer within 5 s"):
             await dial(to, SystemClock())
         assert 2 <= gate.connections <= 6
 
 
 async def test_refused_connection_is_explained_at_once() -> None:
-    async with run_gate(silent=0) as (_, to):
+    async with slow_server() as (_, to):
         pass
     began = time.monotonic()
     with pytest.raises(RemoteUnavailable, match="Connection refused"):

@@ -25,10 +25,10 @@ class RemoteConnection(Protocol):
 
     async def wait_until_lost(self) -> None: ...
 
-    async def renew_calls(self) -> None:
-        """Make calls over another connection, if this kind has several.
+    async def renew(self) -> None:
+        """Make further calls of both kinds over other channels, if it can open some.
 
-        Raise RemoteUnavailable.
+        Calls that have begun go on. Raise RemoteUnavailable.
         """
 
     async def aclose(self) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import grpc
@@ -20,6 +20,7 @@ from cogwork.remotes.errors import (
     describe,
     is_unknown_name,
 )
+from cogwork.remotes.grpc_connection import GrpcConnection
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
 from cogwork.wire.metadata_channel import Pairs
 from cogwork.wire.tls_credentials import tls_credentials
@@ -67,46 +68,6 @@ class Destination(NamedTuple):
     """The name in its certificate, if not that of the address."""
 
 
-class GrpcConnection:
-    """A connection over gRPC: one channel for the session, and soon another one for calls.
-
-    Images fill a slow connection for seconds, during which heartbeats would wait.
-    """
-
-    def __init__(
-        self,
-        control: grpc.aio.Channel,
-        login: Pairs,
-        open_channel: Callable[[], Awaitable[grpc.aio.Channel]],
-        clock: Clock,
-    ) -> None:
-        self.control = self.calls = control
-        self.login = login
-        self._open_channel = open_channel
-        self._clock = clock
-
-    async def wait_until_lost(self) -> None:
-        state = self.control.get_state()
-        while state is grpc.ChannelConnectivity.READY:
-            await self.control.wait_for_state_change(state)
-            state = self.control.get_state()
-
-    async def renew_calls(self) -> None:
-        former, self.calls = self.calls, await self._open_channel()
-        if former is self.control:
-            return
-        try:
-            # What is under way may still be answered.
-            await self._clock.sleep(CALL_TIMEOUT)
-        finally:
-            await former.close(None)
-
-    async def aclose(self) -> None:
-        await self.control.close(None)
-        if self.calls is not self.control:
-            await self.calls.close(None)
-
-
 async def dial(to: Destination, clock: Clock) -> GrpcConnection:
     """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
 
@@ -115,7 +76,7 @@ async def dial(to: Destination, clock: Clock) -> GrpcConnection:
 
     channel = await connect()
     try:
-        return GrpcConnection(channel, await _log_in(channel, to.login), connect, clock)
+        return GrpcConnection(channel, await _log_in(channel, to.login), connect)
     except BaseException:
         await channel.close(None)
         raise

@@ -9,11 +9,10 @@ import grpc.aio
 
 from cogwork.core.errors import CogworkError
 
-CALL_TIMEOUT: Final = 4.0
-"""Seconds without an answer after which a connection is lost.
+CALL_TIMEOUT: Final = 8.0
+"""Seconds without an answer after which another machine is lost.
 
-TCP repeats what is lost after 0.2 s, and waits twice as long each time. A connection that survived
-an outage of 4 s could take as long again to notice that the network is back; a new one does not.
+Where many packets are lost, TCP often needs several seconds to deliver one.
 """
 
 

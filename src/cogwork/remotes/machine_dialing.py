@@ -11,8 +11,9 @@ from cogwork.core.address import TLS_PREFIX
 from cogwork.core.clock import Clock
 from cogwork.discovery.search import find_machine
 from cogwork.remotes.connection import RemoteConnection
-from cogwork.remotes.dialing import Destination, GrpcConnection, dial, find_login, resolve_address
+from cogwork.remotes.dialing import Destination, dial, find_login, resolve_address
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
+from cogwork.remotes.grpc_connection import GrpcConnection
 from cogwork.remotes.webrtc_dialing import DialingProcess, call_machine
 
 _MACHINE_PORT: Final = 8080
@@ -41,7 +42,7 @@ class MachineDialer:
             return await self._connect_by_cloud(config)
         connection = await self._dial(self._destination(config, config.address, _MACHINE_PORT))
         try:
-            await connection.renew_calls()
+            await connection.open_calls()
         except BaseException:
             await connection.aclose()
             raise

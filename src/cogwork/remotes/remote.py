@@ -119,9 +119,9 @@ class Remote:
         """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
         watching: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._list(session))]
         watching.append(asyncio.ensure_future(connection.wait_until_lost()))
-        watching.append(asyncio.ensure_future(_renew_calls(session, connection)))
         if heartbeat is not None:
             watching.append(asyncio.ensure_future(session.send_heartbeats(heartbeat)))
+            watching.append(asyncio.ensure_future(session.renew_when_late()))
         try:
             done, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
@@ -140,18 +140,25 @@ class Remote:
         change, the graph changes only as often as they are listed.
         """
         while True:
-            names = await session.list_resources()
-            if names != self._names or self._session is not session:
-                unknown = {api for api, _ in names} - SERVICE_BY_API.keys()
-                if unknown != self.services.keys():
-                    self.services, self.descriptors = await session.describe_services(unknown)
-                self._names = names
-                await self._list_frames(session)
-                self._find(session)
-            elif self._clock.monotonic() >= self._frames_due and await self._list_frames(session):
-                self._context.on_change()
+            try:
+                await self._list_once(session)
+            except grpc.aio.AioRpcError as error:
+                if self._session is not session or session.is_lost_by(error):
+                    raise
             interval = max(self.config.connection_check_interval, _MIN_INTERVAL)
             await self._clock.sleep(max(interval, session.min_list_interval))
+
+    async def _list_once(self, session: RemoteSession) -> None:
+        names = await session.list_resources()
+        if names != self._names or self._session is not session:
+            unknown = {api for api, _ in names} - SERVICE_BY_API.keys()
+            if unknown != self.services.keys():
+                self.services, self.descriptors = await session.describe_services(unknown)
+            self._names = names
+            await self._list_frames(session)
+            self._find(session)
+        elif self._clock.monotonic() >= self._frames_due and await self._list_frames(session):
+            self._context.on_change()
 
     async def _list_frames(self, session: RemoteSession) -> bool:
         """Return whether its frames here have changed. It keeps them if it does not tell them."""
@@ -187,14 +194,3 @@ class Remote:
         _log.warning("remote %s cannot be used: %s", self.config.name, reason)
         self.fault, self.is_connecting = reason, False
         self._context.on_change()
-
-
-async def _renew_calls(session: RemoteSession, connection: RemoteConnection) -> None:
-    """Make calls over another connection after an outage that the session survived.
-
-    TCP waits twice as long each time it repeats what is lost, so the former connection may be
-    silent for as long again as the network was away. Raise RemoteUnavailable.
-    """
-    while True:
-        await session.wait_until_late()
-        await connection.renew_calls()

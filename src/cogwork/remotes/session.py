@@ -27,10 +27,16 @@ from cogwork.wire.metadata_channel import MetadataChannel
 
 _SERVICE: Final = "/viam.robot.v1.RobotService/"
 _HEARTBEATS_IN_WINDOW: Final = 3
+_MIN_HEARTBEAT_INTERVAL: Final = 0.01
 _MAX_HEARTBEAT_INTERVAL: Final = 1.0
 """Seconds. They also show that the connection still works, however long the window is."""
-_LATE: Final = 1.5
-"""Seconds after which the answer to a heartbeat is late."""
+_MAX_HEARTBEATS: Final = 16
+"""How many may wait for their answers."""
+_LATE: Final = 2.0
+"""Seconds without an answer after which another connection is opened."""
+_RENEWAL_INTERVAL: Final = 0.5
+"""Seconds between attempts to open one."""
+_UNANSWERED: Final = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
 _MAX_LIST_RATE: Final = 100_000
 """Bytes per second that the names of resources may take."""
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
@@ -43,13 +49,21 @@ class RemoteSession(Builder):
 
     def __init__(self, number: int, connection: RemoteConnection, clock: Clock) -> None:
         self.number = number
+        self._connection = connection
         self._login = connection.login
         self._clock = clock
         self._session_id = ""
+        """Empty if the machine has no sessions."""
+        self._restarting = asyncio.Lock()
+        self._heartbeats: set[asyncio.Task[None]] = set()
+        """Those without an answer yet."""
+        self._heard = clock.monotonic()
+        """When a heartbeat was answered."""
+        self._fault = f"it did not answer within {CALL_TIMEOUT:g} s"
+        """Why heartbeats are not answered."""
         self._control = MetadataChannel(lambda: connection.control, lambda: self._metadata)
         self._calls = MetadataChannel(lambda: connection.calls, lambda: self._metadata)
         self._metadata = self._login
-        self._was_late = asyncio.Event()
         self._names_reply = b""
         self._names: list[tuple[Api, str]] = []
 
@@ -68,7 +82,15 @@ class RemoteSession(Builder):
         self._session_id = reply.id
         self._metadata = (*self._login, (SESSION_KEY, reply.id))
         window: float = reply.heartbeat_window.ToMilliseconds() / 1000
-        return min(window / _HEARTBEATS_IN_WINDOW, _MAX_HEARTBEAT_INTERVAL)
+        interval = window / _HEARTBEATS_IN_WINDOW
+        return min(max(interval, _MIN_HEARTBEAT_INTERVAL), _MAX_HEARTBEAT_INTERVAL)
+
+    def is_lost_by(self, error: grpc.aio.AioRpcError) -> bool:
+        """Return whether an error shows that the machine is lost.
+
+        One call without an answer does not, if there are heartbeats.
+        """
+        return not self._session_id or error.code() not in _UNANSWERED
 
     async def list_resources(self) -> list[tuple[Api, str]]:
         """Raise AioRpcError."""
@@ -116,36 +138,68 @@ class RemoteSession(Builder):
         return services, pools
 
     async def send_heartbeats(self, interval: float) -> None:
-        """Send heartbeats until the connection is lost. Raise RemoteUnavailable."""
-        heard = self._clock.monotonic()
-        while True:
-            sent = self._clock.monotonic()
-            try:
-                await self._send_heartbeat()
-            except grpc.aio.AioRpcError as error:
-                if self._clock.monotonic() - heard > CALL_TIMEOUT - interval:
-                    raise RemoteUnavailable(describe(error)) from None
-            else:
-                heard = self._clock.monotonic()
-                if heard - sent > _LATE:
-                    self._was_late.set()
-            await self._clock.sleep(max(0.0, sent + interval - self._clock.monotonic()))
+        """Send heartbeats until they are no longer answered. Raise RemoteUnavailable.
 
-    async def wait_until_late(self) -> None:
-        """Wait until a heartbeat is answered late: after an outage, or in a slow network."""
-        await self._was_late.wait()
-        self._was_late.clear()
+        None waits for the answer to the one before: the next may take another connection.
+        """
+        self._heard = self._clock.monotonic()
+        try:
+            while self._clock.monotonic() < self._heard + CALL_TIMEOUT:
+                if len(self._heartbeats) < _MAX_HEARTBEATS:
+                    heartbeat = asyncio.ensure_future(self._send_heartbeat())
+                    self._heartbeats.add(heartbeat)
+                    heartbeat.add_done_callback(self._heartbeats.discard)
+                await self._clock.sleep(interval)
+        finally:
+            await self._cancel_heartbeats()
+        raise RemoteUnavailable(self._fault)
+
+    async def renew_when_late(self) -> None:
+        """Use another connection whenever heartbeats are not answered in time.
+
+        TCP waits twice as long each time it repeats what is lost, so after an outage the former
+        connection may be silent for as long again.
+        """
+        renewed = self._heard
+        while True:
+            late = max(self._heard, renewed) + _LATE - self._clock.monotonic()
+            if late > 0:
+                await self._clock.sleep(late)
+                continue
+            try:
+                await self._connection.renew()
+            except RemoteUnavailable:
+                await self._clock.sleep(_RENEWAL_INTERVAL)
+            else:
+                renewed = self._clock.monotonic()
+                await self._cancel_heartbeats()
+
+    async def _cancel_heartbeats(self) -> None:
+        heartbeats = list(self._heartbeats)
+        for each in heartbeats:
+            each.cancel()
+        await asyncio.gather(*heartbeats, return_exceptions=True)
 
     async def _send_heartbeat(self) -> None:
-        request = robot.SendSessionHeartbeatRequest(id=self._session_id)
+        try:
+            await self._extend(self._session_id)
+            self._heard = self._clock.monotonic()
+        except grpc.aio.AioRpcError as error:
+            self._fault = describe(error)
+
+    async def _extend(self, session_id: str) -> None:
+        """Extend the session, or start another one if it has expired. Raise AioRpcError."""
+        request = robot.SendSessionHeartbeatRequest(id=session_id)
         try:
             await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise
-            # The session has expired because the network was slow: the other machine has stopped
-            # what this one had moved. The connection itself still works.
-            await self.start()
+            # The network was slow: the other machine has stopped what this one had moved. The
+            # connection itself still works.
+            async with self._restarting:
+                if self._session_id == session_id:
+                    await self.start()
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
         del dependencies

@@ -61,7 +61,7 @@ class WebRtcConnection:
     async def wait_until_lost(self) -> None:
         await asyncio.shield(self.calls.lost)
 
-    async def renew_calls(self) -> None:
+    async def renew(self) -> None:
         """Do nothing: calls take turns in small packets, and ICE finds another way by itself."""
 
     async def aclose(self) -> None:
