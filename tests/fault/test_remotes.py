@@ -25,6 +25,8 @@ from tests.sizes import limit, size
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 
+from cogwork.remotes.errors import CALL_TIMEOUT
+
 pytestmark = pytest.mark.alone
 
 FROZEN = size(ci=1, full=20)
@@ -76,7 +78,7 @@ async def test_pause_of_this_machine_keeps_the_connection(tmp_path: Path) -> Non
         async with run_server(config, tmp_path / "cell") as cell:
             await wait_for_state(cell, SCALE, "ready")
             cell.signal(signal.SIGSTOP)
-            await asyncio.sleep(3)
+            await asyncio.sleep(CALL_TIMEOUT + 1)
             cell.signal(signal.SIGCONT)
             resumed = time.monotonic()
             async with asyncio.timeout(limit(10)), connect_sdk(cell.port) as robot:

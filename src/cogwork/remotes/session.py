@@ -144,12 +144,14 @@ class RemoteSession(Builder):
         """
         self._heard = self._clock.monotonic()
         try:
-            while self._clock.monotonic() < self._heard + CALL_TIMEOUT:
+            while (now := self._clock.monotonic()) < self._heard + CALL_TIMEOUT:
                 if len(self._heartbeats) < _MAX_HEARTBEATS:
                     heartbeat = asyncio.ensure_future(self._send_heartbeat())
                     self._heartbeats.add(heartbeat)
                     heartbeat.add_done_callback(self._heartbeats.discard)
                 await self._clock.sleep(interval)
+                # While this process is suspended, it hears nothing.
+                self._heard += max(0.0, self._clock.monotonic() - now - interval)
         finally:
             await self._cancel_heartbeats()
         raise RemoteUnavailable(self._fault)
