@@ -71,7 +71,7 @@ async def two_machines(tmp_path: Path) -> AsyncIterator[TwoMachines]:
 
 
 # The connection outlives the short outage, and is replaced after the long one.
-@pytest.mark.parametrize("seconds", [3.5, size(ci=6, full=10)])
+@pytest.mark.parametrize("seconds", [3.5, 10])
 async def test_cut_network(tmp_path: Path, seconds: float) -> None:
     async with (
         two_machines(tmp_path) as (cell, _, _, network),

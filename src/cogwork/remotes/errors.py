@@ -14,6 +14,9 @@ CALL_TIMEOUT: Final = 8.0
 
 Where many packets are lost, TCP often needs several seconds to deliver one.
 """
+NO_ANSWER: Final = (
+    f"it did not answer within {CALL_TIMEOUT:g} s; check the network, and that the machine runs"
+)
 
 
 class RemoteUnavailable(CogworkError):
@@ -45,7 +48,7 @@ def describe(error: grpc.aio.AioRpcError) -> str:
         case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
             return f"it refused the login: {error.details()}; check auth in the section remotes"
         case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"it did not answer within {CALL_TIMEOUT:g} s"
+            return NO_ANSWER
         case grpc.StatusCode.UNAVAILABLE:
             return _describe_connection(error.details() or "")
         case _:

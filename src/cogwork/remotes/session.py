@@ -19,7 +19,7 @@ from cogwork.graph.name import Api
 from cogwork.graph.provider import Builder, Dependencies
 from cogwork.graph.spec import Spec
 from cogwork.remotes.connection import RemoteConnection
-from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable, describe
+from cogwork.remotes.errors import CALL_TIMEOUT, NO_ANSWER, RemoteUnavailable, describe
 from cogwork.remotes.names import REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
@@ -59,7 +59,7 @@ class RemoteSession(Builder):
         """Those without an answer yet."""
         self._heard = clock.monotonic()
         """When a heartbeat was answered."""
-        self._fault = f"it did not answer within {CALL_TIMEOUT:g} s"
+        self._fault = NO_ANSWER
         """Why heartbeats are not answered."""
         self._control = MetadataChannel(lambda: connection.control, lambda: self._metadata)
         self._calls = MetadataChannel(lambda: connection.calls, lambda: self._metadata)
