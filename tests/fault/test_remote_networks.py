@@ -70,7 +70,7 @@ async def two_machines(tmp_path: Path) -> AsyncIterator[TwoMachines]:
             yield TwoMachines(cell, line, there, network)
 
 
-# The connection outlives the short outage, and is replaced after the long one.
+# The remote outlives the short outage, and is lost in the long one.
 @pytest.mark.parametrize("seconds", [3.5, 10])
 async def test_cut_network(tmp_path: Path, seconds: float) -> None:
     async with (
