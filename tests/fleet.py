@@ -17,8 +17,8 @@ from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.resource import sdk
+from cogwork.wire.follow_method import FOLLOW_SERVICE
 from cogwork.wire.grpc import grpc_server
-from cogwork.wire.watch_method import WATCH_SERVICE
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.app.app_client import AppClient  # noqa: E402
@@ -80,7 +80,7 @@ async def run_cloud(
     opened = open_cloud(CloudDirectory(directory), name, clock or SystemClock(), relays)
     async with opened as plane:
         if not has_watch:
-            plane.table.add(WATCH_SERVICE, list)
+            plane.table.add(FOLLOW_SERVICE, list)
         key_id, key = await plane.initialize("Acme")
         server: grpc.aio.Server = grpc_server(plane.table)
         port = server.add_insecure_port("127.0.0.1:0")

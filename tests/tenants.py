@@ -32,9 +32,9 @@ from viam.proto.app import ModuleFileInfo
 from cogwork.cloud.fleet.app_service import served_methods
 from cogwork.core.product import Product
 from cogwork.wire.claim_method import CREATE_CLAIM
+from cogwork.wire.follow_method import FOLLOW, GET_ACCESS
 from cogwork.wire.update_method import REPORT, UpdateReport
 from cogwork.wire.update_method import Outcome as UpdateOutcome
-from cogwork.wire.watch_method import WATCH
 
 Login = Mapping[str, str]
 """The metadata of a call. Without a token: nobody."""
@@ -83,7 +83,8 @@ def list_machine_methods() -> dict[str, CloudMethod]:
         agent_pb2.DESCRIPTOR.services_by_name["AgentDeviceService"],
     )
     found = {each.name: CloudMethod.of(each) for service in services for each in service.methods}
-    found["Watch"] = CloudMethod(WATCH, Cardinality.UNARY_STREAM, StringValue, StringValue)
+    found["Follow"] = CloudMethod(FOLLOW, Cardinality.UNARY_STREAM, Struct, Struct)
+    found["GetAccess"] = CloudMethod(GET_ACCESS, Cardinality.UNARY_UNARY, StringValue, StringValue)
     found["CreateClaim"] = CloudMethod(
         CREATE_CLAIM, Cardinality.UNARY_UNARY, StringValue, StringValue
     )
@@ -316,7 +317,7 @@ async def log_in_keys(
 async def log_in_secrets(channel: Channel, app: AppClient, tenant: Tenant) -> dict[str, Login]:
     """Return the logins with the secrets of a part and of its location."""
     part = await app.get_robot_part(tenant.part)
-    auth = await app.location_auth(tenant.location)
+    auth = await app.create_location_secret(tenant.location)
     return {
         "part": await log_in(channel, "robot-secret", part.id, part.secret),
         "secret of a location": await log_in(

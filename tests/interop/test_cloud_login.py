@@ -35,6 +35,7 @@ from cogwork.cloud.fleet.organizations import list_organizations
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.records import Row, Transaction, Value
 from cogwork.resource.config_message import from_message
+from cogwork.wire.follow_method import ACCESS_METADATA
 
 
 @dataclass
@@ -87,7 +88,9 @@ async def refusal(call: Awaitable[Any]) -> Status:
 
 async def test_location_secret_is_for_clients_of_its_machines(owner: Owner) -> None:
     location = await owner.app.get_location(owner.part.location_id)
-    secret = location.auth.secrets[0].secret
+    assert not location.auth.secrets
+    auth = await owner.app.create_location_secret(owner.part.location_id)
+    secret = auth.secrets[0].secret
     login = await owner.log_in(owner.part.fqdn, "robot-location-secret", secret)
     assert await owner.authenticate_to(owner.part.fqdn, login)
     stub = AppServiceStub(owner.channel)
@@ -158,8 +161,8 @@ async def test_replaced_secret_of_a_part_ends_at_once(owner: Owner) -> None:
     machine.channel.close()
 
 
-async def test_operator_does_not_learn_the_keys_of_owners(owner: Owner) -> None:
-    """They are in the configuration that a machine gets."""
+async def test_only_keys_of_a_machine_act_as_the_machine(owner: Owner) -> None:
+    """One that opens more must not lie on a machine."""
     machine = PartClient(owner.cloud, owner.part.id)
     key_id, key = await owner.create_key("operator", "robot", owner.part.robot)
     machine._metadata = await owner.log_in(key_id, "api-key", key)
@@ -168,6 +171,11 @@ async def test_operator_does_not_learn_the_keys_of_owners(owner: Owner) -> None:
     key_id, key = await owner.create_key("owner", "robot", owner.part.robot)
     machine._metadata = await owner.log_in(key_id, "api-key", key)
     await machine.call("Config", ConfigRequest(id=owner.part.id))
+    await owner.app.add_role(
+        owner.organization, key_id, "operator", "location", owner.part.location_id
+    )
+    refused = machine.call("Config", ConfigRequest(id=owner.part.id))
+    assert await refusal(refused) is Status.PERMISSION_DENIED
     machine.channel.close()
 
 
@@ -182,14 +190,13 @@ async def test_keys_of_the_machine_itself_stay(owner: Owner) -> None:
     machine = PartClient(owner.cloud, owner.part.id)
     await machine.log_in(owner.part.secret)
     reply = await machine.call("Config", ConfigRequest(id=owner.part.id))
+    # A server that knows no roles would take the viewer for an owner.
+    assert "handlers" not in from_message(reply.config)["auth"]
+    assert 'key "own" is left out' in reply.config.overwrite_fragment_status[0].error
+    machine._metadata |= [ACCESS_METADATA]
+    reply = await machine.call("Config", ConfigRequest(id=owner.part.id))
     (found,) = from_message(reply.config)["auth"]["handlers"]
-    key_id = owner.cloud.key_id
-    assert found["config"] == {
-        "keys": ["own", key_id],
-        "own": "secret",
-        key_id: owner.cloud.key,
-        "roles": {"own": "viewer", key_id: "owner"},
-    }
+    assert found["config"] == {"keys": ["own"], "own": "secret", "roles": {"own": "viewer"}}
     machine.channel.close()
 
 

@@ -14,6 +14,7 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
 from tests.fleet import DOMAIN, Cloud, make_part, run_cloud
+from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.gen.common.v1.common_pb2 import LogEntry
@@ -21,6 +22,7 @@ from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials
 
 from cogwork.resource.config_message import from_message
+from cogwork.wire.follow_method import ACCESS_METADATA
 
 
 class PartClient:
@@ -70,13 +72,41 @@ async def test_part_gets_its_configuration(cloud: Cloud, part: PartClient) -> No
     assert config.revision.startswith("1-")
     assert config.cloud.fqdn == f"press.{location}.{DOMAIN}"
     assert config.cloud.signaling_address == f"{DOMAIN}:443"
-    assert config.cloud.location_secrets[0].secret == config.cloud.location_secret
+    assert cloud.key_id not in str(config)
+
+
+async def test_server_of_another_make_gets_the_keys_of_this_machine_only(
+    cloud: Cloud, part: PartClient
+) -> None:
+    connected = await cloud.connect()
+    app = connected.app_client
+    found = await app.get_robot_part(part.id)
+    (organization,) = await app.list_organizations()
+    made = [
+        await app.create_key(organization.id, [authorization], "key")
+        for authorization in (
+            APIKeyAuthorization("owner", "robot", found.robot),
+            APIKeyAuthorization("operator", "robot", found.robot),
+            APIKeyAuthorization("owner", "location", found.location_id),
+            APIKeyAuthorization("owner", "organization", organization.id),
+        )
+    ]
+    config = (await part.call("Config", pb.ConfigRequest(id=part.id))).config
     (handler,) = from_message(config)["auth"]["handlers"]
-    assert handler["config"] == {
-        "keys": [cloud.key_id],
-        cloud.key_id: cloud.key,
-        "roles": {cloud.key_id: "owner"},
-    }
+    key, key_id = made[0]
+    # Every member but `keys` is a key to it, and it stops at one that is no text.
+    assert handler["config"] == {"keys": [key_id], key_id: key}
+    assert config.cloud.location_secrets[0].secret == config.cloud.location_secret
+    again = (await part.call("Config", pb.ConfigRequest(id=part.id))).config
+    assert again == config, "small servers restart at each revision"
+    await app.add_role(organization.id, key_id, "operator", "location", found.location_id)
+    config = (await part.call("Config", pb.ConfigRequest(id=part.id))).config
+    assert "handlers" not in from_message(config)["auth"]
+    part._metadata |= [ACCESS_METADATA]
+    config = (await part.call("Config", pb.ConfigRequest(id=part.id))).config
+    assert "auth" not in from_message(config)
+    assert not config.cloud.location_secret
+    connected.close()
 
 
 async def test_certificate_is_valid_for_the_names_of_the_part(

@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from google.protobuf.wrappers_pb2 import StringValue
+from google.protobuf.struct_pb2 import Struct
 
 from cogwork.resource import sdk
 
@@ -28,7 +28,7 @@ from viam.gen.app.v1.robot_pb2 import (  # noqa: E402
 from cogwork.uplink.cloud_client import CloudClient  # noqa: E402
 from cogwork.uplink.cloud_login import CloudLogin  # noqa: E402
 from cogwork.uplink.errors import CloudUnavailable  # noqa: E402
-from cogwork.wire.watch_method import WATCH  # noqa: E402
+from cogwork.wire.follow_method import FOLLOW  # noqa: E402
 
 CONFIG = "/viam.app.v1.RobotService/Config"
 LOG = "/viam.app.v1.RobotService/Log"
@@ -55,7 +55,9 @@ class Report:
 async def watch(client: CloudClient, part: str, report: Report) -> None:
     while True:
         try:
-            async for _ in client.stream(WATCH, StringValue(value=part), StringValue, 60):
+            request = Struct()
+            request.update({"id": part})
+            async for _ in client.stream(FOLLOW, request, Struct, 60):
                 report.watching.add(part)
         except CloudUnavailable:
             report.failed += 1

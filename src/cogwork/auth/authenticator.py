@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.granted_access import GrantedAccess, read_principal
 from cogwork.auth.identity import CredentialType, Identity
+from cogwork.auth.roles import granted_role
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import Claims, TokenIssuer, read_key_id
 from cogwork.core.clock import Clock
@@ -31,8 +34,11 @@ class Authenticator:
         audience: str,
         limiter: AttemptLimiter,
         clock: Clock,
+        granted: GrantedAccess | None = None,
     ) -> None:
+        """`granted`: the access list of the cloud that the machine has joined."""
         self._credentials = credentials
+        self._granted = granted
         self._key = key
         self._issuer = TokenIssuer(key, audience)
         self._limiter = limiter
@@ -44,12 +50,14 @@ class Authenticator:
         """Return a token for valid credentials. `address` is where the client is."""
         if not kind and not payload:
             raise InvalidLogin("credentials required")
-        if kind not in self._credentials.accepted_types:
+        if kind not in self._accepted_types():
             raise InvalidLogin(f'do not know how to handle credential type "{_quote(kind)}"')
         # Any name of the machine is an entity of a location secret, so they share a budget.
         limited = kind if kind == CredentialType.LOCATION_SECRET else entity
         self._limiter.check(address, limited)
         identity = self._credentials.check(entity, kind, self._key.digest(payload))
+        if identity is None and self._granted is not None:
+            identity = self._granted.check(entity, kind, payload)
         if identity is None:
             self._limiter.record_failure(address, limited)
             _log.warning(
@@ -82,19 +90,51 @@ class Authenticator:
             raise Unauthenticated("authentication required")
         return identity
 
+    def introduce(self, entity: str, introduction: Mapping[str, str]) -> Identity:
+        """Return who a client is that a signaling server has authenticated. Raise NotListed.
+
+        The access list decides, and not what the signaling server says about the role.
+        """
+        if self._granted is None:
+            return Identity(
+                entity, CredentialType.SIGNALING, granted_role(introduction.get("role"))
+            )
+        principal = read_principal(introduction, entity)
+        return self._granted.introduce(principal, entity)
+
     def seconds_left(self, identity: Identity) -> float:
         """Return for how long a call of this identity may go on."""
         return identity.valid_until - self._clock.time()
 
     def is_valid(self, identity: Identity) -> bool:
-        """Return whether the credentials behind an identity still exist, with the same role."""
+        """Return whether the credentials behind an identity still exist, with no lower role."""
+        if identity.principal is not None:
+            return self._granted is not None and self._granted.grants(identity)
+        if identity.type is CredentialType.SIGNALING and self._granted is not None:
+            return False
         return self._credentials.grants(identity)
+
+    def _accepted_types(self) -> set[CredentialType]:
+        of_cloud = self._granted.accepted_types if self._granted is not None else ()
+        return {*self._credentials.accepted_types, *of_cloud}
 
     def _verify(self, authorization: str) -> tuple[Identity, Claims]:
         if not authorization.startswith(_BEARER):
             raise Unauthenticated(f"expected authorization header with prefix: {_BEARER}")
         token = authorization.removeprefix(_BEARER)
+        identity, claims = self._identify_token(token)
+        if identity is None:
+            raise Unauthenticated("unauthenticated: the credentials of this token were removed")
+        self._verified[authorization] = verified = (identity, claims)
+        if len(self._verified) > _MAX_CACHED:
+            self._verified.popitem(last=False)
+        return verified
+
+    def _identify_token(self, token: str) -> tuple[Identity | None, Claims]:
         key_id, external = read_key_id(token), self._credentials.external
+        if self._granted is not None and key_id in self._granted.issuer:
+            claims = self._granted.issuer.verify(token, key_id)
+            return self._granted.identify(claims), claims
         if external is not None and key_id in external:
             claims = external.verify(token, key_id)
         elif key_id == self._issuer.key_id:
@@ -102,12 +142,9 @@ class Authenticator:
         else:
             raise Unauthenticated("unauthenticated: the token is signed with an unknown key")
         identity = self._credentials.identify(claims)
-        if identity is None:
-            raise Unauthenticated("unauthenticated: the credentials of this token were removed")
-        self._verified[authorization] = verified = (identity, claims)
-        if len(self._verified) > _MAX_CACHED:
-            self._verified.popitem(last=False)
-        return verified
+        if identity is None and self._granted is not None and not claims.key_fingerprint:
+            identity = self._granted.identify(claims)
+        return identity, claims
 
 
 def _quote(text: str) -> str:

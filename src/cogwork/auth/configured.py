@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
+from dataclasses import replace
 from functools import partial
 
+from cogwork.auth.access_list import AccessList
 from cogwork.auth.credentials import Credentials, StoredSecret
+from cogwork.auth.granted_access import GrantedAccess
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import ExternalKeys
@@ -34,6 +37,16 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
         _read_external_keys(external, (audience_of(config, key),)) if external else None,
         {digest_of(name): name for name in config.auth.tls_auth_entities},
     )
+
+
+def read_granted(config: MachineConfig, access: AccessList) -> GrantedAccess:
+    """Return the access that the cloud of the configuration grants."""
+    names = allowed_host_names(config, socket.gethostname())
+    try:
+        return GrantedAccess(access, partial(is_allowed_host, names=names))
+    except ValueError as error:
+        _log.error("tokens of the cloud are refused: %s", error)
+        return GrantedAccess(replace(access, jwks={}), partial(is_allowed_host, names=names))
 
 
 def audience_of(config: MachineConfig, key: SigningKey) -> str:

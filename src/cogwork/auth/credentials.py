@@ -89,7 +89,7 @@ class Credentials:
         return Identity(name, CredentialType.CERTIFICATE, Role.OWNER, digest)
 
     def grants(self, identity: Identity) -> bool:
-        """Return whether an identity still exists, with the same role."""
+        """Return whether an identity still exists, with no lower role."""
         if identity.type is CredentialType.SIGNALING:
             return True  # its connection ends with the trust in the signaling server
         if identity.type is CredentialType.CERTIFICATE:
@@ -97,7 +97,7 @@ class Credentials:
         if identity.type is CredentialType.EXTERNAL:
             return self.external is not None and identity.fingerprint in self.external.fingerprints
         stored = self._stored(identity.type, identity.entity, identity.fingerprint)
-        return stored is not None and stored.role is identity.role
+        return stored is not None and stored.role >= identity.role
 
     def _stored(self, kind: str, entity: str, fingerprint: str) -> StoredSecret | None:
         if kind == CredentialType.API_KEY:

@@ -11,6 +11,13 @@ class Unauthenticated(CogworkError):
     status = "UNAUTHENTICATED"
 
 
+class NotListed(Unauthenticated):
+    """The cloud vouches for the caller, but the access list of this machine does not have it.
+
+    The list may be older than the caller's access.
+    """
+
+
 class RoleTooLow(CogworkError):
     """The caller's role does not allow the call."""
 

@@ -6,6 +6,7 @@ import enum
 import math
 from dataclasses import dataclass
 
+from cogwork.auth.access_list import Principal
 from cogwork.auth.roles import Role
 
 
@@ -32,6 +33,8 @@ class Identity:
     """Identifies the secret that was used, so that a token ends when its secret is replaced."""
     valid_until: float = math.inf
     """Seconds since 1970 when its token expires."""
+    principal: Principal | None = None
+    """Who it is in the access list of the cloud; None if the machine's own configuration has it."""
 
     def __str__(self) -> str:
         return f'{self.type} "{self.entity}"'

@@ -9,6 +9,7 @@ from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.actor_cache import ActorCache
 from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
+from cogwork.cloud.identity.open_calls import OpenCalls
 from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.operation import Call
 from cogwork.cloud.public_name import PublicName
@@ -34,6 +35,7 @@ class CloudContext:
     presence: Presence
     machine_tokens: MachineTokenIssuer
     actors: ActorCache
+    calls: OpenCalls
     relays: RelayServers
 
     def make_call(self, actor: Actor) -> Call:

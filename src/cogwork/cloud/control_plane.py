@@ -18,10 +18,9 @@ from cogwork.cloud.identity.external_auth_service import (
 )
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.machine.claim_service import ClaimService
-from cogwork.cloud.machine.config_cache import ConfigCache
-from cogwork.cloud.machine.machine_config import build_machine_config
+from cogwork.cloud.machine.follow_service import FollowService
+from cogwork.cloud.machine.part_documents import PartDocuments
 from cogwork.cloud.machine.robot_service import ROBOT_SERVICE, robot_methods
-from cogwork.cloud.machine.watch_service import WatchService
 from cogwork.cloud.registry.package_service import PACKAGE_SERVICE, package_methods
 from cogwork.cloud.signaling.rendezvous import Rendezvous
 from cogwork.cloud.signaling.signaling_service import SIGNALING_SERVICE, signaling_methods
@@ -33,10 +32,10 @@ from cogwork.cloud.updates.agent_device_service import (
 from cogwork.cloud.updates.update_service import UpdateService
 from cogwork.core.errors import CogworkError
 from cogwork.wire.claim_method import CLAIM_SERVICE
+from cogwork.wire.follow_method import FOLLOW_SERVICE
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.update_method import UPDATE_SERVICE
-from cogwork.wire.watch_method import WATCH_SERVICE
 
 _AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
 _NOBODY: Final = Actor(ActorType.API_KEY, "")
@@ -53,16 +52,16 @@ class ControlPlane:
         self.context = context
         self.login = login = Login(context, key)
         rendezvous = Rendezvous()
-        configs = ConfigCache(lambda tx, part: build_machine_config(tx, part, context))
-        self.table = HandlerTable()
+        documents = PartDocuments(context)
+        self.table = HandlerTable([context.calls.wrap])
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(EXTERNAL_AUTH_SERVICE, lambda: external_auth_methods(context, login))
         self.table.add(APP_SERVICE, AppService(context, login).methods)
         self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
-        self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login, configs))
+        self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login, documents))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))
         self.table.add(CLAIM_SERVICE, ClaimService(context, login).methods)
-        self.table.add(WATCH_SERVICE, WatchService(context, login, configs).methods)
+        self.table.add(FOLLOW_SERVICE, FollowService(context, login, documents).methods)
         self.table.add(AGENT_DEVICE_SERVICE, lambda: agent_device_methods(context, login))
         self.table.add(UPDATE_SERVICE, UpdateService(context, login).methods)
         add_standard_services(self.table)

@@ -30,7 +30,8 @@ class Call:
     changed_parts: list[str] = field(default_factory=list)
     """Parts with another configuration or a request to restart, told after the transaction."""
     ended_credentials: list[str] = field(default_factory=list)
-    """Keys, parts and locations with a removed secret, whose tokens end with the transaction."""
+    """Keys, parts, locations and their secrets whose access was removed or changed, and whose
+    calls and connections end with the transaction."""
 
 
 Answer = Callable[[Transaction, Call, Any], Message]

@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.operation import Call, Operation
-from cogwork.cloud.storage.bus import part_topic
+from cogwork.cloud.storage.bus import describe_change, part_topic
 from cogwork.cloud.storage.records import Transaction
 
 
@@ -23,8 +23,11 @@ async def run_operation(
         reply, _ = await context.records.read(work)
         return reply
     reply, call = await context.records.write(work)
-    if call.ended_credentials:
-        context.actors.forget(set(call.ended_credentials))
+    ended = dict.fromkeys(call.ended_credentials)
+    if ended:
+        context.actors.forget(ended)
+        context.calls.end(ended)
+    change = describe_change(ended)
     for part in dict.fromkeys(call.changed_parts):
-        context.bus.publish(part_topic(part), b"")
+        context.bus.publish(part_topic(part), change)
     return reply

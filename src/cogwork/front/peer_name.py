@@ -11,6 +11,8 @@ import functools
 import hashlib
 import ipaddress
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -32,8 +34,8 @@ class Peer(NamedTuple):
     """The digest of the name that the client's certificate proves; empty if it proves none."""
     introduced_as: str = ""
     """Who the client is, according to a signaling server that the machine trusts."""
-    introduced_role: str = ""
-    """The role that the signaling server grants; empty for all rights."""
+    introduction: Mapping[str, str] = MappingProxyType({})
+    """What the signaling server says about it, such as its role."""
 
     @classmethod
     def from_addresses(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceBase
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse
 
-from cogwork.auth.errors import InvalidLogin
+from cogwork.auth.authenticator import Authenticator
+from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.core.errors import Unsupported
 from cogwork.front.peer_name import host_of
 from cogwork.robot.authentication import Authentication
@@ -24,11 +25,20 @@ class _AuthService(AuthServiceBase):
         if "authorization" in stream.metadata:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         self._authentication.check_confidential(stream.client.is_confidential)
-        credentials = request.credentials
-        token = authenticator.log_in(
-            request.entity, credentials.type, credentials.payload, host_of(stream.peer)
-        )
+        address = host_of(stream.peer)
+        try:
+            token = _log_in(authenticator, request, address)
+        except (Unauthenticated, InvalidLogin):
+            # The key may be newer than the access list of this machine.
+            if not await self._authentication.refresh_access():
+                raise
+            token = _log_in(self._authentication.authenticator or authenticator, request, address)
         await stream.send_message(AuthenticateResponse(access_token=token))
+
+
+def _log_in(authenticator: Authenticator, request: AuthenticateRequest, address: str) -> str:
+    credentials = request.credentials
+    return authenticator.log_in(request.entity, credentials.type, credentials.payload, address)
 
 
 def auth_methods(authentication: Authentication) -> list[Method]:

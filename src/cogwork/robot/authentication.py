@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cogwork.auth.errors import RoleTooLow, Unauthenticated
+from cogwork.auth.errors import NotListed, RoleTooLow, Unauthenticated
 from cogwork.auth.exempt_paths import EXEMPT_METHODS
-from cogwork.auth.identity import CredentialType, Identity
-from cogwork.auth.roles import Role, granted_role, required_role
+from cogwork.auth.identity import Identity
+from cogwork.auth.roles import Role, required_role
 from cogwork.front.peer_name import Peer
 from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.robot.operations import Operation, Operations, current_operation
@@ -28,6 +28,10 @@ _AUTHORIZATION: Final = "authorization"
 _INTERNAL_PREFIXES: Final = ("module:", "job:")
 
 
+async def _has_no_cloud() -> bool:
+    return False
+
+
 class Authentication:
     def __init__(self, operations: Operations, *, allow_plaintext: bool = False) -> None:
         """`allow_plaintext`: accept credentials that others on the network can read."""
@@ -37,6 +41,9 @@ class Authentication:
         self._is_open = True
         """Whether other computers may call if no login is required."""
         self._held: dict[object, tuple[Identity | None, Callable[[], None]]] = {}
+        self.refresh_access: Callable[[], Awaitable[bool]] = _has_no_cloud
+        """Asks the cloud for the access list, and returns whether it has changed. Called before a
+        client is refused whose access may be newer than the list."""
 
     @property
     def authenticator(self) -> Authenticator | None:
@@ -63,6 +70,22 @@ class Authentication:
         for identity, end in tuple(self._held.values()):
             if identity is None or not authenticator.is_valid(identity):
                 end()
+
+    async def admit(self, client: Peer, end: Callable[[], None]) -> Callable[[], None]:
+        """Hold the connection of a client that a signaling server has introduced.
+
+        `end` is called when the client loses its access. Return a function that ends the watch.
+        Raise Unauthenticated.
+        """
+        if self._authenticator is None:
+            return self.hold_connection(None, end)
+        try:
+            identity = self.identify(self._authenticator, (), client)
+        except NotListed:
+            if not await self.refresh_access():
+                raise
+            identity = self.identify(self._authenticator, (), client)
+        return self.hold_connection(identity, end)
 
     def hold_connection(
         self, identity: Identity | None, end: Callable[[], None]
@@ -99,7 +122,12 @@ class Authentication:
         role = _role_of(method)
 
         async def wrapper(stream: Stream) -> None:
-            identity = self._identify(stream, role, method.path)
+            try:
+                identity = self._identify(stream, role, method.path)
+            except NotListed:
+                if not await self.refresh_access():
+                    raise
+                identity = self._identify(stream, role, method.path)
             operation = current_operation()
             if identity is None or operation is None:
                 await handle(stream)
@@ -127,7 +155,9 @@ class Authentication:
     def check(self, method: Method, stream: Stream) -> None:
         """Raise if the caller may not make a call, before its request is received."""
         if method.path not in EXEMPT_METHODS:
-            self._identify(stream, _role_of(method), method.path)
+            # The call itself asks the cloud about a client that is not listed yet.
+            with contextlib.suppress(NotListed):
+                self._identify(stream, _role_of(method), method.path)
 
     def check_place(self, is_local: bool) -> None:
         """Raise Unauthenticated if no login is required and only this computer is served."""
@@ -159,8 +189,7 @@ class Authentication:
         Raise Unauthenticated.
         """
         if client.introduced_as:
-            role = granted_role(client.introduced_role)
-            return Identity(client.introduced_as, CredentialType.SIGNALING, role)
+            return authenticator.introduce(client.introduced_as, client.introduction)
         self.check_confidential(client.is_confidential)
         if not authorizations and client.certificate:
             return authenticator.identify_certificate(client.certificate)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
 import grpc
@@ -65,10 +65,18 @@ class SignalingSettings(NamedTuple):
     login: CloudLogin | None = None
 
 
+Admit = Callable[[Peer, Callable[[], None]], Awaitable[Callable[[], None]]]
+"""Checks whether a client may connect, and calls the given function when it loses its access.
+Returns a function that ends the watch. Raises Unauthenticated."""
+
+
 class Answerer:
-    def __init__(self, settings: SignalingSettings, peers: WebRtcPeers, clock: Clock) -> None:
+    def __init__(
+        self, settings: SignalingSettings, peers: WebRtcPeers, admit: Admit, clock: Clock
+    ) -> None:
         self._settings = settings
         self._peers = peers
+        self._admit = admit
         self._clock = clock
         self._open: set[str] = set()
         """Peers that this answerer has opened."""
@@ -158,9 +166,7 @@ class Answerer:
 
     async def _serve(self, stream: Any, call_id: str, offer: AnswerRequestInitStage) -> None:
         try:
-            peer_id, answer = await self._peers.answer(
-                offer.sdp, _client_of(offer), {}, _ice_servers(offer)
-            )
+            peer_id, answer = await self._open_peer(offer)
         except Exception as error:
             status, message = status_of(error, _ANSWER)
             stage = AnswerResponseErrorStage()
@@ -176,6 +182,27 @@ class Answerer:
             # The client may be gone, or connected, before its last candidate arrives.
             async with asyncio.timeout(_seconds_until(offer)):
                 await self._receive_candidates(stream, peer_id)
+
+    async def _open_peer(self, offer: AnswerRequestInitStage) -> tuple[str, str]:
+        """Return the ID of a new peer, and the answer to its offer."""
+        client, lost_access = _client_of(offer), asyncio.Event()
+        opened: str | None = None
+
+        def end() -> None:
+            lost_access.set()
+            if opened is not None:
+                self._peers.close(opened)
+
+        release = await self._admit(client, end)
+        try:
+            opened, answer = await self._peers.answer(offer.sdp, client, {}, _ice_servers(offer))
+        except BaseException:
+            release()
+            raise
+        self._peers.on_end(opened, release)
+        if lost_access.is_set():
+            self._peers.close(opened)
+        return opened, answer
 
     async def _receive_candidates(self, stream: Any, peer_id: str) -> None:
         while (message := await _read(stream)) is not None:
@@ -222,7 +249,7 @@ def _client_of(offer: AnswerRequestInitStage) -> Peer:
         "webrtc:signaling:0",
         is_encrypted=True,
         introduced_as=offer.caller_auth_entity or "unknown",
-        introduced_role=offer.caller_auth_metadata.get("role", ""),
+        introduction=dict(offer.caller_auth_metadata),
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.json_errors import JsonSyntaxError
@@ -19,6 +19,10 @@ from cogwork.logs.entry import Entry
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
 from cogwork.uplink.joined_source import CloudLink, JoinedSource
+
+if TYPE_CHECKING:
+    from cogwork.auth.access_list import AccessList
+    from cogwork.uplink.machine_link import MachineLink
 
 _log = logging.getLogger("rdk.networking")
 
@@ -37,8 +41,10 @@ class Joining:
         *,
         allow_plaintext: bool,
         on_certificate: Callable[[], None],
+        on_access: Callable[[AccessList], None],
     ) -> None:
-        """`on_certificate` is called when `certificate` has changed."""
+        """`on_certificate` is called when `certificate` has changed, and `on_access` with each list
+        of those whom the cloud lets use the machine."""
         self._home = home / "joined"
         self._environment = environment
         self._log = log
@@ -46,6 +52,8 @@ class Joining:
         self._clock = clock
         self._allow_plaintext = allow_plaintext
         self._on_certificate = on_certificate
+        self._on_access = on_access
+        self._link: MachineLink | None = None
         self.certificate: Path | None = None
         """A file with the certificate of the cloud and its key."""
         self.source = JoinedSource(
@@ -67,6 +75,13 @@ class Joining:
         self.certificate = file
         self._on_certificate()
 
+    def use_access(self, access: AccessList) -> None:
+        self._on_access(access)
+
+    async def ask_access(self) -> bool:
+        """Ask the cloud who may use the machine, and return whether that has changed."""
+        return self._link is not None and await self._link.ask_access()
+
     def restart(self, reason: str) -> None:
         self._shutdown.restart(reason)
 
@@ -82,6 +97,7 @@ class Joining:
 
         # Another cloud must not get what was meant for this one.
         name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
-        return MachineLink(
+        self._link = MachineLink(
             cloud, self._home / name, self, self._clock, allow_plaintext=self._allow_plaintext
         )
+        return self._link

@@ -11,6 +11,7 @@ from cogwork.core.clock import Clock
 from cogwork.robot.authentication import Authentication
 
 if TYPE_CHECKING:
+    from cogwork.auth.access_list import AccessList
     from cogwork.auth.signing_key import SigningKey
 
 
@@ -23,15 +24,26 @@ class Login:
         self._clock = clock
         self._limiter = AttemptLimiter(clock.monotonic)
         self._key: SigningKey | None = None
+        self._access: AccessList | None = None
+        self._config: MachineConfig | None = None
+
+    def use_access(self, access: AccessList) -> None:
+        """Let those in who have access by the cloud; what is not listed ends at once."""
+        self._access = access
+        if self._config is not None:
+            self.apply(self._config)
 
     def apply(self, config: MachineConfig) -> None:
         """Require the login that the configuration asks for; removed credentials end at once."""
-        if not config.auth.is_configured:
+        self._config, access = config, self._access
+        if access is not None and (config.cloud is None or config.cloud.id != access.part):
+            access = None  # of a cloud that the machine has left
+        if not config.auth.is_configured and access is None:
             self._authentication.use(None, is_open=config.network.insecure_without_auth)
             return
         # Most machines on localhost have no login, and start without these.
         from cogwork.auth.authenticator import Authenticator
-        from cogwork.auth.configured import audience_of, read_credentials
+        from cogwork.auth.configured import audience_of, read_credentials, read_granted
         from cogwork.auth.signing_key import load_signing_key
 
         if self._key is None:
@@ -43,5 +55,6 @@ class Login:
                 audience_of(config, self._key),
                 self._limiter,
                 self._clock,
+                read_granted(config, access) if access is not None else None,
             )
         )

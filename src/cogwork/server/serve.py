@@ -269,7 +269,7 @@ class _Server:
             clock,
         )
         machine.bind(machine_access)
-        authentication = Authentication(
+        self._authentication = authentication = Authentication(
             machine.operations, allow_plaintext=allow_plaintext_credentials
         )
         self._login = Login(authentication, home, clock)
@@ -312,7 +312,9 @@ class _Server:
             clock,
             allow_plaintext=allow_plaintext_credentials,
             on_certificate=self._use_certificate,
+            on_access=self._login.use_access,
         )
+        authentication.refresh_access = self._joining.ask_access
         self._config_watcher = ConfigWatcher(
             self._joining.source,
             context,
@@ -413,7 +415,7 @@ class _Server:
         self._server_log.apply(loaded)
         self._login.apply(loaded.result.config)
         if self._webrtc is not None:
-            self._webrtc.apply(loaded.result.config, self._table)
+            self._webrtc.apply(loaded.result.config, self._table, self._authentication.admit)
         self._use_certificate()
         listen = resolve_listen_addresses(loaded.result.config, self._port)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")

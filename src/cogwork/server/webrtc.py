@@ -18,7 +18,7 @@ from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.ice_servers import IceServer, with_temporary_credential
 
 if TYPE_CHECKING:
-    from cogwork.server.answerer import SignalingSettings
+    from cogwork.server.answerer import Admit, SignalingSettings
     from cogwork.server.webrtc_process import WebRtcProcess
     from cogwork.wire.webrtc_peers import WebRtcPeers
 
@@ -63,8 +63,11 @@ class WebRtc:
             self._process = WebRtcProcess()
         return self._process
 
-    def apply(self, config: MachineConfig, table: HandlerTable) -> None:
-        """Use the ICE servers and the signaling server of a configuration."""
+    def apply(self, config: MachineConfig, table: HandlerTable, admit: Admit) -> None:
+        """Use the ICE servers and the signaling server of a configuration.
+
+        `admit` checks the clients that the signaling server introduces.
+        """
         self._ice_servers = config.network.ice_servers
         # Machines without a signaling server start without gRPC clients.
         signaling = _read_signaling(config.cloud) if config.cloud is not None else None
@@ -82,7 +85,7 @@ class WebRtc:
         from cogwork.server.answerer import Answerer
 
         peers.serve(table)
-        answerer = Answerer(signaling, peers, self._clock)
+        answerer = Answerer(signaling, peers, admit, self._clock)
         self._answering = asyncio.create_task(answerer.run(), name="answerer")
 
     def _may_log_in(self, signaling: SignalingSettings) -> bool:

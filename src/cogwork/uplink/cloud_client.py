@@ -14,6 +14,7 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
+from cogwork.wire.follow_method import ACCESS_METADATA
 from cogwork.wire.tls_credentials import tls_credentials
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
@@ -140,4 +141,6 @@ class CloudClient:
 
 
 def _metadata_of(token: str | None) -> tuple[tuple[str, str], ...]:
-    return (("authorization", f"Bearer {token}"),) if token is not None else ()
+    if token is None:
+        return ()
+    return (("authorization", f"Bearer {token}"), ACCESS_METADATA)

@@ -16,11 +16,14 @@ _ANYWHERE: Final = "0.0.0.0:8080"
 """Where a machine listens that has a login and a certificate of the cloud."""
 
 
-def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
+def join_config(
+    message: RobotConfig, local: dict[str, Any], *, has_access_list: bool = False
+) -> str:
     """Return the text of the configuration to run.
 
-    `local` is the file of the machine: its section `cloud` says how to log in, and its
-    `network.bind_address` where to listen if the cloud does not say it.
+    `local` is the file of the machine: its section `cloud` says how to log in, its
+    `network.bind_address` where to listen if the cloud does not say it, and its `auth` which keys
+    work without the cloud. `has_access_list`: whether clients of the cloud can log in.
     """
     found = from_message(message)
     cloud = local["cloud"]
@@ -30,7 +33,9 @@ def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
     }
     address = local.get("network", {}).get("bind_address")
     has_certificate = not message.cloud.signaling_insecure
-    if not address and has_certificate and found.get("auth", {}).get("handlers"):
+    _add_local_logins(found, local.get("auth"))
+    has_login = has_access_list or bool(found.get("auth", {}).get("handlers"))
+    if not address and has_certificate and has_login:
         address = _ANYWHERE
     if address:
         found.setdefault("network", {}).setdefault("bind_address", address)
@@ -38,3 +43,13 @@ def join_config(message: RobotConfig, local: dict[str, Any]) -> str:
         if isinstance(roles := handler["config"].pop(_ROLES, None), dict):
             handler[_ROLES] = roles
     return json.dumps(found, indent=2)
+
+
+def _add_local_logins(found: dict[str, Any], local: Any) -> None:
+    """Add the handlers of the machine's own file whose types the cloud does not configure."""
+    handlers = local.get("handlers") if isinstance(local, dict) else None
+    if not isinstance(handlers, list) or not handlers:
+        return
+    configured = found.setdefault("auth", {}).setdefault("handlers", [])
+    types = {each.get("type") for each in configured}
+    configured += (each for each in handlers if each.get("type") not in types)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+import random
 import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -14,20 +15,26 @@ from google.protobuf.message import DecodeError
 from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, RobotConfig
 
 from cogwork import __version__
+from cogwork.auth.access_list import AccessList
 from cogwork.config.cloud import CloudConfig
 from cogwork.core.clock import Clock
 from cogwork.core.platform_name import PLATFORM
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
+from cogwork.uplink.access_link import AccessLink
 from cogwork.uplink.certificate_link import CertificateLink
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
-from cogwork.uplink.config_watch import ConfigWatch
+from cogwork.uplink.errors import CloudUnavailable
+from cogwork.uplink.follow_link import FollowLink, News
 from cogwork.uplink.joined_config import join_config
 from cogwork.uplink.log_link import LogLink, open_log_link
 from cogwork.uplink.restart_link import RestartLink
 
 _CONFIG: Final = "/viam.app.v1.RobotService/Config"
+_ACCESS_TIMEOUT: Final = 15.0
+_SPREAD: Final = 0.5
+"""Seconds over which machines spread their requests for a changed access list."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -40,6 +47,9 @@ class LinkHost(Protocol):
 
     def use_certificate(self, file: Path) -> None:
         """Serve TLS with the certificate and the key in this file."""
+
+    def use_access(self, access: AccessList) -> None:
+        """Let those log in who are listed, and end what others do."""
 
     def restart(self, reason: str) -> None: ...
 
@@ -65,7 +75,12 @@ class MachineLink:
         self._client = client = CloudClient(
             cloud.app_address, CloudLogin.from_config(cloud), allow_plaintext=allow_plaintext
         )
-        self._watch = ConfigWatch(client, cloud.id, clock, self._on_news)
+        self._follow = FollowLink(client, cloud.id, clock, self._on_news)
+        self._access = AccessLink(
+            directory / "access.json", client, cloud.id, clock, host.use_access
+        )
+        self._refreshing: asyncio.Task[None] | None = None
+        self._wanted_access = ""
         self._restart = RestartLink(client, cloud.id, clock, host.restart)
         self._certificate = CertificateLink(
             directory / "certificate.pem", client, cloud.id, clock, host.use_certificate
@@ -78,6 +93,7 @@ class MachineLink:
 
     async def start(self) -> None:
         await self._certificate.use_stored()
+        await self._access.use_stored()
         try:
             self._log = await open_log_link(
                 self._directory / "log", self._client, self._part, self._clock
@@ -87,19 +103,28 @@ class MachineLink:
         else:
             self._host.send_log_to(self._log.put)
             self._sending = _create_task(self._log.run())
-        self._following = [_create_task(self._watch.run()), _create_task(self._restart.run())]
+        self._following = [
+            _create_task(work)
+            for work in (self._follow.run(), self._restart.run(), self._access.run())
+        ]
 
     @property
     def is_pushed(self) -> bool:
-        return self._watch.is_listening
+        return self._follow.is_listening
 
     @property
     def change(self) -> asyncio.Future[None]:
         return self._change
 
+    async def ask_access(self) -> bool:
+        """Get the access list because a client is not listed; return whether it has changed."""
+        return await self._access.ask()
+
     async def fetch(self, timeout: float) -> bytes:
         if self._change.done():
             self._change = asyncio.get_running_loop().create_future()
+        # Before the configuration, which asks for other listeners if clients can log in.
+        await self._access.refresh(timeout)
         request = ConfigRequest(id=self._part, agent_info=_describe_machine())
         reply = await self._client.call(_CONFIG, request, ConfigResponse, timeout)
         self._revision = reply.config.revision
@@ -109,12 +134,17 @@ class MachineLink:
 
     def render(self, message: bytes, local: dict[str, Any]) -> str:
         try:
-            return join_config(RobotConfig.FromString(message), local)
+            return join_config(
+                RobotConfig.FromString(message), local, has_access_list=self._access.is_known
+            )
         except DecodeError as error:
             raise ValueError(str(error)) from None
 
     async def stop_following(self) -> None:
-        await _cancel_tasks(self._following)
+        await _cancel_tasks(
+            [*self._following, *([self._refreshing] if self._refreshing is not None else [])]
+        )
+        await self._access.aclose()
 
     async def aclose(self) -> None:
         await self.stop_following()
@@ -124,12 +154,35 @@ class MachineLink:
             await self._log.aclose()
         await self._client.aclose()
 
-    def _on_news(self, revision: str) -> None:
-        if revision != self._revision and not self._change.done():
+    def _on_news(self, news: News) -> None:
+        if news.ended:
+            self._access.end(news.ended)
+        if not news.config:
+            return
+        self._wanted_access = news.access
+        if news.access != self._access.revision:
+            self._refresh_access()
+        if news.config != self._revision and not self._change.done():
             self._change.set_result(None)
         self._restart.ask_soon()
         if self._log is not None:
             self._log.retry_now()
+
+    def _refresh_access(self) -> None:
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = _create_task(self._get_access())
+
+    async def _get_access(self) -> None:
+        """Get the list that the cloud has told of, and again if it changes meanwhile."""
+        while self._access.revision != self._wanted_access:
+            # A change of an organization reaches all of its machines at once.
+            await self._clock.sleep(random.uniform(_SPREAD / 10, _SPREAD))  # noqa: S311
+            try:
+                await self._access.refresh(_ACCESS_TIMEOUT)
+            except CloudUnavailable as error:
+                # Listening ends too, and begins with the current revision.
+                _log.debug("cannot get the access list: %s", error)
+                return
 
 
 def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -14,9 +14,9 @@ from cogwork.cloud.identity.machine_tokens import (  # noqa: E402
     create_token_key,
     parse_token_key,
 )
-from cogwork.cloud.machine.machine_logins import MachineKey, join_logins  # noqa: E402
+from cogwork.cloud.machine.machine_logins import carry_roles, join_logins  # noqa: E402
 
-KEYS = {"k": MachineKey("secret", "owner")}
+KEYS = {"k": "secret"}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_logins_of_the_cloud_join_the_configured_ones(issuer: MachineTokenIssuer
         location,
         {
             "type": "api-key",
-            "config": {"keys": ["a", "k"], "a": "b", "k": "secret", "roles": {"k": "owner"}},
+            "config": {"keys": ["a", "k"], "a": "b", "k": "secret"},
         },
     ]
     assert found["external_auth_config"]["jwks"]["keys"] == [own, issuer.public_key]
@@ -61,3 +61,29 @@ def test_unusable_logins_do_not_displace_those_of_the_cloud(
     found, mistakes = join_logins(configured, KEYS, issuer)
     assert len(mistakes) == 1
     assert found["handlers"][0]["config"]["k"] == "secret"
+
+
+def test_a_key_that_is_no_owner_is_left_out_where_there_are_no_roles(
+    issuer: MachineTokenIssuer,
+) -> None:
+    """Another server would take the object for a key, or stop, and the viewer for an owner."""
+    handler = {
+        "type": "api-key",
+        "config": {"keys": ["a", "b"], "a": "1", "b": "2", "roles": {"a": "viewer"}},
+        "roles": {"a": "viewer", "b": "owner"},
+    }
+    found, mistakes = join_logins({"handlers": [handler]}, KEYS, issuer)
+    assert found["handlers"] == [
+        {"type": "api-key", "config": {"keys": ["b", "k"], "b": "2", "k": "secret"}}
+    ]
+    assert len(mistakes) == 1
+    assert 'key "a" is left out' in mistakes[0]
+
+
+def test_roles_travel_to_machines_that_know_them() -> None:
+    handler = {"type": "api-key", "config": {"keys": ["a"], "a": "1"}, "roles": {"a": "viewer"}}
+    found = carry_roles({"handlers": [handler, {"type": "other"}]})
+    assert found["handlers"][0]["config"]["roles"] == {"a": "viewer"}
+    assert "roles" in handler
+    assert carry_roles(None) is None
+    assert carry_roles({"handlers": 5}) == {"handlers": 5}

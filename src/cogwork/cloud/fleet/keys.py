@@ -9,6 +9,7 @@ from typing import Final
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.affected_parts import parts_below, parts_of_key
+from cogwork.cloud.fleet.local_keys import are_local, is_local_key
 from cogwork.cloud.identity.access import (
     ROLE_NAMES,
     CloudRole,
@@ -55,10 +56,11 @@ def add_key(
 ) -> tuple[str, str]:
     """Return the ID of a new key, and the key."""
     key, secret = new_id(), call.keyring.make_secret()
+    sealed = secret.sealed if are_local({resource for resource, _ in grants}) else ""
     tx.execute(
         "INSERT INTO api_key (id, organization_id, name, digest, sealed, created_at) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        *(key, organization, name, secret.digest, secret.sealed, call.now),
+        *(key, organization, name, secret.digest, sealed, call.now),
     )
     for resource, role in grants:
         _grant(tx, call, key, organization, resource, role)
@@ -82,9 +84,9 @@ def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.Li
 def get_robot_api_keys(
     tx: Transaction, call: Call, request: pb.GetRobotAPIKeysRequest
 ) -> pb.GetRobotAPIKeysResponse:
-    """Lists the keys that have a role on the machine itself, and shows them to owners.
+    """Lists the keys that have a role on the machine itself, and shows local ones to owners.
 
-    A key that can do more than the actor is listed, but not shown.
+    A key that opens anything else was shown when it was created, and is not stored.
     """
     require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id), CloudRole.OWNER)
     rows = tx.query(
@@ -99,7 +101,7 @@ def get_robot_api_keys(
     )
     found = _describe_all(rows, grants)
     for each, row in zip(found, rows, strict=True):
-        if _owns_all(tx, call, each.authorizations):
+        if row["sealed"] and _owns_all(tx, call, each.authorizations):
             each.api_key.key = call.keyring.unseal(row["sealed"])
     return pb.GetRobotAPIKeysResponse(api_keys=found)
 
@@ -120,8 +122,8 @@ def rotate_key(tx: Transaction, call: Call, request: pb.RotateKeyRequest) -> pb.
     call.ended_credentials.append(request.id)
     secret = call.keyring.make_secret()
     tx.execute(
-        "UPDATE api_key SET digest = ?, sealed = ? WHERE id = ?",
-        *(secret.digest, secret.sealed, request.id),
+        "UPDATE api_key SET digest = ?, sealed = ?, epoch = epoch + 1 WHERE id = ?",
+        *(secret.digest, secret.sealed if is_local_key(tx, request.id) else "", request.id),
     )
     return pb.RotateKeyResponse(id=request.id, key=secret.text)
 
@@ -185,7 +187,7 @@ def list_authorizations(
 def _add_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> None:
     resource, role = _read_grant(tx, call, authorization)
     organization = organization_of(tx, resource)
-    # Not one of others: owners see the keys of their machines, and machines get them.
+    # Not one of others: owners see the local keys of their machines.
     if not tx.query(
         "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?",
         *(authorization.identity_id, organization),
@@ -207,6 +209,7 @@ def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -
     if not removed:
         raise NotFound("the key does not have this role")
     call.changed_parts += parts_below(tx, resource)
+    call.ended_credentials.append(authorization.identity_id)
     return organization_of(tx, resource)
 
 
@@ -220,6 +223,8 @@ def _grant(
         "DO UPDATE SET role = excluded.role",
         *(key, organization, kind, name, ROLE_NAMES[role]),
     )
+    if not is_local_key(tx, key):
+        tx.execute("UPDATE api_key SET sealed = '' WHERE id = ?", key)
     call.changed_parts += parts_below(tx, resource)
 
 

@@ -60,7 +60,6 @@ def create_location(
         "VALUES (?, ?, ?, ?, ?)",
         *(location, request.organization_id, parent, require_name(request.name), call.now),
     )
-    add_secret(tx, call, SecretOwner.LOCATION, location)
     return pb.CreateLocationResponse(location=_read(tx, call, location))
 
 
@@ -209,7 +208,8 @@ def _auth(tx: Transaction, call: Call, location: str) -> pb.LocationAuth:
 
 
 def _describe_auth(location: str, secrets: list[pb.SharedSecret]) -> pb.LocationAuth:
-    return pb.LocationAuth(location_id=location, secret=secrets[0].secret, secrets=secrets)
+    newest = secrets[0].secret if secrets else ""
+    return pb.LocationAuth(location_id=location, secret=newest, secrets=secrets)
 
 
 OPERATIONS: Final[dict[str, Operation]] = {

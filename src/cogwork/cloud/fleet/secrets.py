@@ -23,7 +23,7 @@ class SecretOwner(enum.StrEnum):
 
 
 class SecretLimit(CogworkError):
-    """There must be one or two secrets."""
+    """There are at most two secrets, and a part has at least one."""
 
     status = "FAILED_PRECONDITION"
 
@@ -45,10 +45,13 @@ def delete_secret(
     found = _rows(tx, owner, owner_id)
     if secret_id not in (row["id"] for row in found):
         raise NotFound(f'there is no secret "{secret_id}"')
-    if len(found) == 1:
-        raise SecretLimit("this is the only secret; create another one first")
+    if len(found) == 1 and owner is SecretOwner.PART:
+        raise SecretLimit(
+            "this is the only secret, without which the machine cannot reach the cloud; create "
+            "another one first"
+        )
     tx.execute("DELETE FROM secret WHERE id = ?", secret_id)
-    call.ended_credentials.append(owner_id)
+    call.ended_credentials += (owner_id, secret_id)
 
 
 def delete_secrets(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -> None:

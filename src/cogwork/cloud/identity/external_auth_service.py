@@ -7,6 +7,7 @@ from typing import Final
 from viam.gen.proto.rpc.v1.auth_grpc import ExternalAuthServiceBase
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateToRequest, AuthenticateToResponse
 
+from cogwork.auth.granted_access import describe_principal
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.access import ROLE_NAMES
 from cogwork.cloud.identity.login import Login
@@ -30,9 +31,12 @@ class _ExternalAuthService(ExternalAuthServiceBase):
         if found is None:
             raise NotFound(f'there is no machine "{host[:256]}", or it is not shared with you')
         part, role = found
-        # Machines know themselves by this name only.
-        name = context.name.full_name(part)
-        token = context.machine_tokens.issue(name, actor.id, ROLE_NAMES[role], context.clock.time())
+        # Cogwork checks the ID, which never is another's. Machines of other makes check the name.
+        audience = [part["id"], context.name.full_name(part)]
+        metadata = {"role": ROLE_NAMES[role]}
+        if (principal := actor.principal) is not None:
+            metadata |= describe_principal(principal)
+        token = context.machine_tokens.issue(audience, actor.id, metadata, context.clock.time())
         await stream.send_message(AuthenticateToResponse(access_token=token))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 import os
 import secrets
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from cogwork.auth.signing_key import SigningKey
+from cogwork.auth.verifier import credential_digest
 from cogwork.core.errors import CogworkError
 
 _NONCE_SIZE: Final = 12
@@ -32,20 +34,30 @@ class NewSecret:
 
 
 class Keyring:
-    """Machines must be told the secrets that their clients use, so digests alone do not suffice:
-    a secret is also kept encrypted, with a key that is not among the records."""
+    """Some secrets must stay readable, such as those of parts, which their owners see again: they
+    are also kept encrypted, with a key that is not among the records."""
 
     def __init__(self, key: SigningKey) -> None:
-        self._key = key
-        derived = HKDF(SHA256(), 32, salt=None, info=b"sealed secrets")
-        self._cipher = AESGCM(derived.derive(key.private.private_bytes_raw()))
+        def derive(purpose: bytes) -> bytes:
+            return HKDF(SHA256(), 32, salt=None, info=purpose).derive(
+                key.private.private_bytes_raw()
+            )
+
+        self._cipher = AESGCM(derive(b"sealed secrets"))
+        self._derivation_key = derive(b"secrets of parts")
 
     def make_secret(self) -> NewSecret:
         text = secrets.token_urlsafe(_SECRET_SIZE)
         return NewSecret(text, self.digest(text), self._seal(text))
 
+    def derive_secret(self, name: str) -> str:
+        """Return a secret that only this cloud can compute, the same each time."""
+        return base64.urlsafe_b64encode(
+            hmac.digest(self._derivation_key, name.encode(), "sha256")
+        ).decode()
+
     def digest(self, secret: str) -> str:
-        return self._key.digest(secret).hex()
+        return credential_digest(secret).hex()
 
     def unseal(self, sealed: str) -> str:
         data = base64.b64decode(sealed)

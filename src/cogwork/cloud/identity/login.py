@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
@@ -32,6 +33,17 @@ _OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 _log = logging.getLogger("cloud.login")
 
 
+class _StoredSecret(NamedTuple):
+    actor: Actor
+    """Who logs in with it."""
+    digest: str
+
+    @property
+    def fingerprint(self) -> str:
+        """Identify the secret in a token, so that the token ends with it."""
+        return hashlib.sha256(self.digest.encode()).hexdigest()[:16]
+
+
 class Login:
     def __init__(self, context: CloudContext, key: SigningKey) -> None:
         self._context = context
@@ -42,11 +54,14 @@ class Login:
 
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
         """Return a token for valid credentials. `address` is where the actor is."""
-        _, digest = await self.verify(entity, kind, payload, address)
-        return self._issuer.issue(entity, kind, _fingerprint(digest), self._context.clock.time())
+        found = await self._check(entity, kind, payload, address)
+        return self._issuer.issue(entity, kind, found.fingerprint, self._context.clock.time())
 
-    async def verify(self, entity: str, kind: str, payload: str, address: str) -> tuple[Actor, str]:
-        """Return the actor with these credentials, and the digest of its secret."""
+    async def verify(self, entity: str, kind: str, payload: str, address: str) -> Actor:
+        """Return the actor with these credentials."""
+        return (await self._check(entity, kind, payload, address)).actor
+
+    async def _check(self, entity: str, kind: str, payload: str, address: str) -> _StoredSecret:
         if kind not in tuple(ActorType):
             raise InvalidLogin(
                 f'do not know how to handle credential type "{kind[:64]}"; use an API key'
@@ -55,15 +70,19 @@ class Login:
             raise InvalidLogin(f"the entity has more than {_MAX_ENTITY} characters")
         actor = _find_actor(entity, kind)
         self._limiter.check(address, str(actor))
-        stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
+        stored = await self._context.records.read(lambda tx: _read_secrets(tx, actor))
         digest = self._context.keyring.digest(payload)
-        matching = [each for each in stored or (_NO_DIGEST,) if hmac.compare_digest(each, digest)]
+        matching = [
+            each
+            for each in stored or [_StoredSecret(actor, _NO_DIGEST)]
+            if hmac.compare_digest(each.digest, digest)
+        ]
         if not matching or not stored:
             self._limiter.record_failure(address, str(actor))
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, str(actor))
-        return actor, matching[0]
+        return matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:
         """Raise Unauthenticated if a call has no valid token, before its request is read."""
@@ -74,15 +93,19 @@ class Login:
         """Return who sent a call."""
         token = _read_token(stream)
         if (known := self._context.actors.find(token)) is not None:
+            self._context.calls.assign(known)
             return known
         claims = self._verify(token)
         actor = _find_actor(claims.entity, claims.type)
         lookup = self._context.actors.begin(token)
-        stored = await self._context.records.read(lambda tx: _digests_of(tx, actor))
-        if claims.metadata.get(FINGERPRINT, "") not in map(_fingerprint, stored):
+        stored = await self._context.records.read(lambda tx: _read_secrets(tx, actor))
+        used = claims.metadata.get(FINGERPRINT, "")
+        found = next((each.actor for each in stored if each.fingerprint == used), None)
+        if found is None:
             raise Unauthenticated("unauthenticated: the credentials of this token were removed")
-        self._context.actors.add(lookup, actor)
-        return actor
+        self._context.actors.add(lookup, found)
+        self._context.calls.assign(found)
+        return found
 
 
 def _find_actor(entity: str, kind: str) -> Actor:
@@ -100,18 +123,15 @@ def _read_token(stream: Stream) -> str:
     return authorizations[0].removeprefix(_BEARER)
 
 
-def _digests_of(tx: Transaction, actor: Actor) -> list[str]:
-    """Return the digests of the secrets with which an actor may log in."""
+def _read_secrets(tx: Transaction, actor: Actor) -> list[_StoredSecret]:
+    """Return the secrets with which an actor may log in."""
     if actor.type is ActorType.API_KEY:
-        rows = tx.query("SELECT digest FROM api_key WHERE id = ?", actor.id)
-    else:
-        rows = tx.query(
-            "SELECT digest FROM secret WHERE owner_type = ? AND owner_id = ?",
-            *(_OWNER_TYPES[actor.type], actor.id),
-        )
-    return [row["digest"] for row in rows]
-
-
-def _fingerprint(digest: str) -> str:
-    """Identify a secret in a token, so that the token ends with it."""
-    return hashlib.sha256(digest.encode()).hexdigest()[:16]
+        rows = tx.query("SELECT digest, epoch FROM api_key WHERE id = ?", actor.id)
+        return [
+            _StoredSecret(replace(actor, epoch=int(row["epoch"])), row["digest"]) for row in rows
+        ]
+    rows = tx.query(
+        "SELECT id, digest FROM secret WHERE owner_type = ? AND owner_id = ?",
+        *(_OWNER_TYPES[actor.type], actor.id),
+    )
+    return [_StoredSecret(replace(actor, secret_id=row["id"]), row["digest"]) for row in rows]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Mapping
 from typing import Any, Final
 
 import jwt
@@ -44,17 +45,19 @@ class MachineTokenIssuer:
         }
         """As in a JSON Web Key Set."""
 
-    def issue(self, machine: str, entity: str, role: str, now: float) -> str:
-        """Return a token for the machine with this name."""
+    def issue(
+        self, audience: list[str], entity: str, metadata: Mapping[str, str], now: float
+    ) -> str:
+        """Return a token for the machine that has these names. `metadata` says who has it."""
         claims = {
             "sub": entity,
-            "aud": [machine],
+            "aud": audience,
             "iss": self._issuer,
             "iat": int(now),
             "exp": int(now) + LIFETIME,
             "jti": str(uuid.uuid4()),
             TYPE_CLAIM: CredentialType.EXTERNAL,
-            METADATA_CLAIM: {"role": role},
+            METADATA_CLAIM: dict(metadata),
         }
         return jwt.encode(claims, self._key, _ALGORITHM, {"kid": self._key_id})
 

@@ -1,63 +1,101 @@
-"""The logins that a machine accepts: those of its owner's configuration, and those of the cloud."""
+"""The logins in the configuration of a machine that has no access list.
+
+Servers of other makes take every member of a handler's `config` except `key` and `keys` for a key,
+and stop at one that is not a text. So a handler has nothing else.
+"""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final
 
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.config_message import to_message
 
+_API_KEY: Final = "api-key"
 _KEYS: Final = "keys"
 _ROLES: Final = "roles"
 
 Json = dict[str, Any]
 
 
-class MachineKey(NamedTuple):
-    secret: str
-    role: str
-
-
 def join_logins(
-    configured: Any, keys: dict[str, MachineKey], issuer: MachineTokenIssuer
+    configured: Any, keys: Mapping[str, str], issuer: MachineTokenIssuer
 ) -> tuple[Json, list[str]]:
     """Return the section `auth` with the logins of the cloud, and what is left out.
 
-    A configured section that machines cannot get is left out: the logins of the cloud must not be
-    missing because of it.
+    `keys` are secrets by their IDs. A configured section that machines cannot get is left out: the
+    logins of the cloud must not be missing because of it.
     """
-    mistakes: list[str] = []
     found = copy.deepcopy(configured) if isinstance(configured, dict) else {}
     try:
+        mistakes = _drop_roles(found)
         _add_logins(found, keys, issuer)
         to_message({"auth": found})
-    except (InvalidRequest, AttributeError) as error:
-        mistakes.append(f"the configured logins are left out: {error}")
+    except (InvalidRequest, AttributeError, TypeError) as error:
+        mistakes = [f"the configured logins are left out: {error}"]
         found = {}
         _add_logins(found, keys, issuer)
     return found, mistakes
 
 
-def _add_logins(auth: Json, keys: dict[str, MachineKey], issuer: MachineTokenIssuer) -> None:
+def carry_roles(configured: Any) -> Any:
+    """Return a section `auth` with the roles where the message has a place for them.
+
+    For machines with an access list, which know where to find them.
+    """
+    if not isinstance(configured, dict) or not isinstance(configured.get("handlers"), list):
+        return configured
+    found = copy.deepcopy(configured)
+    for handler in found["handlers"]:
+        if isinstance(handler, dict) and _ROLES in handler:
+            _get_object(handler, "config")[_ROLES] = handler.pop(_ROLES)
+    return found
+
+
+def _drop_roles(auth: Json) -> list[str]:
+    """Leave out configured keys that are not owners, because there they would be."""
+    lower: list[str] = []
+    for handler in _get_list(auth, "handlers"):
+        if handler.get("type") != _API_KEY:
+            continue
+        roles, config = handler.pop(_ROLES, None) or {}, _get_object(handler, "config")
+        lower += (key for key, role in roles.items() if role != "owner")
+        handler["config"] = {
+            name: value
+            for name, value in config.items()
+            if name not in lower and isinstance(value, str)
+        }
+        handler["config"][_KEYS] = [key for key in _get_list(config, _KEYS) if key not in lower]
+    auth["handlers"] = [
+        each
+        for each in auth["handlers"]
+        if each.get("type") != _API_KEY or each["config"] != {_KEYS: []}
+    ]
+    return [
+        f'key "{key}" is left out: this machine knows no roles, so that it would be an owner; '
+        "update the machine, or let it connect through the cloud"
+        for key in lower
+    ]
+
+
+def _add_logins(auth: Json, keys: Mapping[str, str], issuer: MachineTokenIssuer) -> None:
     jwks = _get_object(_get_object(auth, "external_auth_config"), "jwks")
     _get_list(jwks, "keys").append(issuer.public_key)
     if not keys:
         return
     handlers = _get_list(auth, "handlers")
     # A machine accepts only one handler of each type.
-    handler = next((each for each in handlers if each.get("type") == "api-key"), None)
+    handler = next((each for each in handlers if each.get("type") == _API_KEY), None)
     if handler is None:
-        handler = {"type": "api-key"}
+        handler = {"type": _API_KEY}
         handlers.append(handler)
-    config, roles = _get_object(handler, "config"), _get_object(handler, _ROLES)
+    config = _get_object(handler, "config")
     listed = _get_list(config, _KEYS)
     listed += [key for key in sorted(keys) if key not in listed]
-    config |= {key: each.secret for key, each in keys.items()}
-    roles |= {key: each.role for key, each in keys.items()}
-    # The message has no other place for roles.
-    config[_ROLES] = handler.pop(_ROLES)
+    config |= keys
 
 
 def _get_object(found: Json, key: str) -> Json:

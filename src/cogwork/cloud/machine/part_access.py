@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cogwork.auth.errors import RoleTooLow
+from cogwork.cloud.fleet.local_keys import is_local_key
 from cogwork.cloud.fleet.parts import select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
 from cogwork.cloud.identity.actor import Actor, ActorType
@@ -10,9 +12,9 @@ from cogwork.core.errors import NotFound
 
 
 def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> Row:
-    """Return the part. A part acts for itself, and a key for the parts that it owns.
+    """Return the part. A part acts for itself, and a local key for the machine that it owns.
 
-    Operators must not: what a machine gets contains the keys of its owners.
+    A key that opens more must not lie on a machine, so it cannot act as one.
     """
     part = select_part(tx, part_id)
     if part is not None:
@@ -21,5 +23,11 @@ def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> Row:
             return part
         if find_role(tx, actor, machine) is not None:
             require_role(tx, actor, machine, CloudRole.OWNER)
+            if not is_local_key(tx, actor.id):
+                raise RoleTooLow(
+                    f"{actor} opens more than this machine, so it must not be stored there; write "
+                    "the secret of the part into the machine's file, or a key with a role on this "
+                    "machine only"
+                )
             return part
     raise NotFound(f'there is no part "{part_id}", or it is not yours')

@@ -21,14 +21,15 @@ from cogwork.cloud.machine.agent_info import (
     read_agent_info,
     save_agent_info,
 )
-from cogwork.cloud.machine.config_cache import ConfigCache
 from cogwork.cloud.machine.log_lines import limit_entry, to_line
 from cogwork.cloud.machine.part_access import require_own_part
+from cogwork.cloud.machine.part_documents import PartDocuments
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
 from cogwork.cloud.storage.bus import log_topic
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import InvalidRequest
+from cogwork.wire.follow_method import ACCESS_METADATA
 from cogwork.wire.handlers import Method, Stream, methods_from_service
 
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
@@ -42,18 +43,24 @@ T = TypeVar("T")
 
 
 class _RobotService(RobotServiceBase):
-    def __init__(self, context: CloudContext, login: Login, configs: ConfigCache) -> None:
+    def __init__(self, context: CloudContext, login: Login, documents: PartDocuments) -> None:
         self._context = context
         self._login = login
-        self._configs = configs
+        self._documents = documents
 
     async def Config(self, stream: Stream) -> None:  # type: ignore[override]
+        name, value = ACCESS_METADATA
+        has_list = stream.metadata.get(name) == value
+
+        def read_config(tx: Transaction, part: Row) -> pb.RobotConfig:
+            return self._documents.read_config(tx, part, has_access_list=has_list)
+
         known, part, config = await self._read(
             stream,
             lambda tx, part: (
                 (read_platform(tx, part["id"]), read_agent_info(tx, part["id"])),
                 part,
-                self._configs.read(tx, part),
+                read_config(tx, part),
             ),
         )
         agent = stream.request.agent_info
@@ -64,7 +71,7 @@ class _RobotService(RobotServiceBase):
                 save_agent_info(tx, part["id"], info)
                 if platform.name:
                     save_platform(tx, part["id"], platform)
-                return self._configs.read(tx, part)
+                return read_config(tx, part)
 
             config = await self._context.records.write(rebuild)
         # Machines without a clock of their own set it by this.
@@ -137,5 +144,5 @@ class _RobotService(RobotServiceBase):
         return found
 
 
-def robot_methods(context: CloudContext, login: Login, configs: ConfigCache) -> list[Method]:
-    return methods_from_service(_RobotService(context, login, configs))
+def robot_methods(context: CloudContext, login: Login, documents: PartDocuments) -> list[Method]:
+    return methods_from_service(_RobotService(context, login, documents))

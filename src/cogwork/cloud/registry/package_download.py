@@ -56,10 +56,9 @@ async def _identify(login: Login, request: Request) -> Actor:
     address = host_of(request.scope["state"][CLIENT_KEY].address)
     for entity, secret, kind in _CREDENTIALS:
         if entity in request.headers and secret in request.headers:
-            actor, _ = await login.verify(
+            return await login.verify(
                 request.headers[entity], kind, request.headers[secret], address
             )
-            return actor
     raise Unauthenticated(
         "send the headers key_id and key of an API key, or part_id and secret of a machine's part"
     )

@@ -8,6 +8,7 @@ from typing import Final
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceBase
 
+from cogwork.auth.granted_access import describe_principal
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole, ResourceType, find_role
 from cogwork.cloud.identity.actor import Actor, ActorType
@@ -51,6 +52,8 @@ class _SignalingService(SignalingServiceBase):
         offer.optional_config.disable_trickle = request.disable_trickle
         offer.optional_config.additional_ice_servers.extend(self._list_relays())
         offer.caller_auth_metadata["role"] = ROLE_NAMES[role]
+        if (principal := actor.principal) is not None:
+            offer.caller_auth_metadata.update(describe_principal(principal))
         offer.deadline.FromMicroseconds(self._context.now() + int(CALL_TIMEOUT * 1e6))
         with self._rendezvous.call(host, offer) as call:
             try:

@@ -6,7 +6,8 @@ records and in the logs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -25,8 +26,18 @@ class Bus(Protocol):
 
 
 def part_topic(part_id: str) -> str:
-    """What concerns a part: a new configuration, or a request to restart."""
+    """What concerns a part: a new configuration, other access, or a request to restart."""
     return f"part.{part_id}"
+
+
+def describe_change(ended: Iterable[str]) -> bytes:
+    """Return a message for the topic of a part, given the principals whose access has ended."""
+    return json.dumps(list(ended)).encode()
+
+
+def read_ended(message: bytes) -> list[str]:
+    """Return the principals whose access has ended, given a message for the topic of a part."""
+    return list(map(str, json.loads(message)))
 
 
 def log_topic(part_id: str) -> str:

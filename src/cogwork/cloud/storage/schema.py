@@ -251,5 +251,9 @@ CREATE TABLE claim_code (
 );
 """
 
-MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES, _AGENT_INFO, _CLAIM_CODES)
+_EPOCHS: Final = """
+ALTER TABLE api_key ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
+"""
+
+MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES, _AGENT_INFO, _CLAIM_CODES, _EPOCHS)
 """Scripts that bring the tables from each version to the next. Released ones never change."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from google.protobuf.wrappers_pb2 import StringValue
+from google.protobuf.struct_pb2 import Struct
 
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
-from cogwork.wire.watch_method import WATCH, WATCH_HEARTBEAT
+from cogwork.wire.follow_method import FOLLOW, FOLLOW_HEARTBEAT
 
-_SILENCE: Final = 2.5 * WATCH_HEARTBEAT
+_SILENCE: Final = 2.5 * FOLLOW_HEARTBEAT
 _RETRY: Final = Backoff(first=1.0, longest=10.0)
 _MISSING_RETRY: Final = 600.0
 """Seconds until a cloud that has no such method is asked again: it may have been updated."""
@@ -24,11 +24,19 @@ _RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
 _log = logging.getLogger("rdk.config")
 
 
-class ConfigWatch:
+class News(NamedTuple):
+    """What a cloud tells: the current revisions, when listening begins and after each change."""
+
+    config: str = ""
+    access: str = ""
+    ended: tuple[str, ...] = ()
+    """Principals whose access has ended or changed."""
+
+
+class FollowLink:
     def __init__(
-        self, client: CloudClient, part: str, clock: Clock, on_news: Callable[[str], None]
+        self, client: CloudClient, part: str, clock: Clock, on_news: Callable[[News], None]
     ) -> None:
-        """`on_news` takes the current revision, when listening begins and after each change."""
         self._client = client
         self._part = part
         self._clock = clock
@@ -54,8 +62,19 @@ class ConfigWatch:
             await self._clock.sleep(_RETRY.delay(failures, _RANDOM))
 
     async def _listen(self) -> None:
-        request = StringValue(value=self._part)
-        async for message in self._client.stream(WATCH, request, StringValue, _SILENCE):
+        request = Struct()
+        request.update({"id": self._part})
+        async for message in self._client.stream(FOLLOW, request, Struct, _SILENCE):
             self.is_listening = True
-            if message.value:
-                self._on_news(message.value)
+            if message.fields:
+                self._on_news(_parse_news(message))
+
+
+def _parse_news(message: Struct) -> News:
+    fields = message.fields
+    ended = fields["ended"].list_value.values
+    return News(
+        fields["config"].string_value,
+        fields["access"].string_value,
+        tuple(each.string_value for each in ended),
+    )

@@ -1,4 +1,4 @@
-"""Keeps the configurations of machines while nothing of what they are made of changes.
+"""Keeps what is made for each part while nothing of what it is made of changes.
 
 Machines ask every few seconds, and nearly always get what they have. Building a configuration takes
 far longer than reading what it is made of, so a kept one is used if its reads give the same again.
@@ -11,15 +11,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from viam.gen.app.v1 import robot_pb2 as pb
-
 from cogwork.cloud.storage.records import Row, Transaction, Value
 
 _MAX_BYTES: Final = 64 << 20
 _UNUSED: Final = frozenset({"last_access_at", "restart_requested_at"})
 """Columns of a part that change often, and that are not in its configuration."""
 
-Build = Callable[[Transaction, Row], pb.RobotConfig]
+Build = Callable[[Transaction, Row], bytes]
 
 
 class _Read(NamedTuple):
@@ -33,10 +31,10 @@ class _Entry(NamedTuple):
     part: int
     """The hash of the part's row."""
     reads: list[_Read]
-    config: bytes
+    content: bytes
 
 
-class ConfigCache:
+class PartCache:
     """It is used by the threads that read the records."""
 
     def __init__(self, build: Build, max_bytes: int = _MAX_BYTES) -> None:
@@ -48,30 +46,28 @@ class ConfigCache:
         self._max_bytes = max_bytes
         self._bytes = 0
 
-    def read(self, tx: Transaction, part: Row) -> pb.RobotConfig:
-        """Return the configuration of a part, given its row with the location of its machine."""
+    def read(self, tx: Transaction, part: Row) -> bytes:
+        """Return what is made for a part, given its row with the location of its machine."""
         entry = self._entries.get(part["id"])
         if entry is not None and _is_current(entry, tx, part):
             with self._lock:
                 if part["id"] in self._entries:
                     self._entries.move_to_end(part["id"])
-            return pb.RobotConfig.FromString(entry.config)
+            return entry.content
         recording = _RecordingTransaction(tx)
-        config = self._build(recording, part)
-        self._keep(
-            part["id"], _Entry(_hash_part(part), recording.reads, config.SerializeToString())
-        )
-        return config
+        content = self._build(recording, part)
+        self._keep(part["id"], _Entry(_hash_part(part), recording.reads, content))
+        return content
 
     def _keep(self, part: str, entry: _Entry) -> None:
         with self._lock:
             if (former := self._entries.pop(part, None)) is not None:
-                self._bytes -= len(former.config)
+                self._bytes -= len(former.content)
             self._entries[part] = entry
-            self._bytes += len(entry.config)
+            self._bytes += len(entry.content)
             while self._bytes > self._max_bytes:
                 _, oldest = self._entries.popitem(last=False)
-                self._bytes -= len(oldest.config)
+                self._bytes -= len(oldest.content)
 
 
 class _RecordingTransaction:
@@ -85,7 +81,7 @@ class _RecordingTransaction:
         return rows
 
     def execute(self, sql: str, *_: Value) -> int:
-        raise AssertionError(f"a configuration is built without changes: {sql}")
+        raise AssertionError(f"it is built without changes: {sql}")
 
 
 def _is_current(entry: _Entry, tx: Transaction, part: Row) -> bool:

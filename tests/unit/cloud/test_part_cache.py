@@ -3,9 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from viam.gen.app.v1 import robot_pb2 as pb
-
-from cogwork.cloud.machine.config_cache import ConfigCache
+from cogwork.cloud.machine.part_cache import PartCache
 from cogwork.cloud.storage.records import Row, Transaction, Value
 
 PART = {"id": "p1", "config": "{}", "last_access_at": 1}
@@ -28,19 +26,19 @@ class Builder:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, tx: Transaction, part: Row) -> pb.RobotConfig:
+    def __call__(self, tx: Transaction, part: Row) -> bytes:
         self.count += 1
         names = [row["name"] for row in tx.query("SELECT name FROM key WHERE part = ?", part["id"])]
-        return pb.RobotConfig(revision=f"{part['config']} {names}")
+        return f"{part['config']} {names}".encode()
 
 
-def read(cache: ConfigCache, keys: Keys, **changed: Any) -> str:
-    return cache.read(keys, {**PART, **changed}).revision
+def read(cache: PartCache, keys: Keys, **changed: Any) -> str:
+    return cache.read(keys, {**PART, **changed}).decode()
 
 
 def test_a_configuration_is_built_once_while_nothing_changes() -> None:
     builder = Builder()
-    cache = ConfigCache(builder)
+    cache = PartCache(builder)
     found = {read(cache, Keys("a"), last_access_at=time) for time in range(5)}
     assert found == {"{} ['a']"}
     assert builder.count == 1
@@ -48,7 +46,7 @@ def test_a_configuration_is_built_once_while_nothing_changes() -> None:
 
 def test_a_change_of_the_part_or_of_what_is_read_builds_another() -> None:
     builder = Builder()
-    cache = ConfigCache(builder)
+    cache = PartCache(builder)
     assert read(cache, Keys("a")) == "{} ['a']"
     assert read(cache, Keys("a"), config="[]") == "[] ['a']"
     assert read(cache, Keys("a", "b"), config="[]") == "[] ['a', 'b']"
@@ -58,7 +56,7 @@ def test_a_change_of_the_part_or_of_what_is_read_builds_another() -> None:
 
 def test_the_oldest_are_dropped_above_the_limit() -> None:
     builder = Builder()
-    cache = ConfigCache(builder, max_bytes=25)
+    cache = PartCache(builder, max_bytes=20)
     for part in ("p1", "p2", "p3"):
         read(cache, Keys("a"), id=part)
     read(cache, Keys("a"), id="p3")

@@ -1,0 +1,148 @@
+"""The access list of a part: who may use it through its cloud, and with which role.
+
+The cloud makes one for each part. It decides every login, token, call and open connection, also
+while the cloud is away. It contains nothing with which one could log in: verifiers are of this part
+only (`verifier.py`). Only the standard library is used, because small servers need no more.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from cogwork.auth.roles import ROLE_NAMES, Role
+
+MAX_ENTRIES: Final = 100_000
+
+
+class PrincipalKind(enum.StrEnum):
+    KEY = "key"
+    """An API key, by its ID."""
+    LOCATION = "location"
+    """A secret of the machine's location, by the ID of the secret."""
+
+
+class Principal(NamedTuple):
+    """Who acts, as the cloud knows it."""
+
+    kind: PrincipalKind
+    id: str
+    epoch: int = 0
+    """Raised when the secret is replaced, which ends everything that was begun with the former."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessEntry:
+    principal: Principal
+    role: Role
+    verifier: bytes
+    """What this part stores of the secret of the principal."""
+    until: float = math.inf
+    """Seconds since 1970 when the entry ends."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Identify the secret in a token, so that the token ends with it."""
+        return hashlib.sha256(self.verifier).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessList:
+    part: str
+    """The ID of the part."""
+    entries: Mapping[tuple[PrincipalKind, str], AccessEntry] = field(default_factory=dict)
+    """By the kind and the ID of the principal."""
+    jwks: Mapping[str, Any] = field(default_factory=dict)
+    """The public keys of the cloud that sign tokens for this part."""
+    revision: str = ""
+    issued_at: float = 0.0
+    """When the cloud confirmed it last, in seconds since 1970 by the clock of the cloud."""
+    fresh_until: float = math.inf
+    """When it ends unless the cloud confirms it again."""
+
+    def find(self, principal: Principal) -> AccessEntry | None:
+        """Return the entry of a principal, unless its secret was replaced since."""
+        entry = self.entries.get((principal.kind, principal.id))
+        return entry if entry is not None and entry.principal.epoch == principal.epoch else None
+
+    def of_kind(self, kind: PrincipalKind) -> list[AccessEntry]:
+        return [entry for entry in self.entries.values() if entry.principal.kind is kind]
+
+    def without(self, ids: Collection[str]) -> AccessList:
+        """Return the list without the principals with these IDs."""
+        kept = {key: entry for key, entry in self.entries.items() if key[1] not in ids}
+        return self if len(kept) == len(self.entries) else replace(self, entries=kept, revision="")
+
+    def at(self, now: float) -> AccessList:
+        """Return what of the list holds at a time."""
+        if now >= self.fresh_until:
+            return replace(self, entries={}, jwks={})
+        kept = {key: entry for key, entry in self.entries.items() if now < entry.until}
+        return self if len(kept) == len(self.entries) else replace(self, entries=kept)
+
+
+def index_entries(
+    entries: Iterable[AccessEntry],
+) -> dict[tuple[PrincipalKind, str], AccessEntry]:
+    return {(each.principal.kind, each.principal.id): each for each in entries}
+
+
+def encode_access_list(access: AccessList) -> str:
+    return json.dumps(
+        {
+            "part": access.part,
+            "revision": access.revision,
+            "issued_at": access.issued_at,
+            "fresh_until": None if access.fresh_until == math.inf else access.fresh_until,
+            "jwks": dict(access.jwks),
+            "entries": [_encode_entry(each) for each in access.entries.values()],
+        },
+        separators=(",", ":"),
+    )
+
+
+def parse_access_list(text: str | bytes) -> AccessList:
+    """Raise ValueError. Entries of kinds and roles that do not exist here grant nothing."""
+    try:
+        found = json.loads(text)
+        rows = found["entries"][:MAX_ENTRIES]
+        entries = [entry for row in rows if (entry := _parse_entry(row)) is not None]
+        return AccessList(
+            str(found["part"]),
+            index_entries(entries),
+            {**found["jwks"]},
+            str(found["revision"]),
+            float(found["issued_at"]),
+            math.inf if found["fresh_until"] is None else float(found["fresh_until"]),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"it is not an access list: {error!r}") from None
+
+
+def _encode_entry(entry: AccessEntry) -> list[Any]:
+    return [
+        entry.principal.id,
+        entry.principal.kind,
+        entry.role.name.lower(),
+        entry.principal.epoch,
+        None if entry.until == math.inf else entry.until,
+        entry.verifier.hex(),
+    ]
+
+
+def _parse_entry(row: list[Any]) -> AccessEntry | None:
+    """Return None for an entry that this version does not know."""
+    name, kind, role, epoch, until, verifier = row[:6]
+    if kind not in tuple(PrincipalKind) or role not in ROLE_NAMES:
+        return None
+    return AccessEntry(
+        Principal(PrincipalKind(kind), str(name), int(epoch)),
+        ROLE_NAMES[role],
+        bytes.fromhex(verifier),
+        math.inf if until is None else float(until),
+    )

@@ -1,0 +1,36 @@
+"""Local keys: API keys whose every role is on one machine.
+
+They are the only keys that stay readable, because they open nothing else: servers that know no
+access list check them in plaintext, and owners of the machine can see them again.
+"""
+
+from __future__ import annotations
+
+from cogwork.cloud.identity.access import Resource, ResourceType, grants_of
+from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.storage.records import Transaction
+
+
+def are_local(resources: set[Resource]) -> bool:
+    """Return whether roles on these resources are all on one machine."""
+    return len(resources) == 1 and next(iter(resources))[0] is ResourceType.MACHINE
+
+
+def is_local_key(tx: Transaction, key: str) -> bool:
+    return are_local(
+        {(ResourceType(row["resource_type"]), row["resource_id"]) for row in grants_of(tx, key)}
+    )
+
+
+def list_local_keys(tx: Transaction, keyring: Keyring, machine: str) -> dict[str, str]:
+    """Return the local keys of a machine that are owners of it, by their IDs.
+
+    The servers that get them know no roles, so that an operator would be an owner there.
+    """
+    rows = tx.query(
+        "SELECT api_key.id, api_key.sealed FROM api_key "
+        "JOIN role_grant ON role_grant.key_id = api_key.id WHERE resource_type = 'robot' "
+        "AND resource_id = ? AND role = 'owner' AND sealed != '' ORDER BY api_key.id",
+        machine,
+    )
+    return {row["id"]: keyring.unseal(row["sealed"]) for row in rows if is_local_key(tx, row["id"])}

@@ -1,0 +1,99 @@
+"""FollowService: tells machines what has changed, and who may use them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.wrappers_pb2 import StringValue
+from grpclib.const import Cardinality
+
+from cogwork.auth.access_list import parse_access_list
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.part_access import require_own_part
+from cogwork.cloud.machine.part_access_list import issue_access_list
+from cogwork.cloud.machine.part_documents import PartDocuments
+from cogwork.cloud.storage.bus import part_topic, read_ended
+from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import InvalidRequest
+from cogwork.wire.follow_method import FOLLOW, FOLLOW_HEARTBEAT, GET_ACCESS
+from cogwork.wire.handlers import Method, Stream
+
+
+class FollowService:
+    def __init__(self, context: CloudContext, login: Login, documents: PartDocuments) -> None:
+        self._context = context
+        self._login = login
+        self._documents = documents
+
+    def methods(self) -> list[Method]:
+        return [
+            Method(FOLLOW, Cardinality.UNARY_STREAM, self._follow, Struct, Struct),
+            Method(GET_ACCESS, Cardinality.UNARY_UNARY, self._get_access, StringValue, StringValue),
+        ]
+
+    async def _get_access(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        part_id = (await stream.recv_message()).value
+
+        def read(tx: Transaction) -> bytes:
+            part = require_own_part(tx, actor, part_id)
+            return self._documents.read_access_list(tx, part)
+
+        content = await self._context.records.read(read)
+        text = issue_access_list(content, self._context.clock.time())
+        await stream.send_message(StringValue(value=text))
+
+    async def _follow(self, stream: Stream) -> None:
+        actor = await self._login.identify(stream)
+        part_id = _read_part_id(await stream.recv_message())
+        context = self._context
+        part = await context.records.read(lambda tx: require_own_part(tx, actor, part_id))
+        with context.presence.connected(part):
+            async with context.bus.listen(part_topic(part_id)) as changes:
+                while True:
+                    # Each time, because the part or the credentials may be gone.
+                    await self._login.identify(stream)
+                    news = await context.records.read(
+                        lambda tx: self._read_revisions(tx, actor, part_id)
+                    )
+                    await stream.send_message(_to_struct(news))
+                    await _wait_with_heartbeats(stream, changes)
+
+    def _read_revisions(self, tx: Transaction, actor: Actor, part_id: str) -> dict[str, str]:
+        part = require_own_part(tx, actor, part_id)
+        config = self._documents.read_config(tx, part, has_access_list=True)
+        access = parse_access_list(self._documents.read_access_list(tx, part))
+        return {"config": config.revision, "access": access.revision}
+
+
+def _read_part_id(request: Struct) -> str:
+    found = request.fields["id"].string_value
+    if not found:
+        raise InvalidRequest("the ID of a part is required")
+    return found
+
+
+async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -> None:
+    """Wait for the next change, with heartbeats so that both sides notice a lost connection."""
+    waiting = asyncio.ensure_future(anext(changes))
+    try:
+        while not waiting.done():
+            await asyncio.wait({waiting}, timeout=FOLLOW_HEARTBEAT)
+            if not waiting.done():
+                await stream.send_message(Struct())
+        if ended := read_ended(waiting.result()):
+            # At once: the revisions take longer, and the machine must not wait for them.
+            await stream.send_message(_to_struct({"ended": ended}))
+    finally:
+        waiting.cancel()
+
+
+def _to_struct(content: Mapping[str, Any]) -> Struct:
+    found = Struct()
+    found.update(content)
+    return found

@@ -1,0 +1,193 @@
+"""Keeps the access list that a cloud makes for its machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import StringValue
+
+from cogwork.auth.access_list import AccessList, encode_access_list, parse_access_list
+from cogwork.core import atomic
+from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
+from cogwork.uplink.cloud_client import CloudClient
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing
+from cogwork.wire.follow_method import GET_ACCESS
+
+_CHECK_INTERVAL: Final = 60.0
+"""Seconds between two checks whether entries have expired."""
+_STORE_INTERVAL: Final = 86_400.0
+"""Seconds after which a list that has only been confirmed is stored again: flash wears out."""
+_ASK_INTERVAL: Final = 1.0
+"""Seconds between two questions because of a client that is not listed."""
+_ASK_TIMEOUT: Final = 3.0
+
+_log = logging.getLogger("rdk.auth")
+
+
+class AccessLink:
+    def __init__(
+        self,
+        file: Path,
+        client: CloudClient,
+        part: str,
+        clock: Clock,
+        use: Callable[[AccessList], None],
+    ) -> None:
+        """`file` keeps the list. `use` takes what of it holds, whenever that has changed."""
+        self._file = file
+        self._client = client
+        self._part = part
+        self._clock = clock
+        self._use = use
+        self._access: AccessList | None = None
+        self._stored: AccessList | None = None
+        self._used: AccessList | None = None
+        self._confirmed_at: float | None = None
+        """The monotonic time when the cloud confirmed the list in this process."""
+        self._asked_at = clock.monotonic() - _ASK_INTERVAL
+        self._ended: set[str] = set()
+        """Principals whose access has ended since the last request, whose reply may list them."""
+        self._lock = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def revision(self) -> str:
+        """Of the list; empty if there is none, or if entries of it have ended since."""
+        return self._access.revision if self._access is not None else ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the cloud has given a list."""
+        return self._access is not None
+
+    async def use_stored(self) -> None:
+        """Use the list of an earlier start, if there is one."""
+        try:
+            access = self._parse(await asyncio.to_thread(self._file.read_bytes))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:
+            _log.error(
+                "the access list in %s cannot be used: %s; clients of the cloud can log in when "
+                "the cloud answers",
+                *(self._file, error_text(error)),
+            )
+            return
+        self._access = self._stored = access
+        self._apply()
+
+    async def run(self) -> None:
+        """Drop what has expired, until cancelled."""
+        while True:
+            await self._clock.sleep(_CHECK_INTERVAL)
+            self._apply()
+
+    async def refresh(self, timeout: float) -> bool:
+        """Get the list, and return whether it has changed. Raise CloudUnavailable.
+
+        A cloud that makes no lists is one of another make: its logins are in the configuration.
+        """
+        async with self._lock:
+            began = self._asked_at = self._clock.monotonic()
+            self._ended.clear()
+            try:
+                reply = await self._client.call(
+                    GET_ACCESS, StringValue(value=self._part), StringValue, timeout
+                )
+                access = self._parse(reply.value)
+            except MethodMissing:
+                return False
+            except ValueError as error:
+                raise CloudUnavailable(
+                    f"cannot use the access list of the cloud: {error}"
+                ) from None
+            has_changed = access.revision != self.revision
+            self._access, self._confirmed_at = access.without(self._ended), began
+            self._apply()
+            await self._store(self._access)
+            return has_changed
+
+    async def ask(self) -> bool:
+        """Get the list because a client is not listed; return whether it has changed since.
+
+        All clients that wait share one request, which comes a while after the last.
+        """
+        before = self._access
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="access list")
+        await asyncio.shield(self._asking)
+        return self._access is not None and self._access.revision != (
+            before.revision if before is not None else ""
+        )
+
+    async def _ask(self) -> None:
+        await self._clock.sleep(self._asked_at + _ASK_INTERVAL - self._clock.monotonic())
+        with contextlib.suppress(CloudUnavailable):
+            await self.refresh(_ASK_TIMEOUT)
+
+    async def aclose(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+
+    def end(self, principals: Collection[str]) -> None:
+        """Drop the entries of principals whose access has ended."""
+        self._ended.update(principals)
+        if self._access is not None:
+            self._access = self._access.without(principals)
+            self._apply()
+
+    def _parse(self, text: str | bytes) -> AccessList:
+        """Raise ValueError."""
+        access = parse_access_list(text)
+        if access.part != self._part:
+            raise ValueError("it is of another part")
+        return access
+
+    def _apply(self) -> None:
+        if self._access is None:
+            return
+        found = self._access.at(self._now(self._access))
+        if found != self._used:
+            if not found.entries and self._access.entries:
+                _log.warning(
+                    "the cloud has not confirmed who may use this machine for too long; only keys "
+                    "in its own file can log in until it does"
+                )
+            self._used = found
+            self._use(found)
+
+    def _now(self, access: AccessList) -> float:
+        """Return the time of the cloud as far as it is known: clocks of machines may be wrong."""
+        if self._confirmed_at is not None:
+            return access.issued_at + self._clock.monotonic() - self._confirmed_at
+        return max(self._clock.time(), access.issued_at)
+
+    async def _store(self, access: AccessList) -> None:
+        stored = self._stored
+        is_same = stored is not None and access == replace(
+            stored, issued_at=access.issued_at, fresh_until=access.fresh_until
+        )
+        if is_same and stored is not None and access.issued_at - stored.issued_at < _STORE_INTERVAL:
+            return
+        try:
+            await asyncio.to_thread(self._write, encode_access_list(access))
+        except OSError as error:
+            _log.warning(
+                "cannot store who may use this machine in %s: %s; they cannot log in after a "
+                "restart without the cloud",
+                *(self._file, error_text(error)),
+            )
+        else:
+            self._stored = access
+
+    def _write(self, text: str) -> None:
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic.write(self._file, text.encode(), 0o600)

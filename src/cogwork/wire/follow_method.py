@@ -1,0 +1,26 @@
+"""The methods by which a cloud tells a machine what has changed, and who may use it.
+
+`Follow` takes a google.protobuf.Struct with the ID of a part, and returns a stream of them:
+
+- `config` and `access` are the revisions of its configuration and of its access list: the current
+  ones at once, and again after each change. The same again are a hint that the machine must ask for
+  something else, such as whether to restart.
+- `ended` lists the IDs of principals whose access has just ended or changed.
+- An empty message is a heartbeat.
+
+`GetAccess` takes the ID of a part and returns its access list as JSON (both StringValue).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FOLLOW_SERVICE: Final = "cogwork.cloud.v1.FollowService"
+FOLLOW: Final = f"/{FOLLOW_SERVICE}/Follow"
+GET_ACCESS: Final = f"/{FOLLOW_SERVICE}/GetAccess"
+FOLLOW_HEARTBEAT: Final = 20.0
+"""Seconds between two heartbeats."""
+
+ACCESS_METADATA: Final = ("cogwork-access", "list")
+"""Sent by machines that check clients by an access list. All others get keys in their
+configuration, because they know nothing else."""
