@@ -11,6 +11,7 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,6 +118,15 @@ class ConfigHistory:
     def find(self, entry_id: int) -> HistoryEntry | None:
         """Return an entry. Raises OSError if the directory cannot be read."""
         return self._read(entry_id) if entry_id in self._list_ids() else None
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """Replace the text of each entry. Raises OSError."""
+        with self._lock:
+            for entry in self.entries():
+                text = change(entry.text)
+                if text != entry.text:
+                    changed = replace(entry, text=text, size=len(text.encode()))
+                    self._write(self._path(entry.id), encode_entry(changed))
 
     def _take_author(self, of: str, now: float) -> Author:
         """Return the author of the text with this checksum, and end its announcement."""

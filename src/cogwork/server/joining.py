@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cogwork.config.cloud import CloudConfig
+from cogwork.config.config_history import ConfigHistory
 from cogwork.config.json_errors import JsonSyntaxError
 from cogwork.config.json_reader import read_json
 from cogwork.config.last_good import LastGood, last_good_for
 from cogwork.config.sources import FileSource
 from cogwork.config.substitution import substitute
 from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
+from cogwork.core.errors import CogworkError
 from cogwork.logs.entry import Entry
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
 from cogwork.uplink.joined_source import CloudLink, JoinedSource
+from cogwork.uplink.link_files import ACCESS_FILE
 
 if TYPE_CHECKING:
     from cogwork.auth.access_list import AccessList
@@ -46,6 +51,8 @@ class Joining:
         """`on_certificate` is called when `certificate` has changed, and `on_access` with each list
         of those whom the cloud lets use the machine."""
         self._home = home / "joined"
+        self._config_file = config_file
+        self._copy_name = last_good_for(home, config_file).path.name
         self._environment = environment
         self._log = log
         self._shutdown = shutdown
@@ -58,11 +65,34 @@ class Joining:
         """A file with the certificate of the cloud and its key."""
         self.source = JoinedSource(
             FileSource(config_file, clock),
-            LastGood(self._home / last_good_for(home, config_file).path.name),
+            LastGood(self._home / self._copy_name),
             self._parse,
             self._connect,
             clock,
         )
+
+    async def purge_logins(self, texts: Sequence[LastGood], history: ConfigHistory) -> None:
+        """Remove logins of the cloud that an older version has stored in these copies."""
+        if not await asyncio.to_thread((self._home / self._copy_name).exists):
+            return
+        await asyncio.to_thread(self._purge_logins, texts, history)
+
+    def _purge_logins(self, texts: Sequence[LastGood], history: ConfigHistory) -> None:
+        from cogwork.uplink.stored_logins import StoredCopies, purge_logins
+
+        message = LastGood(self._home / self._copy_name)
+        copies = StoredCopies(texts, history, message, self._home / f"{self._copy_name}.purged")
+        try:
+            cloud = CloudConfig.model_validate(self._parse(self._config_file.read_text())["cloud"])
+            purge_logins(
+                copies, cloud.id, self._directory_of(cloud) / ACCESS_FILE, self._clock.time()
+            )
+        except (OSError, ValueError, KeyError, TypeError, CogworkError) as error:
+            _log.warning(
+                "older copies of the configuration may still have keys of the cloud: %s; trying "
+                "again at the next start",
+                error_text(error),
+            )
 
     async def aclose(self) -> None:
         """Leave the cloud, with the log up to here."""
@@ -95,9 +125,16 @@ class Joining:
         # Most machines have no cloud, and start without these.
         from cogwork.uplink.machine_link import MachineLink
 
-        # Another cloud must not get what was meant for this one.
-        name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
         self._link = MachineLink(
-            cloud, self._home / name, self, self._clock, allow_plaintext=self._allow_plaintext
+            cloud,
+            self._directory_of(cloud),
+            self,
+            self._clock,
+            allow_plaintext=self._allow_plaintext,
         )
         return self._link
+
+    def _directory_of(self, cloud: CloudConfig) -> Path:
+        # Another cloud must not get what was meant for this one.
+        name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
+        return self._home / name

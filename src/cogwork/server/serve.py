@@ -284,7 +284,8 @@ class _Server:
         self._job_call = make_job_call(
             table, lambda text: resolve_name(text, machine.nodes), lambda: machine
         )
-        history = config_history_for(home, config_file)
+        self._history = history = config_history_for(home, config_file)
+        self._copies = (last_good_for(home, config_file), _settled_copy(home, config_file))
         editor = ConfigEditor(
             config_file, history, context, lambda: self._loaded, log.redactor.redact, clock
         )
@@ -319,7 +320,7 @@ class _Server:
             self._joining.source,
             context,
             self._apply,
-            last_good_for(home, config_file),
+            self._copies[0],
             publish=self._store_report,
             history=history,
         )
@@ -329,6 +330,7 @@ class _Server:
 
     async def start(self) -> None:
         """Start serving before anything is built, so that clients see an initializing machine."""
+        await self._joining.purge_logins(self._copies, self._history)
         first = await self._config_watcher.load_first()
         if first is None and not self._config_file.exists():
             raise NoConfiguration(

@@ -28,6 +28,7 @@ from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable
 from cogwork.uplink.follow_link import FollowLink, News
 from cogwork.uplink.joined_config import join_config
+from cogwork.uplink.link_files import ACCESS_FILE, CERTIFICATE_FILE, LOG_DIRECTORY
 from cogwork.uplink.log_link import LogLink, open_log_link
 from cogwork.uplink.restart_link import RestartLink
 
@@ -76,14 +77,12 @@ class MachineLink:
             cloud.app_address, CloudLogin.from_config(cloud), allow_plaintext=allow_plaintext
         )
         self._follow = FollowLink(client, cloud.id, clock, self._on_news)
-        self._access = AccessLink(
-            directory / "access.json", client, cloud.id, clock, host.use_access
-        )
+        self._access = AccessLink(directory / ACCESS_FILE, client, cloud.id, clock, host.use_access)
         self._refreshing: asyncio.Task[None] | None = None
         self._wanted_access = ""
         self._restart = RestartLink(client, cloud.id, clock, host.restart)
         self._certificate = CertificateLink(
-            directory / "certificate.pem", client, cloud.id, clock, host.use_certificate
+            directory / CERTIFICATE_FILE, client, cloud.id, clock, host.use_certificate
         )
         self._log: LogLink | None = None
         self._revision = ""
@@ -96,7 +95,7 @@ class MachineLink:
         await self._access.use_stored()
         try:
             self._log = await open_log_link(
-                self._directory / "log", self._client, self._part, self._clock
+                self._directory / LOG_DIRECTORY, self._client, self._part, self._clock
             )
         except SpoolInUse as error:
             _log.error("the log is not sent to the cloud: %s", error)
