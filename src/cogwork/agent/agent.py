@@ -8,10 +8,12 @@ import logging
 import os
 import random
 import signal
+from pathlib import Path
 from typing import Any, Final
 
 from cogwork import __version__
 from cogwork.agent.errors import AgentRunning
+from cogwork.agent.installation.agent_installer import DATA
 from cogwork.agent.launcher import ALIVE_INTERVAL, EXIT_UPDATED
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.settings import AgentSettings
@@ -36,6 +38,7 @@ from cogwork.agent.updates.source import UpdateSource
 from cogwork.agent.updates.updater import Updater
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
+from cogwork.core.paths import cogwork_home
 from cogwork.core.product import Product
 from cogwork.core.update_progress import PROGRESS_VARIABLE
 from cogwork.systemd.systemctl import RUNNING, Systemctl
@@ -189,7 +192,7 @@ def _server_environment(layout: Layout) -> dict[str, str]:
 
 def _find_server(layout: Layout, settings: AgentSettings) -> tuple[ServerProcess, ServerProbe]:
     """Return the server as systemd runs it, if it does, and else as a process of the agent."""
-    if RUNNING.is_dir() and (UNITS / SERVICE).exists():
+    if _is_systemd_service():
         return SystemdServer(Systemctl()), ServerProbe(SERVING_FILE)
     server = ChildServer(
         lambda: server_command(layout, settings),
@@ -206,4 +209,13 @@ def _make_source(settings: AgentSettings) -> UpdateSource:
     # Machines without a cloud do not need gRPC.
     from cogwork.agent.updates.cloud_source import CloudSource
 
-    return CloudSource(settings.config)
+    return CloudSource(settings.config, _find_server_home())
+
+
+def _find_server_home() -> Path:
+    """Return where the server keeps its data."""
+    return DATA if _is_systemd_service() else cogwork_home(os.environ)
+
+
+def _is_systemd_service() -> bool:
+    return RUNNING.is_dir() and (UNITS / SERVICE).exists()

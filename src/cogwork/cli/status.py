@@ -38,6 +38,8 @@ def status(arguments: argparse.Namespace) -> int:
             print(_format_update(update))
         for line in _format_tls(view.get("tls")):
             print(line)
+        for notice in view.get("cloud_notices", ()):
+            print(paint(replace_unprintable(notice), "yellow"))
         for line in _format_resources(view["resources"]):
             print(line)
         for line in _format_modules(view.get("modules", [])):

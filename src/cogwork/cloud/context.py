@@ -10,6 +10,7 @@ from cogwork.cloud.identity.actor_cache import ActorCache
 from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.identity.open_calls import OpenCalls
+from cogwork.cloud.machine.part_watch import PartWatch
 from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.operation import Call
 from cogwork.cloud.public_name import PublicName
@@ -33,13 +34,14 @@ class CloudContext:
     name: PublicName
     clock: Clock
     presence: Presence
+    watch: PartWatch
     machine_tokens: MachineTokenIssuer
     actors: ActorCache
     calls: OpenCalls
     relays: RelayServers
 
     def make_call(self, actor: Actor) -> Call:
-        return Call(actor, self.now(), self.keyring, self.name, self.presence)
+        return Call(actor, self.now(), self.keyring, self.name, self.presence, self.watch)
 
     def now(self) -> int:
         """Return the time in microseconds since 1970."""

@@ -15,6 +15,7 @@ from cogwork.cloud.identity.actor_cache import ActorCache
 from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.identity.open_calls import OpenCalls
+from cogwork.cloud.machine.part_watch import PartWatch
 from cogwork.cloud.machine.presence import Presence, cancel_and_save
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
@@ -54,6 +55,7 @@ async def open_cloud(
             name,
             clock,
             presence,
+            PartWatch(clock),
             machine_tokens,
             ActorCache(clock),
             OpenCalls(),

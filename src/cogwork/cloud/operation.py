@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.machine.part_watch import PartWatch
 from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.storage.records import Transaction
@@ -27,6 +28,7 @@ class Call:
     keyring: Keyring
     name: PublicName
     presence: Presence
+    watch: PartWatch
     changed_parts: list[str] = field(default_factory=list)
     """Parts with another configuration or a request to restart, told after the transaction."""
     ended_credentials: list[str] = field(default_factory=list)

@@ -7,7 +7,7 @@ import enum
 import hashlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -141,6 +141,8 @@ class Machine:
         self.maintenance_denial: MaintenanceDenial | None = None
         """The last result of the maintenance check; None if it was not denied."""
         self.tls_report: TlsReport | None = None
+        self.list_cloud_notices: Callable[[], Sequence[str]] = tuple
+        """Returns what is wrong with how the machine is connected to its cloud."""
         """None without TLS."""
         self.update_file = UpdateFile({})
         self._remote_names: dict[tuple[Api, str], list[ResourceName]] = defaultdict(list)

@@ -31,6 +31,7 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
         "maintenance_denied": _maintenance_view(machine),
         "updates": await machine.update_file.read(),
         "tls": machine.tls_report._asdict() if machine.tls_report is not None else None,
+        "cloud_notices": list(machine.list_cloud_notices()),
         "server": _server_view(machine, load),
         "resources": await _build_resource_views(machine),
         "modules": [_module_view(status, load) for status in modules],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from cogwork.logs.entry import Entry
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
 from cogwork.uplink.joined_source import CloudLink, JoinedSource
-from cogwork.uplink.link_files import ACCESS_FILE
+from cogwork.uplink.link_files import ACCESS_FILE, link_directory
 
 if TYPE_CHECKING:
     from cogwork.auth.access_list import AccessList
@@ -61,6 +60,8 @@ class Joining:
         self._on_certificate = on_certificate
         self._on_access = on_access
         self._link: MachineLink | None = None
+        self.notices: tuple[str, ...] = ()
+        """What is wrong with how the machine is connected to its cloud."""
         self.certificate: Path | None = None
         """A file with the certificate of the cloud and its key."""
         self.source = JoinedSource(
@@ -85,7 +86,10 @@ class Joining:
         try:
             cloud = CloudConfig.model_validate(self._parse(self._config_file.read_text())["cloud"])
             purge_logins(
-                copies, cloud.id, self._directory_of(cloud) / ACCESS_FILE, self._clock.time()
+                copies,
+                cloud.id,
+                link_directory(self._home.parent, cloud) / ACCESS_FILE,
+                self._clock.time(),
             )
         except (OSError, ValueError, KeyError, TypeError, CogworkError) as error:
             _log.warning(
@@ -104,6 +108,9 @@ class Joining:
     def use_certificate(self, file: Path) -> None:
         self.certificate = file
         self._on_certificate()
+
+    def use_notices(self, notices: Sequence[str]) -> None:
+        self.notices = tuple(notices)
 
     def use_access(self, access: AccessList) -> None:
         self._on_access(access)
@@ -127,14 +134,9 @@ class Joining:
 
         self._link = MachineLink(
             cloud,
-            self._directory_of(cloud),
+            link_directory(self._home.parent, cloud),
             self,
             self._clock,
             allow_plaintext=self._allow_plaintext,
         )
         return self._link
-
-    def _directory_of(self, cloud: CloudConfig) -> Path:
-        # Another cloud must not get what was meant for this one.
-        name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
-        return self._home / name

@@ -316,6 +316,7 @@ class _Server:
             on_access=self._login.use_access,
         )
         authentication.refresh_access = self._joining.ask_access
+        machine.list_cloud_notices = lambda: self._joining.notices
         self._config_watcher = ConfigWatcher(
             self._joining.source,
             context,

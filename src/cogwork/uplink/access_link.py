@@ -54,6 +54,8 @@ class AccessLink:
         self._asked_at = clock.monotonic() - _ASK_INTERVAL
         self._ended: set[str] = set()
         """Principals whose access has ended since the last request, whose reply may list them."""
+        self.clock_offset = 0.0
+        """Seconds by which the clock of this machine is ahead of that of the cloud."""
         self._lock = asyncio.Lock()
         self._asking: asyncio.Task[None] | None = None
 
@@ -110,6 +112,7 @@ class AccessLink:
                 ) from None
             has_changed = access.revision != self.revision
             self._access, self._confirmed_at = access.without(self._ended), began
+            self.clock_offset = self._clock.time() - access.issued_at
             self._apply()
             await self._store(self._access)
             return has_changed

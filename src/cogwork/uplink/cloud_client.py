@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, TypeVar
 
 import grpc
@@ -14,7 +14,6 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
-from cogwork.wire.follow_method import ACCESS_METADATA
 from cogwork.wire.tls_credentials import tls_credentials
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
@@ -25,6 +24,9 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_reconnect_backoff_ms", 5_000),
 )
+_CLOCK_ADVICE: Final = (
+    "; check the clock of this computer: a certificate is valid at certain times only"
+)
 _LOGIN_NEEDED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 Reply = TypeVar("Reply", bound=Message)
@@ -33,8 +35,18 @@ Reply = TypeVar("Reply", bound=Message)
 class CloudClient:
     """A connection that logs in when it is first used, and again when its token ends."""
 
-    def __init__(self, address: str, login: CloudLogin, *, allow_plaintext: bool = False) -> None:
-        """Raise CloudUnavailable if the login would travel where others can read it."""
+    def __init__(
+        self,
+        address: str,
+        login: CloudLogin,
+        *,
+        allow_plaintext: bool = False,
+        metadata: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """`metadata` is sent with every call.
+
+        Raise CloudUnavailable if the login would travel where others can read it.
+        """
         target = parse_address(address, _HTTPS_PORT)
         is_encrypted = target.startswith(TLS_PREFIX)
         target = target.removeprefix(TLS_PREFIX)
@@ -46,6 +58,7 @@ class CloudClient:
             )
         self.address = target
         self._login = login
+        self._metadata = tuple(metadata)
         self._token: str | None = None
         self._login_lock = asyncio.Lock()
         self._channel = (
@@ -84,7 +97,7 @@ class CloudClient:
         call: Any = None
         try:
             token = await self._find_token(silence)
-            call = method(request, metadata=_metadata_of(token))
+            call = method(request, metadata=self._metadata_of(token))
             while True:
                 async with asyncio.timeout(silence):
                     message = await call.read()
@@ -101,10 +114,22 @@ class CloudClient:
             if call is not None:
                 call.cancel()
 
+    def use_login(self, login: CloudLogin) -> None:
+        """Log in with other credentials from now on."""
+        self._login, self._token = login, None
+
     def _describe(self, error: grpc.aio.AioRpcError) -> CloudUnavailable:
         kind = MethodMissing if error.code() is grpc.StatusCode.UNIMPLEMENTED else CloudUnavailable
+        if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+            return kind(
+                f"the cloud at {self.address} refuses the credentials of this machine: "
+                f"{error.details()}; its secret was replaced, or it was deleted: write the new "
+                "secret into the section cloud of its file, or let it join again"
+            )
+        advice = _CLOCK_ADVICE if _is_about_time(error.details() or "") else ""
         return kind(
-            f"the cloud at {self.address} does not answer: {error.code().name}: {error.details()}"
+            f"the cloud at {self.address} does not answer: {error.code().name}: "
+            f"{error.details()}{advice}"
         )
 
     async def aclose(self) -> None:
@@ -136,11 +161,14 @@ class CloudClient:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        found: Reply = await method(request, timeout=timeout, metadata=_metadata_of(token))
+        found: Reply = await method(request, timeout=timeout, metadata=self._metadata_of(token))
         return found
 
+    def _metadata_of(self, token: str | None) -> tuple[tuple[str, str], ...]:
+        if token is None:
+            return self._metadata
+        return (("authorization", f"Bearer {token}"), *self._metadata)
 
-def _metadata_of(token: str | None) -> tuple[tuple[str, str], ...]:
-    if token is None:
-        return ()
-    return (("authorization", f"Bearer {token}"), ACCESS_METADATA)
+
+def _is_about_time(details: str) -> bool:
+    return "not yet valid" in details or "certificate has expired" in details

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
@@ -31,6 +32,10 @@ class News(NamedTuple):
     access: str = ""
     ended: tuple[str, ...] = ()
     """Principals whose access has ended or changed."""
+    secret: str = ""
+    """A new secret of the part."""
+    conflict: str = ""
+    """A sentence, if another server uses the credentials of the part."""
 
 
 class FollowLink:
@@ -42,6 +47,12 @@ class FollowLink:
         self._clock = clock
         self._on_news = on_news
         self.is_listening = False
+        self._listening: asyncio.Task[None] | None = None
+
+    def reconnect(self) -> None:
+        """Listen again, with other credentials."""
+        if self._listening is not None:
+            self._listening.cancel()
 
     async def run(self) -> None:
         """Listen until cancelled."""
@@ -49,7 +60,13 @@ class FollowLink:
         while True:
             began = self._clock.monotonic()
             try:
-                await self._listen()
+                self._listening = asyncio.ensure_future(self._listen())
+                try:
+                    await asyncio.wait({self._listening})
+                finally:
+                    self._listening.cancel()
+                if not self._listening.cancelled():
+                    self._listening.result()
             except MethodMissing:
                 await self._clock.sleep(_MISSING_RETRY)
             except CloudUnavailable as error:
@@ -63,7 +80,7 @@ class FollowLink:
 
     async def _listen(self) -> None:
         request = Struct()
-        request.update({"id": self._part})
+        request.update({"id": self._part, "time": self._clock.time()})
         async for message in self._client.stream(FOLLOW, request, Struct, _SILENCE):
             self.is_listening = True
             if message.fields:
@@ -77,4 +94,6 @@ def _parse_news(message: Struct) -> News:
         fields["config"].string_value,
         fields["access"].string_value,
         tuple(each.string_value for each in ended),
+        fields["secret"].string_value,
+        fields["conflict"].string_value,
     )

@@ -1,9 +1,20 @@
-"""Names of the files that a machine keeps for its cloud."""
+"""The files that a machine keeps for its cloud."""
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Final
+
+from cogwork.config.cloud import CloudConfig
 
 ACCESS_FILE: Final = "access.json"
 CERTIFICATE_FILE: Final = "certificate.pem"
+SECRET_FILE: Final = "secret.json"  # noqa: S105 - a name
 LOG_DIRECTORY: Final = "log"
+
+
+def link_directory(home: Path, cloud: CloudConfig) -> Path:
+    """Return the directory of a part of a cloud: another must not get what was meant for it."""
+    name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
+    return home / "joined" / name

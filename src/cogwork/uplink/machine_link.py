@@ -7,7 +7,9 @@ import logging
 import platform
 import random
 import socket
-from collections.abc import Callable, Coroutine
+import urllib.parse
+import uuid
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -18,6 +20,8 @@ from cogwork import __version__
 from cogwork.auth.access_list import AccessList
 from cogwork.config.cloud import CloudConfig
 from cogwork.core.clock import Clock
+from cogwork.core.clock_offset import describe_clock_offset
+from cogwork.core.error_text import error_text
 from cogwork.core.platform_name import PLATFORM
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
@@ -30,7 +34,9 @@ from cogwork.uplink.follow_link import FollowLink, News
 from cogwork.uplink.joined_config import join_config
 from cogwork.uplink.link_files import ACCESS_FILE, CERTIFICATE_FILE, LOG_DIRECTORY
 from cogwork.uplink.log_link import LogLink, open_log_link
+from cogwork.uplink.part_secret import read_current_cloud, store_secret
 from cogwork.uplink.restart_link import RestartLink
+from cogwork.wire.follow_method import ACCESS_METADATA, HOST_METADATA, INSTANCE_METADATA
 
 _CONFIG: Final = "/viam.app.v1.RobotService/Config"
 _ACCESS_TIMEOUT: Final = 15.0
@@ -52,6 +58,9 @@ class LinkHost(Protocol):
     def use_access(self, access: AccessList) -> None:
         """Let those log in who are listed, and end what others do."""
 
+    def use_notices(self, notices: Sequence[str]) -> None:
+        """Show what is wrong with how the machine is connected to its cloud."""
+
     def restart(self, reason: str) -> None: ...
 
 
@@ -69,13 +78,23 @@ class MachineLink:
 
         Raise CloudUnavailable or ValueError if the address of the cloud cannot be used.
         """
+        self._file_secret = cloud.secret
+        self._cloud = cloud = read_current_cloud(directory, cloud)
         self._part = cloud.id
         self._directory = directory
         self._host = host
         self._clock = clock
         self._client = client = CloudClient(
-            cloud.app_address, CloudLogin.from_config(cloud), allow_plaintext=allow_plaintext
+            cloud.app_address,
+            CloudLogin.from_config(cloud),
+            allow_plaintext=allow_plaintext,
+            metadata=(
+                ACCESS_METADATA,
+                (INSTANCE_METADATA, uuid.uuid4().hex),
+                (HOST_METADATA, urllib.parse.quote(socket.gethostname())),
+            ),
         )
+        self._notices: dict[str, str] = {}
         self._follow = FollowLink(client, cloud.id, clock, self._on_news)
         self._access = AccessLink(directory / ACCESS_FILE, client, cloud.id, clock, host.use_access)
         self._refreshing: asyncio.Task[None] | None = None
@@ -124,6 +143,7 @@ class MachineLink:
             self._change = asyncio.get_running_loop().create_future()
         # Before the configuration, which asks for other listeners if clients can log in.
         await self._access.refresh(timeout)
+        self._notice("clock", describe_clock_offset(self._access.clock_offset) or "")
         request = ConfigRequest(id=self._part, agent_info=_describe_machine())
         reply = await self._client.call(_CONFIG, request, ConfigResponse, timeout)
         self._revision = reply.config.revision
@@ -133,8 +153,9 @@ class MachineLink:
 
     def render(self, message: bytes, local: dict[str, Any]) -> str:
         try:
+            current = {**local, "cloud": {**local["cloud"], **self._current_secret()}}
             return join_config(
-                RobotConfig.FromString(message), local, has_access_list=self._access.is_known
+                RobotConfig.FromString(message), current, has_access_list=self._access.is_known
             )
         except DecodeError as error:
             raise ValueError(str(error)) from None
@@ -158,6 +179,9 @@ class MachineLink:
             self._access.end(news.ended)
         if not news.config:
             return
+        self._notice("conflict", news.conflict)
+        if news.secret:
+            self._replace_secret(news.secret)
         self._wanted_access = news.access
         if news.access != self._access.revision:
             self._refresh_access()
@@ -166,6 +190,35 @@ class MachineLink:
         self._restart.ask_soon()
         if self._log is not None:
             self._log.retry_now()
+
+    def _current_secret(self) -> dict[str, str]:
+        return {"secret": self._cloud.secret} if self._cloud.secret != self._file_secret else {}
+
+    def _replace_secret(self, secret: str) -> None:
+        """Log in with a new secret from now on, also after a restart."""
+        if secret == self._cloud.secret or self._cloud.api_key is not None:
+            return
+        try:
+            # On the loop: it happens about once a year.
+            store_secret(self._directory, self._file_secret, secret)
+        except OSError as error:
+            _log.error("cannot store the new secret of this machine: %s", error_text(error))
+            return
+        _log.info("the cloud has replaced the secret of this machine")
+        self._cloud = self._cloud.model_copy(update={"secret": secret})
+        self._client.use_login(CloudLogin.from_config(self._cloud))
+        self._follow.reconnect()
+        if not self._change.done():
+            self._change.set_result(None)
+
+    def _notice(self, kind: str, sentence: str) -> None:
+        """Log and show a sentence; an empty one ends it."""
+        if self._notices.get(kind, "") == sentence:
+            return
+        if sentence:
+            _log.warning("%s", sentence)
+        self._notices[kind] = sentence
+        self._host.use_notices([each for each in self._notices.values() if each])
 
     def _refresh_access(self) -> None:
         if self._refreshing is None or self._refreshing.done():

@@ -26,6 +26,8 @@ from cogwork.core.product import Product
 from cogwork.resource import sdk
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
+from cogwork.uplink.link_files import link_directory
+from cogwork.uplink.part_secret import read_current_cloud
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.wire.update_method import REPORT, UpdateReport
 
@@ -41,8 +43,10 @@ _ANY_VERSION: Final = "customURL"
 class CloudSource:
     """Reads the machine's file at each check, because the machine may join at any time."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, server_home: Path) -> None:
+        """`server_home` is where the server keeps its data, such as a new secret of the part."""
         self._config = config
+        self._server_home = server_home
         self._cloud: CloudConfig | None = None
         self._client: CloudClient | None = None
 
@@ -93,7 +97,7 @@ class CloudSource:
 
     async def _connect(self) -> tuple[str, CloudClient]:
         """Return the part of this machine, and the client of its cloud. Raise SourceUnavailable."""
-        cloud = await asyncio.to_thread(read_cloud, self._config)
+        cloud = await asyncio.to_thread(self._read_cloud)
         if self._client is None or cloud != self._cloud:
             await self.aclose()
             self._client = None
@@ -103,6 +107,10 @@ class CloudSource:
                 raise SourceUnavailable(str(error)) from None
             self._cloud = cloud
         return cloud.id, self._client
+
+    def _read_cloud(self) -> CloudConfig:
+        cloud = read_cloud(self._config)
+        return read_current_cloud(link_directory(self._server_home, cloud), cloud)
 
 
 def _make_target(product: Product, offered: pb.UpdateInfo) -> Target | None:

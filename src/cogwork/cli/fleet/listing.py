@@ -26,6 +26,7 @@ from cogwork.logs.entry import format_timestamp
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from google.protobuf.json_format import MessageToDict  # noqa: E402
 from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
@@ -87,6 +88,9 @@ def parts(arguments: argparse.Namespace) -> int:
             print_json([describe_part(each, now) for each in found])
         else:
             print_table(part_rows(found, now))
+            for part in found:
+                for notice in read_notices(part):
+                    print_text(f"{part.name}: {notice}")
         return EXIT_OK
 
     return with_fleet(run)
@@ -164,7 +168,14 @@ def describe_part(part: pb.RobotPart, now: float) -> dict[str, Any]:
         "local_fqdn": part.local_fqdn,
         **read_online_state(part, now).as_json(),
         "software": read_software(part),
+        "notices": read_notices(part),
     }
+
+
+def read_notices(part: pb.RobotPart) -> list[str]:
+    """Return what is wrong with how a part connects to the cloud."""
+    found = MessageToDict(part.user_supplied_info).get("notices")
+    return list(map(str, found)) if isinstance(found, list) else []
 
 
 def _find_state(robot: pb.Robot, parts: Sequence[pb.RobotPart], now: float) -> OnlineState:

@@ -212,6 +212,8 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         found.user_supplied_info.update(json.loads(info))
     if software := describe_software(tx, row["id"]):
         found.user_supplied_info.update({"software": software})
+    if notices := call.watch.list_notices(row["id"]):
+        found.user_supplied_info.update({"notices": notices})
     if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
         found.secret = secrets[0].secret

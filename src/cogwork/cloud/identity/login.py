@@ -79,9 +79,13 @@ class Login:
         ]
         if not matching or not stored:
             self._limiter.record_failure(address, str(actor))
+            if stored and actor.type is ActorType.PART:
+                self._context.watch.note_refusal(actor.id, address)
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, str(actor))
+        if actor.type is ActorType.PART:
+            self._context.watch.note_login(actor.id, address)
         return matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:

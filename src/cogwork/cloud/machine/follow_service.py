@@ -12,7 +12,8 @@ from grpclib.const import Cardinality
 
 from cogwork.auth.access_list import parse_access_list
 from cogwork.cloud.context import CloudContext
-from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
+from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.machine.part_access_list import issue_access_list
@@ -50,25 +51,49 @@ class FollowService:
 
     async def _follow(self, stream: Stream) -> None:
         actor = await self._login.identify(stream)
-        part_id = _read_part_id(await stream.recv_message())
-        context = self._context
+        request: Struct = await stream.recv_message()
+        part_id, context = _read_part_id(request), self._context
         part = await context.records.read(lambda tx: require_own_part(tx, actor, part_id))
-        with context.presence.connected(part):
+        if (time := request.fields["time"].number_value) > 0:
+            context.watch.note_clock(part_id, time - context.clock.time())
+        with (
+            context.presence.connected(part),
+            context.watch.using(part_id, actor.secret_id),
+        ):
             async with context.bus.listen(part_topic(part_id)) as changes:
                 while True:
                     # Each time, because the part or the credentials may be gone.
                     await self._login.identify(stream)
                     news = await context.records.read(
-                        lambda tx: self._read_revisions(tx, actor, part_id)
+                        lambda tx: self._read_news(tx, actor, part_id)
                     )
                     await stream.send_message(_to_struct(news))
                     await _wait_with_heartbeats(stream, changes)
 
-    def _read_revisions(self, tx: Transaction, actor: Actor, part_id: str) -> dict[str, str]:
+    def _read_news(self, tx: Transaction, actor: Actor, part_id: str) -> dict[str, str]:
         part = require_own_part(tx, actor, part_id)
         config = self._documents.read_config(tx, part, has_access_list=True)
         access = parse_access_list(self._documents.read_access_list(tx, part))
-        return {"config": config.revision, "access": access.revision}
+        news = {
+            "config": config.revision,
+            "access": access.revision,
+            "conflict": self._context.watch.describe_conflict(part_id) or "",
+            "secret": self._find_new_secret(tx, actor),
+        }
+        return {name: value for name, value in news.items() if value}
+
+    def _find_new_secret(self, tx: Transaction, actor: Actor) -> str:
+        """Return the secret that replaces the one of a part; empty if there is none.
+
+        Only while one server uses the old one: otherwise a thief could be the one that gets it.
+        """
+        if actor.type is not ActorType.PART:
+            return ""
+        newest = list_secrets(tx, self._context.keyring, SecretOwner.PART, actor.id)[0]
+        is_used = newest.id == actor.secret_id
+        if is_used or not self._context.watch.is_only_user(actor.id, actor.secret_id):
+            return ""
+        return newest.secret
 
 
 def _read_part_id(request: Struct) -> str:

@@ -24,9 +24,10 @@ from cogwork.cloud.machine.agent_info import (
 from cogwork.cloud.machine.log_lines import limit_entry, to_line
 from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.machine.part_documents import PartDocuments
+from cogwork.cloud.machine.part_watch import instance_of
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
-from cogwork.cloud.storage.bus import log_topic
+from cogwork.cloud.storage.bus import describe_change, log_topic, part_topic
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import InvalidRequest
 from cogwork.wire.follow_method import ACCESS_METADATA
@@ -141,6 +142,9 @@ class _RobotService(RobotServiceBase):
 
         part, found = await self._context.records.read(read)
         self._context.presence.note(part)
+        if self._context.watch.note_call(part["id"], instance_of(stream)):
+            # Both computers are told.
+            self._context.bus.publish(part_topic(part["id"]), describe_change([]))
         return found
 
 
