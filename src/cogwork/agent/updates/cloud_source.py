@@ -26,9 +26,9 @@ from cogwork.core.product import Product
 from cogwork.resource import sdk
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.uplink.link_files import link_directory
 from cogwork.uplink.part_secret import read_current_cloud
-from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.wire.update_method import REPORT, UpdateReport
 
 assert sdk.VERSION  # it comes before anything else of the SDK

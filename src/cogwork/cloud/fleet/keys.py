@@ -217,6 +217,15 @@ def _grant(
     tx: Transaction, call: Call, key: str, organization: str, resource: Resource, role: CloudRole
 ) -> None:
     kind, name = resource
+    former = first(
+        tx.query(
+            "SELECT role FROM role_grant WHERE key_id = ? AND resource_type = ? "
+            "AND resource_id = ?",
+            *(key, kind, name),
+        )
+    )
+    if former is not None and CloudRole[former["role"].upper()] > role:
+        call.ended_credentials.append(key)
     tx.execute(
         "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
         "VALUES (?, ?, ?, ?, ?) ON CONFLICT (key_id, resource_type, resource_id) "
