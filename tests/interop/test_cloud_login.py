@@ -214,6 +214,13 @@ async def test_machine_accepts_tokens_of_its_cloud(tmp_path: Path) -> None:
         request = AuthenticateToRequest(entity=part.fqdn)
         stub = ExternalAuthServiceStub(channel)
         reply = await stub.AuthenticateTo(request, metadata=operator._metadata)
+        neighbor = await app.new_robot("press", part.location_id)
+        (its_part,) = await app.get_robot_parts(neighbor)
+        await app.add_role(organization.id, key_id, "operator", "robot", neighbor)
+        request = AuthenticateToRequest(entity=its_part.fqdn)
+        for_neighbor = await stub.AuthenticateTo(request, metadata=operator._metadata)
+        # It is a token for the part, whatever its name is.
+        await app.update_robot_part(machine.part, "saw")
         channel.close()
         operator.close()
         login = {"authorization": f"Bearer {reply.access_token}"}
@@ -225,9 +232,10 @@ async def test_machine_accepts_tokens_of_its_cloud(tmp_path: Path) -> None:
             assert [each.name for each in names.resources] == ["scale"]
             refused = robot.Shutdown(ShutdownRequest(), metadata=login)
             assert await refusal(refused) is Status.PERMISSION_DENIED
-            other = {"authorization": f"Bearer {reply.access_token[:-8]}AAAAAAAA"}
-            refused = robot.ResourceNames(ResourceNamesRequest(), metadata=other)
-            assert await refusal(refused) is Status.UNAUTHENTICATED
+            for token in (f"{reply.access_token[:-8]}AAAAAAAA", for_neighbor.access_token):
+                other = {"authorization": f"Bearer {token}"}
+                refused = robot.ResourceNames(ResourceNamesRequest(), metadata=other)
+                assert await refusal(refused) is Status.UNAUTHENTICATED
             direct.close()
 
 

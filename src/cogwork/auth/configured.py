@@ -34,7 +34,7 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
         },
         [StoredSecret(key.digest(secret)) for handler in handlers for secret in handler.secrets],
         partial(is_allowed_host, names=names),
-        _read_external_keys(external, (audience_of(config, key),)) if external else None,
+        _read_external_keys(external, config, key) if external else None,
         {digest_of(name): name for name in config.auth.tls_auth_entities},
     )
 
@@ -50,21 +50,28 @@ def read_granted(config: MachineConfig, access: AccessList) -> GrantedAccess:
 
 
 def audience_of(config: MachineConfig, key: SigningKey) -> str:
-    """Return the name of the machine in its tokens: unique even if it has no domain name.
+    """Return what the tokens of this machine name it: the ID of its part if it has joined a cloud.
 
-    It is short, because every call sends it.
+    A name may become that of another machine, but an ID does not. It is short, because every call
+    sends it.
     """
-    cloud_name = config.cloud.fqdn if config.cloud is not None else ""
-    return config.network.fqdn or cloud_name or key.id[:_ID_LENGTH]
+    if config.cloud is not None:
+        return config.cloud.id
+    return config.network.fqdn or key.id[:_ID_LENGTH]
 
 
 def _role_of(name: str | None) -> Role:
     return ROLE_NAMES[name] if name is not None else Role.OWNER
 
 
-def _read_external_keys(external: ExternalAuth, audiences: tuple[str, ...]) -> ExternalKeys | None:
+def _read_external_keys(
+    external: ExternalAuth, config: MachineConfig, key: SigningKey
+) -> ExternalKeys | None:
+    cloud_name = config.cloud.fqdn if config.cloud is not None else ""
     try:
-        return ExternalKeys(external.jwks, audiences)
+        return ExternalKeys(
+            external.jwks, audience_of(config, key), config.network.fqdn or cloud_name
+        )
     except ValueError as error:
         _log.error("tokens of the external issuer are refused: %s", error)
         return None

@@ -67,15 +67,19 @@ class TokenIssuer:
         return jwt.encode(claims, self._key.private, _OWN_ALGORITHM, {"kid": self._key.id})
 
     def verify(self, token: str) -> Claims:
-        return _verify(token, self._key.public, (_OWN_ALGORITHM,), (self.audience,))
+        return _verify(token, self._key.public, (_OWN_ALGORITHM,), self.audience)
 
 
 class ExternalKeys:
     """The public keys of an external issuer, from its JSON Web Key Set."""
 
-    def __init__(self, jwks: Mapping[str, Any], audiences: tuple[str, ...]) -> None:
-        """Raise ValueError if a key cannot be used."""
-        self._audiences = audiences
+    def __init__(self, jwks: Mapping[str, Any], audience: str, name: str = "") -> None:
+        """`name` is that of the machine, for issuers whose tokens name nothing else.
+
+        Raise ValueError if a key cannot be used.
+        """
+        self._audience = audience
+        self._name = name
         self._keys = dict(map(_read_key, jwks.get("keys", ())))
 
     def __contains__(self, key_id: str) -> bool:
@@ -87,7 +91,7 @@ class ExternalKeys:
 
     def verify(self, token: str, key_id: str) -> Claims:
         key, fingerprint = self._keys[key_id]
-        return _verify(token, key, _EXTERNAL_ALGORITHMS, self._audiences, fingerprint)
+        return _verify(token, key, _EXTERNAL_ALGORITHMS, self._audience, self._name, fingerprint)
 
 
 def read_key_id(token: str) -> str:
@@ -104,15 +108,17 @@ def _verify(
     token: str,
     key: Any,
     algorithms: tuple[str, ...],
-    audiences: tuple[str, ...],
+    audience: str,
+    only_name: str = "",
     key_fingerprint: str = "",
 ) -> Claims:
+    """`only_name` is accepted in a token that has no other audience."""
     try:
         claims = jwt.decode(
             token,
             key,
             algorithms=list(algorithms),
-            audience=audiences,
+            audience=[each for each in (audience, only_name) if each],
             # The caller compares the times with its own clock.
             options={
                 "require": ["aud"],
@@ -122,9 +128,12 @@ def _verify(
             },
         )
     except jwt.InvalidAudienceError:
-        raise Unauthenticated("invalid audience: the token is for another machine") from None
+        raise _wrong_audience() from None
     except jwt.PyJWTError as error:
         raise _refusal(error) from None
+    audiences = [claims["aud"]] if isinstance(claims["aud"], str) else claims["aud"]
+    if audience not in audiences and len(audiences) > 1:
+        raise _wrong_audience()
     entity = claims.get("sub")
     if not isinstance(entity, str) or not entity:
         raise Unauthenticated("expected entity (sub) in claims")
@@ -144,6 +153,10 @@ def _read_time(claims: Mapping[str, Any], name: str, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unauthenticated(f"unauthenticated: {name} is not a number")
     return float(value)
+
+
+def _wrong_audience() -> Unauthenticated:
+    return Unauthenticated("invalid audience: the token is for another machine")
 
 
 def _refusal(error: jwt.PyJWTError) -> Unauthenticated:

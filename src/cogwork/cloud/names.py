@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
@@ -19,9 +18,3 @@ def require_name(name: str) -> str:
     if any(unicodedata.category(each) in ("Cc", "Cf", "Cs") for each in name):
         raise InvalidRequest("a name has no control characters; remove them")
     return name
-
-
-def host_label(name: str) -> str:
-    """Return a name as part of a host name: `Press 4` is `press-4`."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "machine"

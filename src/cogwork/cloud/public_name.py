@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from cogwork.cloud.names import host_label
 from cogwork.cloud.storage.records import Row
+
+_LOCAL_SUFFIX: Final = ".local"
+_BY_ID: Final = "part"
+"""In the place of a location: `<part ID>.part.<domain>` is a name that no rename changes."""
+
+
+class HostName(NamedTuple):
+    location: str
+    label: str
+
+    @property
+    def part_id(self) -> str | None:
+        """The ID of the part, if that is what the name has; otherwise None."""
+        return self.label if self.location == _BY_ID else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +37,23 @@ class PublicName:
     def url(self) -> str:
         return f"{'https' if self.is_encrypted else 'http'}://{self.address}"
 
-    def full_name(self, part: Row) -> str:
-        """Return the name by which clients reach a part, given with the location of its machine."""
-        return f"{host_label(part['name'])}.{part['location_id']}.{self.domain}"
+    def full_name(self, row: Row) -> str:
+        """Return the name by which clients reach a part, given a row with location and label."""
+        return f"{row['label']}.{row['location_id']}.{self.domain}"
+
+    def permanent_name(self, part_id: str) -> str:
+        return f"{part_id}.{_BY_ID}.{self.domain}"
+
+    def parse_host(self, host: str) -> HostName | None:
+        """Return what is in a name of a machine; None if it is not a name of this cloud."""
+        if host.endswith(suffix := f".{self.domain}"):
+            label, _, location = host.removesuffix(suffix).partition(".")
+            if location:
+                return HostName(location, label)
+        if host.endswith(_LOCAL_SUFFIX):
+            label, _, location = host.removesuffix(_LOCAL_SUFFIX).rpartition("-")
+            return HostName(location, label)
+        return None
 
 
 def location_of(host: str) -> str:
@@ -36,6 +64,6 @@ def location_of(host: str) -> str:
     return labels[1] if len(labels) > 2 else ""
 
 
-def local_name(part: Row) -> str:
+def local_name(row: Row) -> str:
     """Return the name by which clients of the same network reach a part."""
-    return f"{host_label(part['name'])}-{part['location_id']}.local"
+    return f"{row['label']}-{row['location_id']}{_LOCAL_SUFFIX}"

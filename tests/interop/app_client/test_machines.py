@@ -197,7 +197,6 @@ async def test_edits_and_their_history(owner: Owner) -> None:
             old=pb.RobotPart(
                 id=part.id,
                 name="Säge Süd",
-                dns_name="sage-sud",
                 robot=machine,
                 location_id=part.location_id,
                 robot_config=debug,
@@ -212,7 +211,6 @@ async def test_edits_and_their_history(owner: Owner) -> None:
             old=pb.RobotPart(
                 id=part.id,
                 name="press-main",
-                dns_name="press-main",
                 robot=machine,
                 location_id=part.location_id,
                 robot_config=Struct(),

@@ -16,6 +16,8 @@ from cogwork.auth.tokens import ExternalKeys
 from cogwork.core.clock import ManualClock
 
 AUDIENCE = "robot.example"
+NAME = "press.hall.example"
+"""What other issuers call the machine."""
 ADDRESS = "ipv4:192.0.2.7"
 KEY = SigningKey(ed25519.Ed25519PrivateKey.generate())
 RSA_KEY = rsa.generate_private_key(65537, 2048)
@@ -36,7 +38,7 @@ def jwk(key_id: str = "issuer", key: rsa.RSAPrivateKey = RSA_KEY) -> dict[str, A
 
 
 def external_keys(*keys: dict[str, Any]) -> ExternalKeys:
-    return ExternalKeys({"keys": list(keys) or [jwk()]}, (AUDIENCE,))
+    return ExternalKeys({"keys": list(keys) or [jwk()]}, AUDIENCE, NAME)
 
 
 def sign_externally(

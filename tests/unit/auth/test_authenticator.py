@@ -12,6 +12,7 @@ from tests.unit.auth.parts import (
     ADDRESS,
     AUDIENCE,
     KEY,
+    NAME,
     SECRETS,
     api_keys,
     external_keys,
@@ -247,10 +248,19 @@ async def test_external_token_ends_with_its_expiry_and_with_its_key() -> None:
     assert not make_authenticator().is_valid(identity)
 
 
+@pytest.mark.parametrize("audience", [AUDIENCE, NAME, [NAME], [AUDIENCE, NAME], [AUDIENCE, "old"]])
+def test_external_token_names_the_machine_by_its_id_or_by_its_name_alone(audience: Any) -> None:
+    authenticator = make_authenticator(Credentials(external=external_keys()))
+    token = sign_externally({**CLAIMS, "aud": audience})
+    assert authenticator.identify(f"Bearer {token}").entity == CLAIMS["sub"]
+
+
 @pytest.mark.parametrize(
     ("claims", "key_id", "error"),
     [
         ({**CLAIMS, "aud": ["elsewhere"]}, "issuer", "invalid audience"),
+        ({**CLAIMS, "aud": ["elsewhere", NAME]}, "issuer", "invalid audience"),
+        ({**CLAIMS, "aud": [""]}, "issuer", "invalid audience"),
         (CLAIMS, "unknown", "signed with an unknown key"),
         ({**CLAIMS, "sub": 7}, "issuer", "unauthenticated|expected entity"),
         ({**CLAIMS, "exp": 1}, "issuer", "has expired"),

@@ -7,8 +7,8 @@ from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.cloud.fleet.parts import add_part, part_ids
-from cogwork.cloud.fleet.secrets import SecretOwner, delete_secrets
+from cogwork.cloud.fleet.host_labels import assign_label
+from cogwork.cloud.fleet.parts import add_part, delete_part, list_parts
 from cogwork.cloud.identity.access import (
     CloudRole,
     ResourceType,
@@ -33,7 +33,7 @@ def new_robot(tx: Transaction, call: Call, request: pb.NewRobotRequest) -> pb.Ne
         "VALUES (?, ?, ?, ?, ?)",
         *(machine, organization, request.location, name, call.now),
     )
-    add_part(tx, call, machine, organization, f"{name}-main", is_main=True)
+    add_part(tx, call, machine, f"{name}-main", is_main=True)
     return pb.NewRobotResponse(id=machine)
 
 
@@ -91,8 +91,8 @@ def update_robot(
         require_role(tx, call.actor, location, CloudRole.OWNER)
         if organization_of(tx, location) != organization_of(tx, machine):
             raise InvalidRequest("a machine cannot move to another organization; create it there")
-        tx.execute("UPDATE machine SET location_id = ? WHERE id = ?", request.location, request.id)
-    call.changed_parts += part_ids(tx, request.id)
+        _move(tx, call, request.id, request.location)
+    call.changed_parts += [part["id"] for part in list_parts(tx, request.id)]
     return pb.UpdateRobotResponse(robot=_read(tx, call, request.id))
 
 
@@ -101,16 +101,24 @@ def delete_robot(
 ) -> pb.DeleteRobotResponse:
     """Deletes a machine and its credentials. Its history and its logs stay."""
     require_role(tx, call.actor, (ResourceType.MACHINE, request.id), CloudRole.OWNER)
-    parts = part_ids(tx, request.id)
-    for part in parts:
-        delete_secrets(tx, call, SecretOwner.PART, part)
-        tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, part)
+    for part in list_parts(tx, request.id):
+        delete_part(tx, call, part["id"])
     tx.execute(
         "DELETE FROM role_grant WHERE resource_type = 'robot' AND resource_id = ?", request.id
     )
     tx.execute("UPDATE machine SET deleted_at = ? WHERE id = ?", call.now, request.id)
-    call.changed_parts += parts
     return pb.DeleteRobotResponse()
+
+
+def _move(tx: Transaction, call: Call, machine: str, location: str) -> None:
+    """Move a machine. Its parts get other host names there, unless it is there already."""
+    changed = tx.execute(
+        "UPDATE machine SET location_id = ? WHERE id = ? AND location_id <> ?",
+        *(location, machine, location),
+    )
+    if changed:
+        for part in list_parts(tx, machine):
+            assign_label(tx, call.now, part["id"], location, part["name"])
 
 
 def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:

@@ -13,10 +13,11 @@ from cogwork.cloud.configuration.config_text import parse_config, read_config_te
 from cogwork.cloud.configuration.fragment_lookup import require_no_new_mistakes
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.editor import describe_editor
+from cogwork.cloud.fleet.host_labels import assign_label
 from cogwork.cloud.fleet.parts import describe_part, find_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
-from cogwork.cloud.names import host_label, require_name
+from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest
@@ -110,6 +111,8 @@ def _replace(tx: Transaction, call: Call, row: Row, name: str, config: str) -> N
         "WHERE id = ?",
         *(name, config, updated_at, row["id"]),
     )
+    if name != row["name"]:
+        assign_label(tx, call.now, row["id"], row["location_id"], name)
     call.changed_parts.append(row["id"])
 
 
@@ -131,7 +134,6 @@ def _describe_entry(tx: Transaction, part: Row, row: Row) -> pb.RobotPartHistory
         old=pb.RobotPart(
             id=row["part_id"],
             name=row["name"],
-            dns_name=host_label(row["name"]),
             robot=part["machine_id"],
             location_id=part["location_id"],
             robot_config=config,

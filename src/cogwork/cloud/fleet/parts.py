@@ -11,6 +11,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
+from cogwork.cloud.fleet.host_labels import assign_label, retire_label
 from cogwork.cloud.fleet.secrets import (
     SecretOwner,
     add_secret,
@@ -20,7 +21,7 @@ from cogwork.cloud.fleet.secrets import (
 )
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
 from cogwork.cloud.machine.agent_info import read_agent_info
-from cogwork.cloud.names import host_label, require_name
+from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.registry.resolution import resolve_registry
@@ -31,38 +32,44 @@ from cogwork.core.errors import InvalidRequest, NotFound
 _EMPTY: Final = "{}"
 
 _SELECT: Final = (
-    "SELECT part.*, machine.location_id FROM part JOIN machine ON machine.id = part.machine_id "
+    "SELECT part.*, machine.location_id, host_label.label FROM part "
+    "JOIN machine ON machine.id = part.machine_id "
+    "JOIN host_label ON host_label.part_id = part.id AND host_label.until IS NULL "
     "WHERE part.deleted_at IS NULL AND "
 )
 
 
-def add_part(
-    tx: Transaction, call: Call, machine: str, organization: str, name: str, *, is_main: bool
-) -> str:
-    part = new_id()
+def add_part(tx: Transaction, call: Call, machine: str, name: str, *, is_main: bool) -> str:
+    part, name = new_id(), require_name(name)
+    (row,) = tx.query("SELECT organization_id, location_id FROM machine WHERE id = ?", machine)
     tx.execute(
         "INSERT INTO part (id, organization_id, machine_id, name, is_main, config, revision, "
         "created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
-        *(part, organization, machine, require_name(name), int(is_main), _EMPTY),
+        *(part, row["organization_id"], machine, name, int(is_main), _EMPTY),
         *(call.now, call.now),
     )
+    assign_label(tx, call.now, part, row["location_id"], name)
     add_secret(tx, call, SecretOwner.PART, part)
     return part
 
 
-def part_ids(tx: Transaction, machine: str) -> list[str]:
-    rows = tx.query("SELECT id FROM part WHERE machine_id = ? AND deleted_at IS NULL", machine)
-    return [row["id"] for row in rows]
+def delete_part(tx: Transaction, call: Call, part: str) -> None:
+    """Delete a part and its credentials. Its history and its log stay."""
+    delete_secrets(tx, call, SecretOwner.PART, part)
+    retire_label(tx, call.now, part)
+    tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, part)
+    call.changed_parts.append(part)
+
+
+def list_parts(tx: Transaction, machine: str) -> Sequence[Row]:
+    return tx.query(
+        "SELECT id, name FROM part WHERE machine_id = ? AND deleted_at IS NULL", machine
+    )
 
 
 def select_part(tx: Transaction, part: str) -> Row | None:
-    """Return the row of a part, with the location of its machine."""
+    """Return the row of a part, with the location of its machine and its label."""
     return first(tx.query(f"{_SELECT} part.id = ?", part))
-
-
-def list_parts_of_location(tx: Transaction, location: str) -> Sequence[Row]:
-    """Return the rows of the parts of all machines of a location."""
-    return tx.query(f"{_SELECT} machine.location_id = ?", location)
 
 
 def find_part(tx: Transaction, call: Call, part: str, role: CloudRole = CloudRole.OPERATOR) -> Row:
@@ -95,10 +102,7 @@ def new_robot_part(
 ) -> pb.NewRobotPartResponse:
     machine = (ResourceType.MACHINE, request.robot_id)
     require_role(tx, call.actor, machine, CloudRole.OWNER)
-    (row,) = tx.query("SELECT organization_id FROM machine WHERE id = ?", request.robot_id)
-    part = add_part(
-        tx, call, request.robot_id, row["organization_id"], request.part_name, is_main=False
-    )
+    part = add_part(tx, call, request.robot_id, request.part_name, is_main=False)
     return pb.NewRobotPartResponse(part_id=part)
 
 
@@ -142,9 +146,7 @@ def delete_robot_part(
     row = find_part(tx, call, request.part_id, CloudRole.OWNER)
     if row["is_main"]:
         raise InvalidRequest("the main part cannot be deleted; make another part the main one")
-    delete_secrets(tx, call, SecretOwner.PART, request.part_id)
-    tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, request.part_id)
-    call.changed_parts.append(request.part_id)
+    delete_part(tx, call, request.part_id)
     return pb.DeleteRobotPartResponse()
 
 
@@ -194,7 +196,7 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
     found = pb.RobotPart(
         id=row["id"],
         name=row["name"],
-        dns_name=host_label(row["name"]),
+        dns_name=row["label"],
         fqdn=call.name.full_name(row),
         local_fqdn=local_name(row),
         robot=row["machine_id"],

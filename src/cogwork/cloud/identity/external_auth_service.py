@@ -27,7 +27,9 @@ class _ExternalAuthService(ExternalAuthServiceBase):
         actor = await self._login.identify(stream)
         request: AuthenticateToRequest = await stream.recv_message()
         context, host = self._context, request.entity.lower()
-        found = await context.records.read(lambda tx: find_host_role(tx, context.name, actor, host))
+        found = await context.records.read(
+            lambda tx: find_host_role(tx, context.name, actor, host, context.now())
+        )
         if found is None:
             raise NotFound(f'there is no machine "{host[:256]}", or it is not shared with you')
         part, role = found

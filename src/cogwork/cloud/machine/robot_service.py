@@ -15,6 +15,7 @@ from viam.gen.app.v1.robot_grpc import RobotServiceBase
 
 from cogwork.auth.certificate_authority import issue_certificate
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.host_labels import CERTIFICATE_DAYS, list_aliases
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.machine.agent_info import (
     format_agent_info,
@@ -35,7 +36,6 @@ from cogwork.wire.handlers import Method, Stream, methods_from_service
 
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
 
-_CERTIFICATE_DAYS: Final = 90
 _RESTART_CHECK_INTERVAL: Final = 30
 """Seconds between two questions of a machine whether it must restart."""
 _MAX_LINES: Final = 1000
@@ -81,14 +81,20 @@ class _RobotService(RobotServiceBase):
         await stream.send_message(pb.ConfigResponse(config=config))
 
     async def Certificate(self, stream: Stream) -> None:  # type: ignore[override]
-        part = await self._read(stream, lambda _, part: part)
-        names: list[x509.GeneralName] = [
-            x509.DNSName(self._context.name.full_name(part)),
-            x509.DNSName(local_name(part)),
-        ]
+        part, aliases = await self._read(
+            stream, lambda tx, part: (part, list_aliases(tx, self._context.now(), part["id"]))
+        )
+        cloud = self._context.name
+        names = [cloud.permanent_name(part["id"])]
+        for row in (part, *aliases):
+            names += cloud.full_name(row), local_name(row)
         now = datetime.datetime.fromtimestamp(self._context.clock.time(), datetime.UTC)
         pem = issue_certificate(
-            self._context.authority, names, now, ExtendedKeyUsageOID.SERVER_AUTH, _CERTIFICATE_DAYS
+            self._context.authority,
+            [x509.DNSName(each) for each in names],
+            now,
+            ExtendedKeyUsageOID.SERVER_AUTH,
+            CERTIFICATE_DAYS,
         )
         await stream.send_message(
             pb.CertificateResponse(

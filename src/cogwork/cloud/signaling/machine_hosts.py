@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from cogwork.cloud.fleet.parts import list_parts_of_location
+from cogwork.cloud.fleet.host_labels import find_labeled_part
+from cogwork.cloud.fleet.parts import select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.public_name import PublicName, local_name, location_of
+from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.storage.records import Row, Transaction
 
 
-def list_parts_named(tx: Transaction, name: PublicName, hosts: list[str]) -> list[Row]:
-    """Return the parts that have all these names: two parts may be called the same."""
-    return [
-        part
-        for part in list_parts_of_location(tx, location_of(hosts[0]))
-        if {name.full_name(part), local_name(part)}.issuperset(hosts)
-    ]
+def find_host(tx: Transaction, name: PublicName, host: str, now: int) -> Row | None:
+    """Return the part that has this name, or had it a while ago."""
+    found = name.parse_host(host)
+    if found is None:
+        return None
+    part_id = found.part_id or find_labeled_part(tx, now, found.location, found.label)
+    return None if part_id is None else select_part(tx, part_id)
 
 
 def find_host_role(
-    tx: Transaction, name: PublicName, actor: Actor, host: str
+    tx: Transaction, name: PublicName, actor: Actor, host: str, now: int
 ) -> tuple[Row, CloudRole] | None:
-    """Return the part with this name on which the actor has a role, and the role.
+    """Return the part with this name if the actor has a role on it, and the role.
 
     The secret of a location is for clients of its machines, where it gives all rights.
     """
-    for part in list_parts_named(tx, name, [host]):
-        if actor == Actor(ActorType.LOCATION, part["location_id"]):
-            return part, CloudRole.OWNER
-        machine = (ResourceType.MACHINE, part["machine_id"])
-        if (role := find_role(tx, actor, machine)) is not None:
-            return part, role
-    return None
+    part = find_host(tx, name, host, now)
+    if part is None:
+        return None
+    if actor == Actor(ActorType.LOCATION, part["location_id"]):
+        return part, CloudRole.OWNER
+    role = find_role(tx, actor, (ResourceType.MACHINE, part["machine_id"]))
+    return None if role is None else (part, role)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -16,7 +16,9 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
     CallUpdateRequest,
 )
 
+from cogwork.cloud.identity.access import CloudRole
 from cogwork.core.errors import CogworkError, NotFound
+from cogwork.core.fair_places import Holder, choose_displaced, choose_next
 
 T = TypeVar("T")
 
@@ -56,10 +58,12 @@ class SignalingCall:
     """A call of a client to a machine, with what the two have sent."""
 
     offer: AnswerRequestInitStage
+    caller: Holder
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    answers: asyncio.Queue[AnswerResponse] = field(
+    answers: asyncio.Queue[AnswerResponse | TooManyCallers] = field(
         default_factory=lambda: asyncio.Queue(_MAX_MESSAGES)
     )
+    """What the machine sends, or that another client has taken the place in the queue."""
     updates: asyncio.Queue[CallUpdateRequest] = field(
         default_factory=lambda: asyncio.Queue(_MAX_MESSAGES)
     )
@@ -71,64 +75,97 @@ class SignalingCall:
         _put(self.updates, update)
 
 
+@dataclass(eq=False, slots=True)
+class _Machine:
+    """The streams of one part, and the calls to it."""
+
+    idle: list[asyncio.Future[SignalingCall]] = field(default_factory=list)
+    """Streams that wait for a call, the longest waiting first."""
+    streams: int = 0
+    """Streams that wait for a call or answer one."""
+    waiting: dict[SignalingCall, Holder] = field(default_factory=dict)
+    """Calls that no stream has taken yet, the oldest first."""
+    served: Counter[str] = field(default_factory=Counter)
+    """The number of calls that are being answered, by the identity of the caller."""
+
+    def match(self) -> None:
+        """Give calls to streams that wait for them."""
+        while self.idle:
+            # A machine of another make has two streams, and an offer that never opens keeps one
+            # for ten seconds. Those of others must not keep owners out.
+            is_last = len(self.idle) == 1 < self.streams
+            found = {
+                call: holder
+                for call, holder in self.waiting.items()
+                if holder.rank >= CloudRole.OWNER or not is_last
+            }
+            call = choose_next(found, self.served)
+            if call is None:
+                return
+            del self.waiting[call]
+            self.served[call.caller.identity] += 1
+            self.idle.pop(0).set_result(call)
+
+
 class Rendezvous:
-    """In one process."""
+    """In one process. Machines are known by the IDs of their parts."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[asyncio.Future[SignalingCall]]] = defaultdict(list)
-        """The streams that wait for a call, by host, the longest waiting first."""
-        self._connected: dict[str, int] = defaultdict(int)
-        """Streams of each host, waiting or busy."""
-        self._callers: dict[str, list[SignalingCall]] = defaultdict(list)
-        """Calls that no machine has taken yet, by host."""
+        self._machines: dict[str, _Machine] = {}
+        """Those that have a stream or a call, by the ID of the part."""
         self._calls: dict[str, SignalingCall] = {}
 
-    def is_online(self, host: str) -> bool:
-        return host in self._connected
+    def is_online(self, part_id: str) -> bool:
+        machine = self._machines.get(part_id)
+        return machine is not None and machine.streams > 0
 
     @contextlib.contextmanager
-    def wait_at(self, hosts: Sequence[str]) -> Iterator[asyncio.Future[SignalingCall]]:
-        """Wait for a call to one of the hosts: the future has it. The block answers it."""
-        waiting: asyncio.Future[SignalingCall] = asyncio.get_running_loop().create_future()
-        for host in hosts:
-            self._connected[host] += 1
-            self._waiting[host].append(waiting)
+    def wait_at(self, part_id: str) -> Iterator[asyncio.Future[SignalingCall]]:
+        """Wait for a call to a part: the future has it. The block answers it."""
+        stream: asyncio.Future[SignalingCall] = asyncio.get_running_loop().create_future()
+        machine = self._machines.setdefault(part_id, _Machine())
+        machine.streams += 1
+        machine.idle.append(stream)
+        machine.match()
         try:
-            self._match(hosts)
-            yield waiting
+            yield stream
         finally:
-            if waiting.done():
-                self._calls.pop(waiting.result().id, None)
-            waiting.cancel()
-            for host in hosts:
-                self._waiting[host].remove(waiting)
-                self._connected[host] -= 1
-                if not self._connected[host]:
-                    del self._connected[host], self._waiting[host]
+            machine.streams -= 1
+            if stream.done():
+                call = stream.result()
+                self._calls.pop(call.id, None)
+                machine.served[call.caller.identity] -= 1
+            else:
+                machine.idle.remove(stream)
+                stream.cancel()
+            machine.match()
+            self._forget_unused(part_id)
 
     @contextlib.contextmanager
-    def call(self, host: str, offer: AnswerRequestInitStage) -> Iterator[SignalingCall]:
-        """Call a host. The block reads its answers.
+    def call(
+        self, part_id: str, offer: AnswerRequestInitStage, caller: Holder
+    ) -> Iterator[SignalingCall]:
+        """Call a part that is online. The block reads its answers.
 
         The client's updates are accepted until the machine ends its side.
         """
-        if not self.is_online(host):
-            raise HostOffline(host)
-        callers = self._callers[host]
-        if len(callers) >= _MAX_CALLERS:
-            raise TooManyCallers(f"too many clients wait for {host}; try again later")
-        made = SignalingCall(offer)
-        self._calls[made.id] = made
-        callers.append(made)
+        machine = self._machines[part_id]
+        if len(machine.waiting) >= _MAX_CALLERS:
+            displaced = choose_displaced(machine.waiting, caller)
+            if displaced is None:
+                raise _too_many_callers()
+            del machine.waiting[displaced], self._calls[displaced.id]
+            displaced.answers.put_nowait(_too_many_callers())
+        call = SignalingCall(offer, caller)
+        self._calls[call.id] = call
+        machine.waiting[call] = caller
+        machine.match()
         try:
-            self._match([host])
-            yield made
+            yield call
         finally:
-            if made in callers:
-                callers.remove(made)
-                del self._calls[made.id]
-            if not callers:
-                self._callers.pop(host, None)
+            if call in machine.waiting:
+                del machine.waiting[call], self._calls[call.id]
+                self._forget_unused(part_id)
 
     def find(self, call_id: str) -> SignalingCall:
         try:
@@ -136,13 +173,14 @@ class Rendezvous:
         except KeyError:
             raise NotFound(f'there is no call "{call_id[:64]}"; it has ended') from None
 
-    def _match(self, hosts: Sequence[str]) -> None:
-        """Give calls to streams that wait for them."""
-        for host in hosts:
-            callers = self._callers.get(host, [])
-            for stream in self._waiting.get(host, ()):
-                if callers and not stream.done():
-                    stream.set_result(callers.pop(0))
+    def _forget_unused(self, part_id: str) -> None:
+        machine = self._machines[part_id]
+        if not machine.streams and not machine.waiting:
+            del self._machines[part_id]
+
+
+def _too_many_callers() -> TooManyCallers:
+    return TooManyCallers("too many clients wait for this machine; try again later")
 
 
 def _put(queue: asyncio.Queue[T], message: T) -> None:

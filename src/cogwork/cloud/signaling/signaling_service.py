@@ -13,10 +13,17 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole, ResourceType, find_role
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.signaling.machine_hosts import find_host_role, list_parts_named
-from cogwork.cloud.signaling.rendezvous import CALL_TIMEOUT, HostOffline, Rendezvous, SignalingCall
+from cogwork.cloud.signaling.machine_hosts import find_host, find_host_role
+from cogwork.cloud.signaling.rendezvous import (
+    CALL_TIMEOUT,
+    HostOffline,
+    Rendezvous,
+    SignalingCall,
+    TooManyCallers,
+)
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
+from cogwork.core.fair_places import Holder
 from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
 
 SIGNALING_SERVICE: Final = "proto.rpc.webrtc.v1.SignalingService"
@@ -47,7 +54,9 @@ class _SignalingService(SignalingServiceBase):
         actor = await self._login.identify(stream)
         request: pb.CallRequest = await stream.recv_message()
         (host,) = _read_hosts(stream.metadata, 1)
-        _, role = await self._find_host(actor, host)
+        part, role = await self._find_host(actor, host)
+        if not self._rendezvous.is_online(part["id"]):
+            raise HostOffline(host)
         offer = pb.AnswerRequestInitStage(sdp=request.sdp, caller_auth_entity=actor.id)
         offer.optional_config.disable_trickle = request.disable_trickle
         offer.optional_config.additional_ice_servers.extend(self._list_relays())
@@ -55,7 +64,7 @@ class _SignalingService(SignalingServiceBase):
         if (principal := actor.principal) is not None:
             offer.caller_auth_metadata.update(describe_principal(principal))
         offer.deadline.FromMicroseconds(self._context.now() + int(CALL_TIMEOUT * 1e6))
-        with self._rendezvous.call(host, offer) as call:
+        with self._rendezvous.call(part["id"], offer, Holder(str(actor), role)) as call:
             try:
                 async with asyncio.timeout(CALL_TIMEOUT):
                     await _relay_answers(stream, call)
@@ -75,7 +84,10 @@ class _SignalingService(SignalingServiceBase):
         actor = await self._login.identify(stream)
         hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
         part = await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
-        with self._context.presence.connected(part), self._rendezvous.wait_at(hosts) as waiting:
+        with (
+            self._context.presence.connected(part),
+            self._rendezvous.wait_at(part["id"]) as waiting,
+        ):
             call = await _wait_for_call(stream, waiting)
             await stream.send_message(pb.AnswerRequest(uuid=call.id, init=call.offer))
             updates = asyncio.create_task(_relay_updates(stream, call))
@@ -100,7 +112,7 @@ class _SignalingService(SignalingServiceBase):
     async def _find_host(self, actor: Actor, host: str) -> tuple[Row, CloudRole]:
         """Return the part with this name, and the role of the actor there. Raise HostOffline."""
         found = await self._context.records.read(
-            lambda tx: find_host_role(tx, self._context.name, actor, host)
+            lambda tx: find_host_role(tx, self._context.name, actor, host, self._context.now())
         )
         if found is None:
             raise HostOffline(host)
@@ -108,12 +120,21 @@ class _SignalingService(SignalingServiceBase):
 
     def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> Row:
         """Return the part that has these names. Raise NotFound unless the actor may act for it."""
-        for part in list_parts_named(tx, self._context.name, hosts):
-            machine = (ResourceType.MACHINE, part["machine_id"])
-            is_itself = actor == Actor(ActorType.PART, part["id"])
-            if is_itself or find_role(tx, actor, machine) is CloudRole.OWNER:
-                return part
-        raise NotFound(f"{', '.join(hosts)} are not names of this machine")
+        name, now = self._context.name, self._context.now()
+        parts = {
+            part["id"]: part
+            for part in (find_host(tx, name, host, now) for host in hosts)
+            if part is not None and _may_act_for(tx, actor, part)
+        }
+        if len(parts) != 1:
+            raise NotFound(f"{', '.join(hosts)} are not names of this machine")
+        return parts.popitem()[1]
+
+
+def _may_act_for(tx: Transaction, actor: Actor, part: Row) -> bool:
+    if actor == Actor(ActorType.PART, part["id"]):
+        return True
+    return find_role(tx, actor, (ResourceType.MACHINE, part["machine_id"])) is CloudRole.OWNER
 
 
 def signaling_methods(context: CloudContext, login: Login, rendezvous: Rendezvous) -> list[Method]:
@@ -136,6 +157,8 @@ async def _relay_answers(stream: Stream, call: SignalingCall) -> None:
     """Send the messages of the machine to the client, up to the last one."""
     while True:
         answer = await call.answers.get()
+        if isinstance(answer, TooManyCallers):
+            raise answer
         match answer.WhichOneof("stage"):
             case "init":
                 init = pb.CallResponseInitStage(sdp=answer.init.sdp)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+from cogwork.cloud.storage.part_labels import label_parts
+from cogwork.cloud.storage.records import Transaction
 
 _FIRST: Final = """
 CREATE TABLE organization (
@@ -255,5 +259,29 @@ _EPOCHS: Final = """
 ALTER TABLE api_key ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
 """
 
-MIGRATIONS: Final = (_FIRST, _REGISTRY_AND_FRAGMENTS, _UPDATES, _AGENT_INFO, _CLAIM_CODES, _EPOCHS)
-"""Scripts that bring the tables from each version to the next. Released ones never change."""
+_HOST_LABELS: Final = """
+CREATE TABLE host_label (
+    location_id TEXT NOT NULL,
+    label TEXT NOT NULL,
+    part_id TEXT NOT NULL REFERENCES part (id),
+    until BIGINT,
+    PRIMARY KEY (location_id, label)
+);
+CREATE INDEX host_label_by_part ON host_label (part_id);
+CREATE UNIQUE INDEX host_label_in_use ON host_label (part_id) WHERE until IS NULL;
+"""
+
+Migration = str | Callable[[Transaction], None]
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (
+    _FIRST,
+    _REGISTRY_AND_FRAGMENTS,
+    _UPDATES,
+    _AGENT_INFO,
+    _CLAIM_CODES,
+    _EPOCHS,
+    _HOST_LABELS,
+    label_parts,
+)
+"""Steps that bring the tables from each version to the next: scripts, and functions for what SQL
+cannot compute. Released ones never change."""

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -148,5 +149,13 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise RecordsUnavailable(
             f"{path} was written by a newer version of cogwork-cloud; install that version"
         )
-    for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        connection.executescript(f"BEGIN;{script};PRAGMA user_version = {number};COMMIT;")
+    for number, step in enumerate(MIGRATIONS[version:], version + 1):
+        if isinstance(step, str):
+            connection.executescript(f"BEGIN;{step};PRAGMA user_version = {number};COMMIT;")
+        else:
+            _transact(connection, "BEGIN IMMEDIATE", partial(_apply, step, number))
+
+
+def _apply(step: Callable[[Transaction], None], number: int, tx: Transaction) -> None:
+    step(tx)
+    tx.execute(f"PRAGMA user_version = {number}")

@@ -1,0 +1,79 @@
+"""Labels of parts in the records: each belongs to one part of its location.
+
+A label that a part had before is its alias for 90 days, the lifetime of a certificate, so that
+clients have time to change. Certificates name aliases, too. No other part gets the label before
+the last of them has expired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from cogwork.cloud.host_label import label_candidates
+from cogwork.cloud.storage.records import Row, Transaction, first
+
+CERTIFICATE_DAYS: Final = 90
+_ALIAS_TIME: Final = CERTIFICATE_DAYS * 24 * 3600 * 1_000_000
+_MAX_ALIASES: Final = 10
+"""Aliases in a certificate."""
+
+
+def assign_label(tx: Transaction, now: int, part_id: str, location: str, name: str) -> None:
+    """Give a part the label for its name and location. Its former label becomes an alias."""
+    tx.execute(
+        "DELETE FROM host_label WHERE location_id = ? AND until <= ?", location, now - _ALIAS_TIME
+    )
+    label = next(
+        each
+        for each in label_candidates(name, part_id)
+        if _find_holder(tx, location, each) in (None, part_id)
+    )
+    retire_label(tx, now, part_id)
+    # It may be an alias of the part.
+    tx.execute(
+        "DELETE FROM host_label WHERE location_id = ? AND label = ? AND part_id = ?",
+        *(location, label, part_id),
+    )
+    tx.execute(
+        "INSERT INTO host_label (location_id, label, part_id) VALUES (?, ?, ?)",
+        *(location, label, part_id),
+    )
+
+
+def retire_label(tx: Transaction, now: int, part_id: str) -> None:
+    """Make the label of a part an alias."""
+    tx.execute(
+        "UPDATE host_label SET until = ? WHERE part_id = ? AND until IS NULL",
+        *(now + _ALIAS_TIME, part_id),
+    )
+
+
+def find_labeled_part(tx: Transaction, now: int, location: str, label: str) -> str | None:
+    """Return the ID of the part that has this label or alias. The part may be deleted."""
+    row = first(
+        tx.query(
+            "SELECT part_id FROM host_label WHERE location_id = ? AND label = ? "
+            "AND (until IS NULL OR until > ?)",
+            *(location, label, now),
+        )
+    )
+    return None if row is None else str(row["part_id"])
+
+
+def list_aliases(tx: Transaction, now: int, part_id: str) -> Sequence[Row]:
+    """Return the newest aliases of a part, with their locations."""
+    return tx.query(
+        "SELECT location_id, label FROM host_label WHERE part_id = ? AND until > ? "
+        "ORDER BY until DESC LIMIT ?",
+        *(part_id, now, _MAX_ALIASES),
+    )
+
+
+def _find_holder(tx: Transaction, location: str, label: str) -> str | None:
+    row = first(
+        tx.query(
+            "SELECT part_id FROM host_label WHERE location_id = ? AND label = ?", location, label
+        )
+    )
+    return None if row is None else str(row["part_id"])

@@ -1,0 +1,42 @@
+"""The migration that labels the parts of clouds that were created before there were labels."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+
+from cogwork.cloud.host_label import label_candidates
+from cogwork.cloud.storage.records import Transaction
+
+
+def label_parts(tx: Transaction) -> None:
+    """Let each part keep the label that it has had. If several had the same, the oldest keeps it.
+
+    The others get one of their own.
+    """
+    parts = tx.query(
+        "SELECT part.id, part.name, machine.location_id FROM part "
+        "JOIN machine ON machine.id = part.machine_id WHERE part.deleted_at IS NULL "
+        "ORDER BY part.created_at, part.id"
+    )
+    taken: set[tuple[str, str]] = set()
+    for part in parts:
+        labels = itertools.chain(
+            [_former_label(part["name"])], label_candidates(part["name"], part["id"])
+        )
+        found = next(
+            (part["location_id"], each)
+            for each in labels
+            if (part["location_id"], each) not in taken
+        )
+        taken.add(found)
+        tx.execute(
+            "INSERT INTO host_label (location_id, label, part_id) VALUES (?, ?, ?)",
+            *(*found, part["id"]),
+        )
+
+
+def _former_label(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "machine"
