@@ -82,8 +82,8 @@ class WebRtcClient:
         async with asyncio.timeout(_OPEN_TIMEOUT):
             await self._opened.wait()
 
+    @staticmethod
     async def offer(
-        self,
         signaling: grpc.aio.Channel,
         host: str,
         sdp: str,

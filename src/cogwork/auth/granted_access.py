@@ -34,7 +34,7 @@ class GrantedAccess:
         """
         self._access = access
         self._is_own_name = is_own_name
-        self.issuer = ExternalKeys(access.jwks, (access.part,))
+        self.issuer = ExternalKeys(access.jwks, access.part)
         """The keys with which the cloud signs tokens for this part."""
 
     @property

@@ -19,7 +19,9 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
     WebRTCConfig,
 )
 
+from cogwork.auth.roles import Role
 from cogwork.core.errors import InvalidRequest
+from cogwork.core.fair_places import Holder
 from cogwork.robot.authentication import Authentication
 from cogwork.robot.operations import current_operation
 from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
@@ -51,12 +53,15 @@ class _SignalingService(UnimplementedSignalingServiceBase):
         request: CallRequest = await stream.recv_message()
         _check_hosts(stream.metadata, 1)
         login = {k: v for k, v in stream.metadata.items() if k == _LOGIN_KEY}
-        peer_id, answer = await self._peers.answer(request.sdp, stream.client, login)
         operation = current_operation()
-        release = self._authentication.hold_connection(
-            operation.identity if operation is not None else None,
-            lambda: self._peers.close(peer_id),
+        identity = operation.identity if operation is not None else None
+        caller = (
+            Holder(identity.entity, identity.role)
+            if identity is not None
+            else Holder(stream.client.host_and_port[0], Role.OWNER)
         )
+        peer_id, answer = await self._peers.answer(request.sdp, stream.client, caller, login)
+        release = self._authentication.hold_connection(identity, lambda: self._peers.close(peer_id))
         self._peers.on_end(peer_id, release)
         # The answer has all candidates, so the stream ends here, as clients wait for its end.
         init = CallResponseInitStage(sdp=answer)

@@ -31,18 +31,24 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
     ICECandidate,
 )
 
+from cogwork.auth.roles import granted_role
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
+from cogwork.core.fair_places import Holder
 from cogwork.front.peer_name import Peer
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.status import status_of
 from cogwork.wire.tls_credentials import tls_credentials
-from cogwork.wire.webrtc_peers import WebRtcPeers
+from cogwork.wire.webrtc_peers import MAX_PEERS, WebRtcPeers
 
 _ANSWERERS = 2
-"""Streams at the signaling server. Each serves one client, then the next."""
+"""Streams that wait at the signaling server. When one gets an offer, another one is opened, so that
+a client that does not complete its offer does not delay the next one."""
+_MAX_OFFERS = 2 * MAX_PEERS
+"""Offers that are answered at the same time. Most of them have a place among the peers, which are
+limited fairly, so that the offers of one client do not keep others out here."""
 _CONNECT_TIMEOUT = 10.0
 _SILENCE_TIMEOUT = 50.0
 """Seconds without a message after which the stream is lost. Heartbeats come every 15 seconds."""
@@ -80,6 +86,7 @@ class Answerer:
         self._clock = clock
         self._open: set[str] = set()
         """Peers that this answerer has opened."""
+        self._free = asyncio.Semaphore(_MAX_OFFERS)
         self._was_reachable: bool | None = None
 
     async def run(self) -> None:
@@ -95,17 +102,29 @@ class Answerer:
     async def _answer_forever(self) -> None:
         failures = 0
         while True:
+            has_answered = False
             try:
-                async with self._connect() as channel:
-                    metadata = await self._log_in(channel)
-                    while await self._answer_one(channel, metadata):
-                        failures = 0
-                failures += 1
+                has_answered = await self._answer_on_connection()
             except Exception as error:
-                # gRPC raises many types when a stream ends; none of them ends the answerer.
-                failures += 1
                 self._report_unreachable(error)
+            failures = 1 if has_answered else failures + 1
             await self._clock.sleep(_BACKOFF.delay(failures, _RANDOM))
+
+    async def _answer_on_connection(self) -> bool:
+        """Answer until the connection fails, and return whether a client called."""
+        has_answered = False
+        async with self._connect() as channel, asyncio.TaskGroup() as serving:
+            try:
+                metadata = await self._log_in(channel)
+                while (offered := await self._wait_for_offer(channel, metadata)) is not None:
+                    has_answered = True
+                    await self._free.acquire()
+                    serving.create_task(self._serve_stream(*offered))
+            except Exception as error:
+                # gRPC raises many types when a stream ends. Other streams may go on, and are
+                # completed before the connection is closed.
+                self._report_unreachable(error)
+        return has_answered
 
     @contextlib.asynccontextmanager
     async def _connect(self) -> AsyncIterator[grpc.aio.Channel]:
@@ -138,8 +157,10 @@ class Answerer:
         reply = await authenticate(request, timeout=_CONNECT_TIMEOUT)
         return [*metadata, ("authorization", f"Bearer {reply.access_token}")]
 
-    async def _answer_one(self, channel: grpc.aio.Channel, metadata: list[tuple[str, str]]) -> bool:
-        """Wait for a client, answer it, and return whether there was one."""
+    async def _wait_for_offer(
+        self, channel: grpc.aio.Channel, metadata: list[tuple[str, str]]
+    ) -> tuple[Any, AnswerRequest] | None:
+        """Return a stream and the offer that it got; None if it ended without one."""
         answer: Any = channel.stream_stream(
             _ANSWER,
             request_serializer=AnswerResponse.SerializeToString,
@@ -148,12 +169,13 @@ class Answerer:
         stream = answer(metadata=metadata)
         try:
             first = await self._read_first(stream)
-            if first is None or first.WhichOneof("stage") != "init":
-                return False
-            await self._serve(stream, first.uuid, first.init)
-            return True
-        finally:
+        except BaseException:
             stream.cancel()
+            raise
+        if first is not None and first.WhichOneof("stage") == "init":
+            return stream, first
+        stream.cancel()
+        return None
 
     async def _read_first(self, stream: Any) -> AnswerRequest | None:
         """Return the first message that is not a heartbeat; None at the end of the stream."""
@@ -163,6 +185,15 @@ class Answerer:
             self._report_reachable()
             if message is None or message.WhichOneof("stage") != "heartbeat":
                 return message
+
+    async def _serve_stream(self, stream: Any, request: AnswerRequest) -> None:
+        try:
+            await self._serve(stream, request.uuid, request.init)
+        except Exception as error:
+            _log.debug("a client of the signaling server was not answered: %s", error)
+        finally:
+            stream.cancel()
+            self._free.release()
 
     async def _serve(self, stream: Any, call_id: str, offer: AnswerRequestInitStage) -> None:
         try:
@@ -175,6 +206,7 @@ class Answerer:
             return
         self._open.add(peer_id)
         self._peers.on_end(peer_id, lambda: self._open.discard(peer_id))
+        self._peers.on_end(peer_id, stream.cancel)
         # The answer has all candidates.
         await stream.write(AnswerResponse(uuid=call_id, init=AnswerResponseInitStage(sdp=answer)))
         await stream.write(AnswerResponse(uuid=call_id, done=AnswerResponseDoneStage()))
@@ -194,8 +226,11 @@ class Answerer:
                 self._peers.close(opened)
 
         release = await self._admit(client, end)
+        caller = Holder(client.introduced_as, granted_role(client.introduced_role))
         try:
-            opened, answer = await self._peers.answer(offer.sdp, client, {}, _ice_servers(offer))
+            opened, answer = await self._peers.answer(
+                offer.sdp, client, caller, {}, _ice_servers(offer)
+            )
         except BaseException:
             release()
             raise

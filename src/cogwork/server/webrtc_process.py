@@ -47,6 +47,7 @@ class WebRtcProcess:
         self._answers: dict[str, asyncio.Future[str]] = {}
         self._requests: dict[int, asyncio.Future[str]] = {}
         self._numbers = itertools.count(1)
+        self.on_open: Callable[[str], None] = lambda _: None
         self.on_key: Callable[[str], None] = lambda _: None
         self.on_bitrate: Callable[[str, int], None] = lambda *_: None
 
@@ -187,6 +188,8 @@ class WebRtcProcess:
                 answer = self._answers.get(peer_id)
                 if answer is not None and not answer.done():
                     answer.set_exception(NoConnection(error))
+            case {"connected": peer_id}:
+                self.on_open(peer_id)
             case {"request": request, "codec": codec}:
                 pending = self._requests.get(request)
                 if pending is not None and not pending.done():

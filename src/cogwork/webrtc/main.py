@@ -104,7 +104,8 @@ class WebRtcWorker:
     ) -> WebRtcPeer | None:
         try:
             ice_servers = [RTCIceServer(**server) for server in servers]
-            peer = WebRtcPeer(ice_servers, partial(self._on_end, peer_id))
+            on_open = partial(self._send, {"connected": peer_id})
+            peer = WebRtcPeer(ice_servers, on_open, partial(self._on_end, peer_id))
         except Exception as error:
             connection.close()
             self._send({"failed": peer_id, "error": f"an ICE server is not valid: {error}"})

@@ -56,8 +56,14 @@ class SentTrack(NamedTuple):
 
 
 class WebRtcPeer:
-    def __init__(self, ice_servers: Sequence[RTCIceServer], on_end: Callable[[], None]) -> None:
-        """`on_end` is called once, when the peer is gone."""
+    def __init__(
+        self,
+        ice_servers: Sequence[RTCIceServer],
+        on_open: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        """`on_open` is called when the channel is open, `on_end` once, when the peer is gone."""
+        self._notify_open = on_open
         self._on_end = on_end
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
         self._data = self._create_channel("data", 0)
@@ -224,6 +230,7 @@ class WebRtcPeer:
 
     def _on_open(self) -> None:
         self._timer.cancel()
+        self._notify_open()
         if not self._opened.done():
             self._opened.set_result(None)
 

@@ -12,7 +12,9 @@ from typing import Protocol
 
 from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICECandidate
 
+from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.fair_places import Holder, choose_displaced
 from cogwork.front.peer_name import Peer
 from cogwork.front.public_listener import OnClient
 from cogwork.webrtc import session_description
@@ -23,7 +25,9 @@ from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.unread_replies import UnreadReplies
 
 MAX_PEERS = 64
-_MAX_PEERS_PER_HOST = 48
+_MAX_PEERS_PER_IDENTITY = 48
+_RESERVED_FOR_OWNERS = 8
+"""Places that clients of lower roles do not get."""
 _MAX_CANDIDATES = 50
 """Candidates of a client. The effort to check them grows with the square of their number."""
 _MAX_CANDIDATE_LENGTH = 512
@@ -55,6 +59,8 @@ class PeerProcess(Protocol):
     def add_candidate(self, peer_id: str, text: str, mid: str | None, index: int | None) -> None:
         """Use another candidate of a client; empty text after the last one."""
 
+    on_open: Callable[[str], None]
+    """Called with the ID of a peer when its data channel is open."""
     on_key: Callable[[str], None]
     """Called with the ID of a video that a viewer needs a key frame of."""
     on_bitrate: Callable[[str, int], None]
@@ -81,10 +87,15 @@ class WebRtcPeers:
     ) -> None:
         """`list_ice_servers` returns those of the machine, for it and its clients."""
         self.process = process
+        process.on_open = self._on_open
         self.list_ice_servers = list_ice_servers
         self._on_client = on_client
         self._table: HandlerTable | None = None
         self._channels: dict[str, DataChannel] = {}
+        self._callers: dict[str, Holder] = {}
+        """Who has each place, the oldest first."""
+        self._unopened: dict[str, Holder] = {}
+        """Those of them whose data channel is not open yet."""
         self._reactions: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._numbers = itertools.count(1)
         self._candidates: dict[str, int] = {}
@@ -100,26 +111,27 @@ class WebRtcPeers:
         self,
         offer: str,
         client: Peer,
+        caller: Holder,
         metadata: Metadata,
         ice_servers: Sequence[IceServer] = (),
     ) -> tuple[str, str]:
         """Return the ID of a new peer and the answer to its offer, as signaling encodes them.
 
-        `client` is who sent the offer. `metadata` is added to its calls: its login. `ice_servers`
-        are used in addition to those of the machine.
+        `client` is who sent the offer, and `caller` has its identity and role. `metadata` is added
+        to its calls: its login. `ice_servers` are used in addition to those of the machine.
         """
         try:
             sdp = session_description.decode(offer, "offer")
         except ValueError as error:
             raise InvalidOffer(str(error)) from None
-        self._check_limits(client)
         candidates = sdp.count("a=candidate:")
         if candidates > _MAX_CANDIDATES:
             raise InvalidOffer(f"the offer has more than {_MAX_CANDIDATES} candidates")
+        self._make_room(caller)
         peer_id = str(uuid.uuid4())
         ours, theirs = socket.socketpair()
         with theirs:
-            channel = await self._open_channel(peer_id, client, metadata, ours)
+            channel = await self._open_channel(peer_id, client, caller, metadata, ours)
             self._candidates[peer_id] = candidates
             try:
                 servers = (*self.list_ice_servers(), *ice_servers)
@@ -127,6 +139,8 @@ class WebRtcPeers:
             except BaseException:
                 channel.close()
                 raise
+        if peer_id not in self._callers:
+            raise TooManyPeers("another client took the place of this one; try again later")
         self._on_client(channel.client.address, True)
         self.on_end(peer_id, lambda: self._on_client(channel.client.address, False))
         return peer_id, session_description.encode("answer", answer)
@@ -172,18 +186,41 @@ class WebRtcPeers:
         for channel in tuple(self._channels.values()):
             channel.close()
 
-    def _check_limits(self, client: Peer) -> None:
-        """Raise TooManyPeers."""
-        host = client.host_and_port[0]
-        hosts = [each.client.host_and_port[0] for each in self._channels.values()]
-        if len(hosts) >= MAX_PEERS or hosts.count(host) >= _MAX_PEERS_PER_HOST:
+    def _make_room(self, caller: Holder) -> None:
+        """Disconnect a client that has not opened its channel, if there is no place otherwise.
+
+        Raise TooManyPeers.
+        """
+        callers = self._callers.values()
+        own = sum(each.identity == caller.identity for each in callers)
+        lower = sum(each.rank < Role.OWNER for each in callers)
+        is_full = len(callers) >= MAX_PEERS or (
+            caller.rank < Role.OWNER and lower >= MAX_PEERS - _RESERVED_FOR_OWNERS
+        )
+        displaced = choose_displaced(self._unopened, caller) if is_full else None
+        if own >= _MAX_PEERS_PER_IDENTITY or (is_full and displaced is None):
             raise TooManyPeers(
-                f"this machine has {len(hosts)} WebRTC clients, {hosts.count(host)} of them on "
-                "your computer; disconnect some, or connect directly"
+                f"this machine has {len(callers)} WebRTC clients, {own} of them yours; disconnect "
+                "some, or connect directly"
             )
+        if displaced is not None:
+            self._free(displaced)
+            self.close(displaced)
+
+    def _on_open(self, peer_id: str) -> None:
+        self._unopened.pop(peer_id, None)
+
+    def _free(self, peer_id: str) -> None:
+        self._callers.pop(peer_id, None)
+        self._unopened.pop(peer_id, None)
 
     async def _open_channel(
-        self, peer_id: str, client: Peer, metadata: Metadata, connection: socket.socket
+        self,
+        peer_id: str,
+        client: Peer,
+        caller: Holder,
+        metadata: Metadata,
+        connection: socket.socket,
     ) -> DataChannel:
         assert self._table is not None, "serve() must be called first"
         host = client.host_and_port[0]
@@ -191,6 +228,7 @@ class WebRtcPeers:
         peer = client._replace(address=f"webrtc:{host}:{next(self._numbers)}", is_encrypted=True)
 
         def on_end() -> None:
+            self._free(peer_id)
             if self._channels.pop(peer_id, None) is not None:
                 self._candidates.pop(peer_id, None)
                 for react in self._reactions.pop(peer_id, ()):
@@ -198,6 +236,7 @@ class WebRtcPeers:
 
         channel = DataChannel(self._table, peer, metadata, self._requests, self._replies, on_end)
         self._channels[peer_id] = channel
+        self._callers[peer_id] = self._unopened[peer_id] = caller
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             connection.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BUFFER)
         connection.setblocking(False)
