@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.tenants import (
     make_ghost,
     make_tenant,
 )
-from viam.app.app_client import AppClient
+from viam.app.app_client import AppClient, Fragment
 from viam.gen.app.v1.app_pb2 import GetRobotAPIKeysResponse
 
 from cogwork.cloud.fleet.app_service import APP_SERVICE
@@ -38,7 +39,7 @@ from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
 METHODS = {**list_fleet_methods(), **list_machine_methods()}
 FREE = {"CreateOrganization", "ListOrganizations", "ReportConnectionMetadata"}
 """Methods that name nothing of an organization."""
-NAMING = [each for each in METHODS if each not in FREE]
+REQUIRING_ROLES = [each for each in METHODS if each not in FREE]
 ASKS = {"CheckPermissions", "ListLocations", "ListRobotsForOrg"}
 """Methods that answer with what the caller may see, which is nothing of others."""
 OPERATOR = {
@@ -58,9 +59,24 @@ SHARED = {
     *("GetModule", "ListModules", "GetRegistryItem", "ListRegistryItems", "GetPackage"),
 }
 """Methods that show what an organization shares with all of its machines."""
+BY_NAME = "GetRobotPartByNameAndLocation"
+CANARY = "canary-7b21"
+"""A name in a fragment that must not leave its organization."""
 OTHERS = size(ci=1, full=2)
 """Organizations whose IDs are tried."""
 RESOURCES = ("organization", "location", "robot")
+
+
+class Naming(enum.Enum):
+    """What the siblings of a part are called."""
+
+    AS_CREATED = enum.auto()
+    SAME_NAME = enum.auto()
+    FORMER_NAME = enum.auto()
+    """As the part was called before it was renamed. Calls name it so, too."""
+
+
+NAMINGS = tuple(Naming)[:: size(ci=2, full=1)]
 
 
 @pytest.fixture
@@ -118,10 +134,19 @@ async def test_no_login_reveals_or_changes_another_organization(
         assert after == before
 
 
-async def test_no_login_reveals_or_changes_its_siblings(cloud: Cloud, channel: Channel) -> None:
+@pytest.mark.parametrize("naming", NAMINGS)
+async def test_no_login_reveals_or_changes_its_siblings(
+    cloud: Cloud, channel: Channel, naming: Naming
+) -> None:
     """A role on one location or machine is no role on another one of the organization."""
     async with make_tenant(cloud, "mine") as (target, app):
         far, near = await add_siblings(app, target)
+        if naming is not Naming.AS_CREATED:
+            (part,) = await app.get_robot_parts(target.machine)
+            if naming is Naming.FORMER_NAME:
+                await app.update_robot_part(target.part, "lathe")
+            for sibling in (far, near):
+                await app.update_robot_part(sibling.part, part.name)
         far_away = {"location": far.location}
         beside = {"robot": near.machine}
         secrets = await log_in_secrets(channel, app, far)
@@ -140,9 +165,14 @@ async def test_no_login_reveals_or_changes_its_siblings(cloud: Cloud, channel: C
             module=target.module,
         )
         private = (target.machine, target.part, target.secret, target.host)
-        for name in NAMING:
+        for name in REQUIRING_ROLES:
             for who, login in logins.items():
                 combinations += 1
+                if name == BY_NAME and naming is not Naming.AS_CREATED:
+                    # It finds the sibling of this name.
+                    found = await call(channel, METHODS[name], target, login)
+                    assert not list_revealed(found, *private), f"{name} by {who}: {found}"
+                    continue
                 found = await call_both(channel, name, (target, ghost), login)
                 what = f"{name} by {who}: {found}"
                 if name in SHARED and who != "secret of a location":
@@ -150,7 +180,7 @@ async def test_no_login_reveals_or_changes_its_siblings(cloud: Cloud, channel: C
                 elif name not in ASKS:
                     assert found.status is Status.NOT_FOUND, what
                 assert not list_revealed(found, *private), what
-        print(f"{combinations} combinations of {len(NAMING)} methods and {len(logins)} logins")
+        print(f"{combinations} combinations with {len(logins)} logins, {naming}")
         assert await take_snapshot(app, target) == before
 
 
@@ -159,7 +189,7 @@ async def test_operator_of_an_organization_changes_nothing(cloud: Cloud, channel
         resources = {"organization": mine.organization}
         logins = await log_in_keys(channel, app, mine.organization, resources)
         before = await take_snapshot(app, mine)
-        for name in NAMING:
+        for name in REQUIRING_ROLES:
             operator = logins["operator of a organization"]
             found = await call(channel, METHODS[name], mine, operator)
             refused = found.status in (Status.PERMISSION_DENIED, Status.NOT_FOUND)
@@ -169,7 +199,7 @@ async def test_operator_of_an_organization_changes_nothing(cloud: Cloud, channel
                 assert not refused, f"{name}: {found}"
             else:
                 assert found.status is Status.PERMISSION_DENIED, f"{name}: {found}"
-        print(f"{len(NAMING)} methods")
+        print(f"{len(REQUIRING_ROLES)} methods")
         assert await take_snapshot(app, mine) == before
 
 
@@ -220,6 +250,50 @@ async def test_keys_of_others_are_never_shown(cloud: Cloud, channel: Channel) ->
         assert len(keys) == 3
         every = await app.get_robot_api_keys(mine.machine)
         assert [each.api_key.id for each in every if not each.api_key.key] == [mine.key]
+
+
+async def test_fragments_of_others_stay_theirs(cloud: Cloud, channel: Channel) -> None:
+    """A machine names a fragment of another organization, before and after it was shared."""
+    async with (
+        make_tenant(cloud, "mine") as (mine, app),
+        make_tenant(cloud, "other") as (other, other_app),
+    ):
+        recipe = {"components": [{"name": CANARY, "api": "rdk:component:motor", "model": "fake"}]}
+        fragment = (await other_app.create_fragment(other.organization, "recipe", recipe)).id
+        using = {"fragments": [fragment, {"id": other.fragment, "prefix": "x"}]}
+        for tenant in (mine, other):
+            with pytest.raises(GRPCError, match=r"not shared|there is no part"):
+                await app.update_robot_part(tenant.part, "press-main", using)
+        public, private = Fragment.Visibility.PUBLIC, Fragment.Visibility.PRIVATE
+        for each in (fragment, other.fragment):
+            await other_app.update_fragment(each, "recipe", visibility=public)
+        shared = {**recipe, "debug": True}
+        await other_app.update_fragment(fragment, "recipe", shared, visibility=public)
+        await app.update_robot_part(mine.part, "press-main", using)
+        robot = {"robot": mine.machine, "organization": mine.organization}
+        logins = {
+            **await log_in_keys(channel, app, mine.organization, robot),
+            **await log_in_secrets(channel, app, mine),
+        }
+        asked = replace(mine, fragment=fragment)
+        reading = [each for each in METHODS if each.startswith(("Get", "List", "Config", "Device"))]
+        shown = {
+            name
+            for name in reading
+            for login in logins.values()
+            if list_revealed(await call(channel, METHODS[name], asked, login), CANARY)
+        }
+        assert {"Config", "GetFragment", "GetRobotPart"} <= shown
+
+        for each in (fragment, other.fragment):
+            await other_app.update_fragment(each, "recipe", visibility=private)
+        for name in (*reading, *(each for each in METHODS if each not in reading)):
+            for who, login in logins.items():
+                found = await call(channel, METHODS[name], asked, login)
+                what = f"{name} by {who}: {found}"
+                assert not list_revealed(found, CANARY, other.organization, other.key), what
+        after = await other_app.get_fragment(fragment)
+        assert (after.fragment, after.visibility) == (shared, private)
 
 
 async def call_both(
