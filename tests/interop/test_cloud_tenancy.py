@@ -258,9 +258,11 @@ async def test_fragments_of_others_stay_theirs(cloud: Cloud, channel: Channel) -
         make_tenant(cloud, "mine") as (mine, app),
         make_tenant(cloud, "other") as (other, other_app),
     ):
-        recipe = {"components": [{"name": CANARY, "api": "rdk:component:motor", "model": "fake"}]}
+        recipe: dict[str, Any] = {
+            "components": [{"name": CANARY, "api": "rdk:component:motor", "model": "fake"}]
+        }
         fragment = (await other_app.create_fragment(other.organization, "recipe", recipe)).id
-        using = {"fragments": [fragment, {"id": other.fragment, "prefix": "x"}]}
+        using: dict[str, Any] = {"fragments": [fragment, {"id": other.fragment, "prefix": "x"}]}
         for tenant in (mine, other):
             with pytest.raises(GRPCError, match=r"not shared|there is no part"):
                 await app.update_robot_part(tenant.part, "press-main", using)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,10 +137,10 @@ async def hall(tmp_path: Path) -> AsyncIterator[Hall]:
 
 
 @contextlib.contextmanager
-def refused(status: Status = Status.NOT_FOUND) -> Any:
+def refused() -> Iterator[None]:
     with pytest.raises(GRPCError) as error:
         yield
-    assert error.value.status is status
+    assert error.value.status is Status.NOT_FOUND
 
 
 async def test_part_with_the_name_of_another_neither_reaches_nor_becomes_it(hall: Hall) -> None:
@@ -152,7 +152,7 @@ async def test_part_with_the_name_of_another_neither_reaches_nor_becomes_it(hall
     assert mine.fqdn.startswith(f"{victim.dns_name}-")
     with refused():
         async with hall.answering(mine, victim.fqdn):
-            pytest.fail("waits at the name of another")
+            pass
     # A machine whose other names are its own gets its own calls only.
     async with (
         hall.answering(mine, mine.fqdn, victim.fqdn) as at_mine,

@@ -24,6 +24,7 @@ class Output:
     """Stands in for the WebRTC process: it keeps the sockets, and knows who watches what."""
 
     def __init__(self) -> None:
+        self.on_open: Callable[[str], None] = lambda _: None
         self.on_key: Callable[[str], None] = lambda _: None
         self.on_bitrate: Callable[[str, int], None] = lambda *_: None
         self.sources: dict[str, socket.socket] = {}
