@@ -60,9 +60,9 @@ class AgentMachine:
         python.chmod(0o755)
         self.layout.switch(SERVER, __version__)
 
-    def offer(self, version: str) -> None:
+    def offer(self, version: str, *, rollback: bool = False) -> None:
         channel = self.releases.directory / "channel.json"
-        channel.write_text(json.dumps({"server": version}))
+        channel.write_text(json.dumps({"server": version, "rollback": rollback}))
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[Server]:

@@ -62,14 +62,21 @@ class ReleaseMaker:
         return self.key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     def make_server(
-        self, version: str, *, at_start: str = "", at_request: str = "", exit_code: int = 0
+        self,
+        version: str,
+        *,
+        at_start: str = "",
+        at_request: str = "",
+        exit_code: int = 0,
+        minimum_version: str | None = None,
     ) -> Path:
         """`at_start` and `at_request` are run by the server."""
         constants = (
             f"VERSION, AT_START, AT_REQUEST = {version!r}, {at_start!r}, {at_request!r}\n"
             f"BROKEN_VERSION = {exit_code}\n"
         )
-        return self.make(Product.SERVER, version, constants + GOOD_SERVER)
+        source = constants + GOOD_SERVER
+        return self.make(Product.SERVER, version, source, minimum_version=minimum_version)
 
     def make(
         self,
@@ -80,6 +87,7 @@ class ReleaseMaker:
         platform: str = PLATFORM,
         python: str = PYTHON,
         key: Ed25519PrivateKey | None = None,
+        minimum_version: str | None = None,
     ) -> Path:
         work = self.directory / f".{product}-{version}"
         work.mkdir(parents=True, exist_ok=True)
@@ -94,7 +102,9 @@ class ReleaseMaker:
         entries = {
             name: FileEntry(path.stat().st_size, _sha256(path)) for name, path in files.items()
         }
-        manifest = Manifest(product, version, platform, python, 10_000_000, entries)
+        manifest = Manifest(
+            product, version, platform, python, 10_000_000, entries, minimum_version
+        )
         archive = self.directory / manifest.archive_name
         signature = (key or self.key).sign(manifest.encode())
         write_archive(archive, manifest, signature, files, 0)

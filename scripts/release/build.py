@@ -26,6 +26,7 @@ from cogwork.agent.release.manifest import FileEntry, Manifest
 from cogwork.agent.release.signature import load_private_key
 from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
+from cogwork.core.minimum_version import MINIMUM_VERSIONS
 from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
@@ -54,6 +55,7 @@ def build_release(
             PYTHON,
             sum(map(unpacked_size, wheels)) * _BYTE_CODE,
             {name: FileEntry(path.stat().st_size, sha256(path)) for name, path in files.items()},
+            MINIMUM_VERSIONS.get(product),
         )
         archive = into / manifest.archive_name
         write_archive(archive, manifest, key.sign(manifest.encode()), files, time)

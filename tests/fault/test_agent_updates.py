@@ -97,6 +97,49 @@ async def test_failed_version_is_tried_again_when_a_person_asks(
     assert not load_state(machine.layout.state)[SERVER].failed
 
 
+async def test_machine_goes_back_only_if_someone_wants_it_and_never_below_its_minimum(
+    machine: AgentMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = ["--root", str(machine.layout.root)]
+    async with machine.run() as agent:
+        await machine.wait_for_version("1.0.0")
+        machine.releases.make_server("2.0.0", minimum_version="1.0.0")
+        machine.offer("2.0.0")
+        await machine.wait_for_phase("current", "2.0.0")
+        # It is still installed, so nothing has to be fetched.
+        machine.offer("1.0.0")
+        waiting = await machine.wait_for_phase("waiting", "1.0.0")
+        assert waiting["detail"].startswith("it is older than 2.0.0, which this machine has")
+        assert main(["allow", "server", "1.0.0", *root]) == 0
+        await machine.wait_for_phase("current", "1.0.0")
+        machine.offer("2.0.0")
+        await machine.wait_for_phase("current", "2.0.0")
+        machine.offer("1.0.0")
+        await machine.wait_for_phase("waiting", "1.0.0")  # it was allowed once
+        machine.offer("1.0.0", rollback=True)
+        await machine.wait_for_phase("current", "1.0.0")
+        # A release that fails sets its minimum, too. The machine returns to what is below it.
+        machine.releases.make_server(
+            "3.0.0", at_start="raise SystemExit(7)", minimum_version="2.0.0"
+        )
+        machine.offer("3.0.0")
+        await machine.wait_for_phase("failed", "3.0.0")
+        await machine.wait_for_version("1.0.0")
+        touch = "import os; open(os.environ['STARTED_FILE'], 'w')"
+        machine.releases.make(SERVER, "1.9.0", touch)
+        machine.offer("1.9.0", rollback=True)
+        refused = await machine.wait_for_phase("refused", "1.9.0")
+        assert "older than 2.0.0, and this machine has had release 3.0.0" in refused["detail"]
+        await agent.err.wait_for("WARNING agent.updates server 1.9.0 is refused: it is older")
+        assert (await machine.ask()).version == "1.0.0"
+        capsys.readouterr()
+        assert main(["status", *root]) == 0
+        printed = capsys.readouterr().out
+        assert printed.startswith("server: 1.0.0 (minimum 2.0.0)\n  1.9.0 is refused since ")
+    assert machine.layout.installed(SERVER) == ["1.0.0", "2.0.0", "3.0.0"]
+    assert not machine.started.exists()
+
+
 async def test_rejected_releases_are_never_executed(machine: AgentMachine) -> None:
     touch = "open(os.environ['STARTED_FILE'], 'w')"
     releases = machine.releases

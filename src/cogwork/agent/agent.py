@@ -20,6 +20,7 @@ from cogwork.agent.settings import AgentSettings
 from cogwork.agent.slots.disk import remove_unfinished
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.minimum_store import prepare_minimums
 from cogwork.agent.slots.store import StateStore
 from cogwork.agent.supervision.child_server import ChildServer
 from cogwork.agent.supervision.health import HealthRules
@@ -82,6 +83,7 @@ class Agent:
             UpdatePermission(server, probe, settings.calendar(), clock),
             {Product.SERVER: self._supervisor.switch, Product.AGENT: self._switch_agent},
             UpdateProgress(layout.progress, clock),
+            prepare_minimums(layout, __version__),
             clock,
             settings.check_interval,
         )

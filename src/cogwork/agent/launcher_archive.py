@@ -21,6 +21,7 @@ MODULES: Final = (
     "core/atomic",
     "core/errors",
     "core/product",
+    "core/version_order",
     "systemd/notify_socket",
 )
 _MAIN: Final = """\

@@ -57,6 +57,12 @@ def build_parser() -> argparse.ArgumentParser:
     status.set_defaults(run=_status)
     retry = commands.add_parser("retry", help="try versions that failed once more")
     retry.set_defaults(run=_retry)
+    allow = commands.add_parser("allow", help="go back to an older version once it is offered")
+    allow.add_argument(
+        "product", choices=("server", "agent"), metavar="PRODUCT", help="server or agent"
+    )
+    allow.add_argument("version", metavar="VERSION", help="the version to go back to")
+    allow.set_defaults(run=_allow)
     install = commands.add_parser("install", help="install the agent and the server as services")
     install.add_argument(
         "--release",
@@ -102,7 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
             help="the configuration of the machine (default: that of the installed agent, or "
             f"{DEFAULT_CONFIG})",
         )
-    for each in (run, add, trust, status, retry, install, uninstall, join):
+    for each in (run, add, trust, status, retry, allow, install, uninstall, join):
         each.add_argument(
             "--root",
             type=Path,
@@ -180,6 +186,26 @@ def _retry(arguments: argparse.Namespace) -> int:
         return EXIT_OK
     layout.retry.touch()
     print(f"the agent tries again within a minute, if it is still wanted: {', '.join(failed)}")
+    return EXIT_OK
+
+
+def _allow(arguments: argparse.Namespace) -> int:
+    from cogwork.agent.release.manifest import is_version
+    from cogwork.agent.slots.layout import Layout
+    from cogwork.agent.slots.minimum_store import MinimumStore
+    from cogwork.core import atomic
+    from cogwork.core.product import Product
+    from cogwork.core.version_order import is_older
+
+    product, version = Product(arguments.product), arguments.version
+    if not is_version(version):
+        raise CogworkError(f'"{version}" is not a version')
+    layout = Layout(arguments.root.absolute())
+    minimum = MinimumStore(layout.minimums).find(product)
+    if minimum is not None and is_older(version, minimum.version):
+        raise CogworkError(f"{product} {version} is not allowed: {minimum.explain()}")
+    atomic.write(layout.allowed(product), f"{version}\n".encode(), 0o644)
+    print(f"the agent takes {product} {version} once it is offered, even if it has a newer one")
     return EXIT_OK
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.minimum_store import Minimum, load_minimums
 from cogwork.agent.slots.state import ProductState, load_state
 from cogwork.core.product import Product
 from cogwork.core.update_progress import ProductProgress, read_progress
@@ -15,14 +16,17 @@ from cogwork.core.update_progress import ProductProgress, read_progress
 
 def read_status(layout: Layout) -> dict[str, Any]:
     try:
-        state = load_state(layout.state)
+        state, minimums = load_state(layout.state), load_minimums(layout.minimums)
     except BadState as error:
         return {"fault": str(error)}
     progress = read_progress(layout.progress)
     return {
         "source_fault": progress.source_fault,
         "products": {
-            product: _describe(layout, product, state[product], progress.products.get(product))
+            product: _describe(
+                *(layout, product, state[product], minimums.get(product)),
+                progress.products.get(product),
+            )
             for product in Product
         },
     }
@@ -44,12 +48,17 @@ def format_status(status: dict[str, Any]) -> str:
 
 
 def _describe(
-    layout: Layout, product: Product, state: ProductState, update: ProductProgress | None
+    layout: Layout,
+    product: Product,
+    state: ProductState,
+    minimum: Minimum | None,
+    update: ProductProgress | None,
 ) -> dict[str, Any]:
     return {
         "current": layout.current_version(product),
         "installed": layout.installed(product),
         "last_good": state.last_good,
+        "minimum": minimum.version if minimum is not None else None,
         "failed": {version: each.reason for version, each in state.failed.items()},
         "update": dataclasses.asdict(update) if update is not None else None,
     }
@@ -58,7 +67,8 @@ def _describe(
 def _format(product: str, value: dict[str, Any]) -> str:
     current = value["current"] or "not installed"
     update = value["update"]
-    lines = [f"{product}: {current}"]
+    minimum = f" (minimum {value['minimum']})" if value["minimum"] else ""
+    lines = [f"{product}: {current}{minimum}"]
     if update is not None and update["phase"] != "current":
         since = datetime.fromtimestamp(update["since"]).strftime("%Y-%m-%d %H:%M:%S")  # noqa: DTZ006
         detail = f": {update['detail']}" if update["detail"] else ""

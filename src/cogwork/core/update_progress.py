@@ -17,7 +17,7 @@ _MAX_FILE: Final = 1 << 16
 @dataclass(frozen=True, slots=True)
 class ProductProgress:
     phase: str
-    """"current", "installing", "waiting", "switching" or "failed"."""
+    """"current", "installing", "waiting", "switching", "refused" or "failed"."""
     version: str
     detail: str = ""
     since: float = 0.0

@@ -1,12 +1,16 @@
-"""The method by which a machine's agent tells its cloud how an update went.
+"""What agents and clouds of Cogwork say about updates in addition to AgentDeviceService.
 
 `Report` takes a google.protobuf.Struct and returns a google.protobuf.Empty. The fields of the
 Struct are those of `UpdateReport`. A cloud without the method answers UNIMPLEMENTED.
+
+The reply of `DeviceAgentConfig` names the products that go back to the version in it, even if that
+is older than the current one: `cogwork_rollback` in its advanced settings.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +21,8 @@ from cogwork.core.product import Product
 
 UPDATE_SERVICE: Final = "cogwork.cloud.v1.UpdateService"
 REPORT: Final = f"/{UPDATE_SERVICE}/Report"
+
+ROLLBACK: Final = "cogwork_rollback"
 
 _MAX_ID: Final = 100
 _MAX_VERSION: Final = 100
@@ -68,6 +74,21 @@ class UpdateReport:
         if self.since is not None:
             found["since"] = self.since
         return found
+
+
+def write_rollbacks(settings: Struct, products: Collection[Product]) -> None:
+    """Name the products that go back. What a configuration has there is replaced."""
+    if ROLLBACK in settings.fields:
+        del settings.fields[ROLLBACK]
+    if products:
+        settings.update({ROLLBACK: sorted(products)})
+
+
+def read_rollbacks(settings: Struct) -> frozenset[Product]:
+    names = settings.fields[ROLLBACK].list_value.values if ROLLBACK in settings.fields else ()
+    return frozenset(
+        product for product in Product if any(each.string_value == product for each in names)
+    )
 
 
 def parse_report(message: Struct) -> UpdateReport:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cogwork.agent.errors import BadRelease
 from cogwork.core.product import Product
+from cogwork.core.version_order import has_order, is_older
 
 MAX_MANIFEST: Final = 1 << 20
 
@@ -41,6 +42,8 @@ class Manifest:
     installed_size: int
     """Bytes of the files once they are installed."""
     files: Mapping[str, FileEntry]
+    minimum_version: str | None = None
+    """A machine that has had this release never installs an older version than this one."""
 
     @property
     def archive_name(self) -> str:
@@ -48,7 +51,7 @@ class Manifest:
 
     def encode(self) -> bytes:
         """Return the same bytes for equal manifests."""
-        value = {
+        value: dict[str, Any] = {
             "format": _FORMAT,
             "product": self.product,
             "version": self.version,
@@ -60,6 +63,8 @@ class Manifest:
                 for name, entry in self.files.items()
             },
         }
+        if self.minimum_version is not None:
+            value["minimum_version"] = self.minimum_version
         return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
 
 
@@ -82,6 +87,7 @@ def parse_manifest(data: bytes) -> Manifest:
                 name: FileEntry(each["size"], each["sha256"])
                 for name, each in value["files"].items()
             },
+            value.get("minimum_version"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadRelease(f"the manifest of the release cannot be read: {error!r}") from None
@@ -119,6 +125,17 @@ def _check(manifest: Manifest) -> None:
         and entries_are_valid
     ):
         raise BadRelease("the manifest of the release is not valid")
+    _check_minimum(manifest.version, manifest.minimum_version)
+
+
+def _check_minimum(version: str, minimum: Any) -> None:
+    if minimum is None:
+        return
+    if not is_version(minimum) or not has_order(minimum) or is_older(version, minimum):
+        raise BadRelease(
+            f"the release is version {version}, and its minimum_version is {repr(minimum)[:100]}; "
+            "it must be the version of the release, or an older one"
+        )
 
 
 def _matches(pattern: re.Pattern[str], value: Any) -> bool:

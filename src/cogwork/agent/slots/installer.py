@@ -20,9 +20,11 @@ from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.slots.disk import require_space
 from cogwork.agent.slots.interpreter import find_python
 from cogwork.agent.slots.layout import UNFINISHED, Layout, sync_directory
+from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
 from cogwork.core import atomic
 from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
+from cogwork.core.version_order import is_older
 
 REQUIREMENTS: Final = "requirements.txt"
 
@@ -39,21 +41,34 @@ class Installer:
     def __init__(self, layout: Layout, keys: TrustedKeys) -> None:
         self._layout = layout
         self._keys = keys
+        self._minimums = MinimumStore(layout.minimums)
 
     def check(self, archive: Path) -> Manifest:
-        """Return the manifest of a release that can be installed here. Raise BadRelease."""
+        """Return the manifest of a release that may be installed here.
+
+        Raise BadRelease or BadState.
+        """
         manifest = read_manifest(archive, self._keys)
         if manifest.platform != PLATFORM:
             raise BadRelease(f"the release is for {manifest.platform}, and this is {PLATFORM}")
         find_python(manifest.python)
+        minimum = self._minimums.find(manifest.product)
+        if minimum is not None and is_older(manifest.version, minimum.version):
+            raise BadRelease(
+                f"{manifest.product} {manifest.version} is not installed: {minimum.explain()}"
+            )
         return manifest
 
     def install(self, archive: Path, progress: Progress) -> Manifest:
         """Install a release and return its manifest. An installed version is left as it is.
 
-        Raise BadRelease, DiskFull, InstallFailed or OSError.
+        Raise BadRelease, BadState, DiskFull, InstallFailed or OSError.
         """
         manifest = self.check(archive)
+        if manifest.minimum_version is not None:
+            # Before the version runs, because it counts even if the version does not work.
+            minimum = Minimum(manifest.minimum_version, manifest.version)
+            self._minimums.raise_to(manifest.product, minimum)
         layout = self._layout
         slot = layout.slot(manifest.product, manifest.version)
         if slot.is_dir():

@@ -39,6 +39,11 @@ class Layout:
         return self.root / "state.json"
 
     @property
+    def minimums(self) -> Path:
+        """The oldest versions that may be installed."""
+        return self.root / "minimum-versions.json"
+
+    @property
     def lock(self) -> Path:
         """Held by the agent that runs."""
         return self.root / "agent.lock"
@@ -69,6 +74,10 @@ class Layout:
     def serving(self) -> Path:
         """Written by the server once it serves."""
         return self.root / "serving.json"
+
+    def allowed(self, product: Product) -> Path:
+        """Created by a person who wants to go back, with the version in it."""
+        return self.root / f"allowed-{product}"
 
     def slot(self, product: Product, version: str) -> Path:
         return self.versions / f"{product}-{version}"

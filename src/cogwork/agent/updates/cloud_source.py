@@ -29,7 +29,7 @@ from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.uplink.link_files import link_directory
 from cogwork.uplink.part_secret import read_current_cloud
-from cogwork.wire.update_method import REPORT, UpdateReport
+from cogwork.wire.update_method import REPORT, UpdateReport, read_rollbacks
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
@@ -75,10 +75,11 @@ class CloudSource:
             Product.SERVER: reply.viam_server_update_info,
             Product.AGENT: reply.agent_update_info,
         }
+        rollbacks = read_rollbacks(reply.advanced_settings)
         return {
             product: target
             for product, each in offered.items()
-            if (target := _make_target(product, each)) is not None
+            if (target := _make_target(product, each, product in rollbacks)) is not None
         }
 
     async def report(self, report: UpdateReport) -> None:
@@ -113,14 +114,14 @@ class CloudSource:
         return read_current_cloud(link_directory(self._server_home, cloud), cloud)
 
 
-def _make_target(product: Product, offered: pb.UpdateInfo) -> Target | None:
+def _make_target(product: Product, offered: pb.UpdateInfo, is_rollback: bool) -> Target | None:
     version: str | None = offered.version
     if version == _ANY_VERSION:
         name = unquote(urlsplit(offered.url).path).rpartition("/")[2]
         version = find_version(name, product, PLATFORM)
     if version is None or not is_version(version) or not offered.url:
         return None
-    return Target(version, offered.url, offered.sha256.hex())
+    return Target(version, offered.url, offered.sha256.hex(), is_rollback)
 
 
 def read_cloud(config: Path) -> CloudConfig:

@@ -1,7 +1,7 @@
 """Updates from a folder or a web address, for machines without a cloud.
 
 `channel.json` there names the version of each product, as in `{"server": "1.4.2"}`. The releases
-are beside it.
+are beside it. With `"rollback": true`, machines that have a newer version go back.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class FolderSource:
             data = await run_in_thread("updates", _TIMEOUT, fetch_small, address, _MAX_CHANNEL)
             value = json.loads(data)
             targets = {
-                product: self._describe(product, value[product])
+                product: self._describe(product, value[product], value.get("rollback") is True)
                 for product in Product
                 if product in value
             }
         except TimeoutError:
             raise SourceUnavailable(f"{address} did not answer within {_TIMEOUT:g} s") from None
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise SourceUnavailable(f"{address} cannot be read: {error}") from None
         return targets
 
@@ -53,8 +53,8 @@ class FolderSource:
 
     async def aclose(self) -> None: ...
 
-    def _describe(self, product: Product, version: object) -> Target:
+    def _describe(self, product: Product, version: object, is_rollback: bool) -> Target:
         if not is_version(version):
             raise ValueError(f"{version!r} is not a version")
         name = archive_name(product, str(version), PLATFORM)
-        return Target(str(version), f"{self._url}/{name}")
+        return Target(str(version), f"{self._url}/{name}", is_rollback=is_rollback)

@@ -48,13 +48,16 @@ class UpdateProgress:
     def note_failed(self, product: Product, version: str, reason: str) -> None:
         self._note(product, "failed", version, reason)
 
+    def note_refused(self, product: Product, version: str, reason: str) -> None:
+        self._note(product, "refused", version, reason)
+
     def _note(self, product: Product, phase: str, version: str, detail: str) -> float:
         before = self._products.get(product)
         is_same = before is not None and (before.phase, before.version) == (phase, version)
         since = before.since if before is not None and is_same else self._clock.time()
         now = ProductProgress(phase, version, detail, since)
         if now != before:
-            level = logging.WARNING if phase == "failed" else logging.INFO
+            level = logging.WARNING if phase in ("failed", "refused") else logging.INFO
             state = "has failed" if phase == "failed" else f"is {phase}"
             _log.log(level, "%s %s %s%s", product, version, state, f": {detail}" if detail else "")
             self._products[product] = now

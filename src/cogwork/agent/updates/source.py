@@ -19,6 +19,8 @@ class Target:
     """Where its release is. Empty if it need not be fetched."""
     sha256: str = ""
     """Of the release. Empty if the source does not tell; the signature is verified anyway."""
+    is_rollback: bool = False
+    """Whether the machine shall go back to it if it has a newer one."""
 
 
 class UpdateSource(Protocol):

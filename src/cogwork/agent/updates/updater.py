@@ -12,7 +12,9 @@ from cogwork.agent.errors import BadRelease, SourceUnavailable, SwitchFailed
 from cogwork.agent.slots.disk import remove_old_downloads
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.minimum_store import MinimumStore
 from cogwork.agent.slots.store import StateStore
+from cogwork.agent.updates.downgrade import Refusal, find_refusal
 from cogwork.agent.updates.download import download
 from cogwork.agent.updates.progress import UpdateProgress
 from cogwork.agent.updates.source import Target, UpdateSource
@@ -42,6 +44,7 @@ class Updater:
         permission: UpdatePermission,
         switches: Mapping[Product, Switch],
         progress: UpdateProgress,
+        minimums: MinimumStore,
         clock: Clock,
         interval: float = CHECK_INTERVAL,
     ) -> None:
@@ -52,6 +55,7 @@ class Updater:
         self._permission = permission
         self._switches = switches
         self._progress = progress
+        self._minimums = minimums
         self._clock = clock
         self._interval = interval
         self._pause = min(DECISION_INTERVAL, interval)
@@ -103,11 +107,11 @@ class Updater:
         return waits
 
     async def _update(self, product: Product, target: Target) -> bool:
-        """Return whether the update waits for its window."""
+        """Return whether the update waits for its window, or for a person."""
         version = target.version
         if version == self._layout.current_version(product):
             if self._states[product].trial is None:
-                self._progress.note_current(product, version)
+                self._note_current(product, version)
             else:
                 self._progress.note_switching(product, version)
             return False
@@ -118,6 +122,9 @@ class Updater:
                 await self._fail(product, version, Outcome.ROLLED_BACK, failure.reason)
             return False
         try:
+            if (refusal := self._find_refusal(product, target)) is not None:
+                await self._refuse(product, version, refusal)
+                return not refusal.is_final
             await self._install(product, target)
             if (denial := await self._permission.find_denial()) is not None:
                 await self._wait(product, version, denial)
@@ -134,9 +141,14 @@ class Updater:
             # Not the version's fault: it is tried again at the next check.
             self._progress.note_failed(product, version, str(error))
         else:
-            self._progress.note_current(product, version)
+            self._note_current(product, version)
             await self.report_good(product, version)
         return False
+
+    def _note_current(self, product: Product, version: str) -> None:
+        # A person who allowed an older version allowed it once.
+        self._layout.allowed(product).unlink(missing_ok=True)
+        self._progress.note_current(product, version)
 
     async def _install(self, product: Product, target: Target) -> None:
         if target.version in self._layout.installed(product):
@@ -152,14 +164,35 @@ class Updater:
             download, target.url, self._layout.downloads, target.sha256
         )
         try:
-            manifest = await asyncio.to_thread(self._installer.install, archive, note)
+            manifest = await asyncio.to_thread(self._installer.check, archive)
+            if (manifest.product, manifest.version) != (product, target.version):
+                raise BadRelease(
+                    f"{Path(target.url).name} is {manifest.product} {manifest.version}, and not "
+                    f"{product} {target.version}"
+                )
+            await asyncio.to_thread(self._installer.install, archive, note)
         finally:
             archive.unlink(missing_ok=True)
-        if (manifest.product, manifest.version) != (product, target.version):
-            raise BadRelease(
-                f"{Path(target.url).name} is {manifest.product} {manifest.version}, and not "
-                f"{product} {target.version}"
-            )
+
+    def _find_refusal(self, product: Product, target: Target) -> Refusal | None:
+        current = self._layout.current_version(product)
+        minimum = self._minimums.find(product)
+        is_wanted = target.is_rollback or self._is_allowed(product, target.version)
+        return find_refusal(product, target.version, current, minimum, is_wanted=is_wanted)
+
+    def _is_allowed(self, product: Product, version: str) -> bool:
+        try:
+            return self._layout.allowed(product).read_text().strip() == version
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    async def _refuse(self, product: Product, version: str, refusal: Refusal) -> None:
+        if not refusal.is_final:
+            await self._wait(product, version, refusal.reason)
+            return
+        self._progress.note_refused(product, version, refusal.reason)
+        if (product, version) not in self._reported:
+            await self._report_failure(product, version, Outcome.FAILED, refusal.reason)
 
     async def _wait(self, product: Product, version: str, denial: str) -> None:
         since = self._progress.note_waiting(product, version, denial)
@@ -170,6 +203,11 @@ class Updater:
 
     async def _fail(self, product: Product, version: str, outcome: Outcome, reason: str) -> None:
         self._progress.note_failed(product, version, reason)
+        await self._report_failure(product, version, outcome, reason)
+
+    async def _report_failure(
+        self, product: Product, version: str, outcome: Outcome, reason: str
+    ) -> None:
         self._reported.add((product, version))
         now = self._clock.time()
         await self._report(UpdateReport(product, version, outcome, reason=reason, since=now))

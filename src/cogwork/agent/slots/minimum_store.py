@@ -1,0 +1,109 @@
+"""The oldest version of each product that may be installed, as signed releases demand it.
+
+It has a file of its own, which is never lowered: the launcher and agents of earlier versions write
+the state again without what they do not know.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cogwork.agent.errors import BadState
+from cogwork.agent.slots.layout import Layout
+from cogwork.core import atomic
+from cogwork.core.minimum_version import MINIMUM_VERSIONS
+from cogwork.core.product import Product
+from cogwork.core.version_order import has_order, is_older
+
+_log = logging.getLogger("agent.state")
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    version: str
+    """Older versions are refused."""
+    release: str
+    """The version of the release that demands it."""
+
+    def explain(self) -> str:
+        """Return why a version below it is refused."""
+        return (
+            f"it is older than {self.version}, and this machine has had release {self.release}, "
+            f"which forbids that; use {self.version} or a newer version"
+        )
+
+
+class MinimumStore:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find(self, product: Product) -> Minimum | None:
+        """Return the minimum of a product; None if no release has set one. Raise BadState."""
+        return load_minimums(self._path).get(product)
+
+    def raise_to(self, product: Product, minimum: Minimum) -> None:
+        """Remember a minimum if it is higher than the one before. Raise BadState or OSError."""
+        known = load_minimums(self._path)
+        if product in known and not is_older(known[product].version, minimum.version):
+            return
+        value = {each: dataclasses.asdict(m) for each, m in {**known, product: minimum}.items()}
+        body = json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+        atomic.write(self._path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body, 0o644)
+
+
+def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
+    """Return the store with what the running version of the agent demands.
+
+    A damaged file is replaced: nothing older than the current versions is installed then.
+    """
+    store = MinimumStore(layout.minimums)
+    try:
+        load_minimums(layout.minimums)
+    except BadState as error:
+        _log.error("%s; until then, nothing older than the current versions is installed", error)
+        layout.minimums.unlink(missing_ok=True)
+        for product in Product:
+            current = layout.current_version(product)
+            if current is not None and has_order(current):
+                store.raise_to(product, Minimum(current, current))
+    for product, version in MINIMUM_VERSIONS.items():
+        store.raise_to(product, Minimum(version, running))
+    return store
+
+
+def load_minimums(path: Path) -> dict[Product, Minimum]:
+    """Return the minimum of each product that has one. Raise BadState if the file is damaged."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _make_error(path, str(error)) from None
+    try:
+        checksum, _, body = data.partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() != checksum:
+            raise _make_error(path, "its checksum is wrong")
+        value = json.loads(body)
+        return {product: _parse(value[product]) for product in Product if product in value}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _make_error(path, repr(error)) from None
+
+
+def _parse(value: Any) -> Minimum:
+    found = Minimum(str(value["version"]), str(value["release"]))
+    if not has_order(found.version):
+        raise ValueError(f"{found.version!r} is not a version")
+    return found
+
+
+def _make_error(path: Path, reason: str) -> BadState:
+    return BadState(
+        f"{path}, which has the oldest versions that may be installed, cannot be read: {reason}; "
+        "remove it to start without a minimum"
+    )
