@@ -35,9 +35,12 @@ def write_release(
     product: str = "server",
     platform: str = "linux/amd64",
     content: bytes = b"wheel",
+    minimum_version: str = "",
 ) -> Path:
     """Write the archive of a release, without a signature, and return its path."""
     manifest = {"product": product, "version": version, "platform": platform}
+    if minimum_version:
+        manifest["minimum_version"] = minimum_version
     path = directory / f"cogwork-{product}-{version}-{platform.replace('/', '-')}.tar"
     with tarfile.open(path, "w") as archive:
         for name, data in (("manifest.json", json.dumps(manifest).encode()), ("a.whl", content)):

@@ -88,7 +88,11 @@ async def test_release_reaches_a_machine(cloud: Cloud, agent: UpdateAgent, tmp_p
     await release(tmp_path, "add", str(tmp_path / "cogwork-server-2.0.1-linux-amd64.tar"))
     await release(tmp_path, "rollout", "dev", "server", "2.0.1")
     await release(tmp_path, "rollout", "stable", "server", "2.0.1", "--stages", "100")
-    await release(tmp_path, "rollout", "stable", "server", "2.0.0", "--stages", "100")
+    back = ["rollout", "stable", "server", "2.0.0", "--stages", "100"]
+    assert "to take machines back to it, add --rollback" in await release(tmp_path, *back, code=1)
+    printed = await release(tmp_path, *back, "--rollback")
+    assert printed.startswith("stable takes 100 % of the machines back to server 2.0.0;")
+    assert "stable  server 2.0.0  rollback, complete" in await release(tmp_path, "status")
 
     info = await agent.poll_server()
     assert (info.version, info.sha256) == ("2.0.0", hashlib.sha256(data).digest())
@@ -135,6 +139,11 @@ async def test_what_is_no_release_is_refused(directory: Path) -> None:
         write_tar(
             file, b'{"product": "agent", "version": "1.0.0", "platform": "../etc"}'
         ).read_bytes(): 'the platform in its manifest.json is "../etc"',
+        write_tar(
+            file,
+            b'{"product": "agent", "version": "1.0.0", "platform": "linux/amd64", '
+            b'"minimum_version": 1}',
+        ).read_bytes(): "the minimum_version in its manifest.json is 1;",
         write_tar(file, b" " * (2 << 20)).read_bytes(): "is larger than 1 MiB",
     }
     for content, expected in refusals.items():

@@ -34,8 +34,9 @@ from cogwork.cloud.updates.rollouts import (
     start_rollout,
 )
 from cogwork.core.clock import ManualClock
+from cogwork.core.errors import InvalidRequest
 from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome
+from cogwork.wire.update_method import ROLLBACK, Outcome, read_rollbacks
 
 AT_ONCE = RolloutPlan(stages=(100,))
 
@@ -231,6 +232,52 @@ async def test_failed_part_is_told_to_go_back_and_the_report_says_why(
     assert (last["version"], last["outcome"]) == ("2.0.0", "rolled_back")
     await roll_out(cloud, "2.0.1")
     assert (await agent.poll_server()).version == "2.0.1"
+
+
+async def test_offer_says_whether_the_part_goes_back(
+    cloud: Cloud, app: AppClient, agent: UpdateAgent, tmp_path: Path
+) -> None:
+    await add(cloud, tmp_path, "1.0.0", "2.0.0")
+    await roll_out(cloud, "2.0.0")
+    # What an owner writes there is not a mark.
+    await configure(app, agent.part, advanced_settings={ROLLBACK: ["server"], "debug": True})
+    reply = await agent.poll()
+    assert reply.viam_server_update_info.version == "2.0.0"
+    assert MessageToDict(reply.advanced_settings) == {"debug": True}
+    agent.server = "2.0.0"
+    assert not read_rollbacks((await agent.poll()).advanced_settings)
+    with pytest.raises(InvalidRequest, match=r"older than 2\.0\.0, which stable has"):
+        await roll_out(cloud, "1.0.0")
+    await roll_out(cloud, "1.0.0", AT_ONCE._replace(is_rollback=True))
+    reply = await agent.poll()
+    assert reply.viam_server_update_info.version == "1.0.0"
+    assert read_rollbacks(reply.advanced_settings) == {Product.SERVER}
+
+
+async def test_part_that_reported_a_failure_may_go_back(
+    cloud: Cloud, agent: UpdateAgent, tmp_path: Path
+) -> None:
+    await add(cloud, tmp_path, "1.0.0", "2.0.0")
+    await roll_out(cloud, "2.0.0")
+    await agent.poll()
+    await agent.report("2.0.0", Outcome.ROLLED_BACK, "it did not start")
+    agent.server = "2.0.0"
+    reply = await agent.poll()
+    assert reply.viam_server_update_info.version == "1.0.0"
+    assert read_rollbacks(reply.advanced_settings) == {Product.SERVER}
+
+
+async def test_version_below_the_minimum_of_a_release_is_not_rolled_out(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    await add(cloud, tmp_path, "1.9.0", "1.10.0")
+    context = cloud.context
+    for version, minimum in (("2.0.0", "1.10.0"), ("2.0.1", "1.9.1")):
+        file = write_release(tmp_path, version, minimum_version=minimum)
+        await store_release(context.records, context.blobs, file, context.now())
+    with pytest.raises(InvalidRequest, match=r"the minimum_version of 2\.0\.0: machines"):
+        await roll_out(cloud, "1.9.0", AT_ONCE._replace(is_rollback=True))
+    await roll_out(cloud, "1.10.0")
 
 
 async def test_agent_that_does_not_report_proves_the_version_by_running_it(

@@ -271,6 +271,11 @@ CREATE INDEX host_label_by_part ON host_label (part_id);
 CREATE UNIQUE INDEX host_label_in_use ON host_label (part_id) WHERE until IS NULL;
 """
 
+_ROLLBACKS: Final = """
+ALTER TABLE release ADD COLUMN minimum_version TEXT NOT NULL DEFAULT '';
+ALTER TABLE rollout ADD COLUMN is_rollback INTEGER NOT NULL DEFAULT 0;
+"""
+
 Migration = str | Callable[[Transaction], None]
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (
@@ -282,6 +287,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     _EPOCHS,
     _HOST_LABELS,
     label_parts,
+    _ROLLBACKS,
 )
 """Steps that bring the tables from each version to the next: scripts, and functions for what SQL
 cannot compute. Released ones never change."""

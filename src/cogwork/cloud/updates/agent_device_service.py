@@ -27,7 +27,7 @@ from cogwork.cloud.updates.update_choice import Update, choose_update
 from cogwork.cloud.updates.version_control import read_source
 from cogwork.core.product import Product
 from cogwork.wire.handlers import Method, Stream, methods_from_service
-from cogwork.wire.update_method import Outcome, UpdateReport
+from cogwork.wire.update_method import Outcome, UpdateReport, write_rollbacks
 
 AGENT_DEVICE_SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
 
@@ -87,6 +87,8 @@ class _Answer:
         self.reply = _make_reply(section)
         self.reply.agent_update_info.CopyFrom(self._products[Product.AGENT][1].info)
         self.reply.viam_server_update_info.CopyFrom(self._products[Product.SERVER][1].info)
+        rollbacks = [each for each, (_, update) in self._products.items() if update.is_rollback]
+        write_rollbacks(self.reply.advanced_settings, rollbacks)
         self._unsaved = {
             product
             for product, (software, update) in self._products.items()

@@ -30,6 +30,8 @@ class Manifest:
     version: str
     platform: str
     """`linux/amd64`"""
+    minimum_version: str = ""
+    """Machines that have had this release refuse older versions than this one; empty for none."""
 
     @property
     def filename(self) -> str:
@@ -82,7 +84,13 @@ def _parse_manifest(found: Any) -> Manifest:
             f"the platform in its {_MANIFEST} is {_show(platform)}; it must be one such as "
             "linux/amd64"
         )
-    return Manifest(Product(product), version, platform)
+    minimum = values.get("minimum_version", "")
+    if minimum != "" and not (isinstance(minimum, str) and is_version(minimum)):
+        raise InvalidRequest(
+            f"the minimum_version in its {_MANIFEST} is {_show(minimum)}; it must be a version "
+            "such as 1.4.0"
+        )
+    return Manifest(Product(product), version, platform, minimum)
 
 
 def _show(value: Any) -> str:

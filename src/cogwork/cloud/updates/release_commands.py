@@ -86,10 +86,13 @@ def show_releases(data: Path, *, as_json: bool) -> int:
 
 def start(data: Path, channel: str, product: Product, version: str, plan: RolloutPlan) -> int:
     found = _transact(data, lambda tx: start_rollout(tx, channel, product, version, plan, _now()))
-    print(
-        f"{channel} rolls out {product} {version} to {found.reach} % of the machines; watch it "
-        "with: cogwork-cloud release status"
+    share = f"{found.reach} % of the machines"
+    what = (
+        f"takes {share} back to {product} {version}"
+        if plan.is_rollback
+        else f"rolls out {product} {version} to {share}"
     )
+    print(f"{channel} {what}; watch it with: cogwork-cloud release status")
     return _OK
 
 

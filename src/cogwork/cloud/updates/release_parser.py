@@ -51,6 +51,11 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
         metavar="PERCENT",
         help="pause if more of the machines that report have failed (default: 5)",
     )
+    rollout.add_argument(
+        "--rollback",
+        action="store_true",
+        help="take machines back to it that have a newer version",
+    )
     rollout.set_defaults(run=_rollout)
 
     pause = actions.add_parser("pause", help="stop offering the version to more machines")
@@ -112,7 +117,10 @@ def _rollout(arguments: argparse.Namespace) -> int:
     from cogwork.cloud.updates.rollouts import RolloutPlan
 
     plan = RolloutPlan(
-        arguments.stages, int(arguments.hours * 3_600_000_000), arguments.max_failures
+        arguments.stages,
+        int(arguments.hours * 3_600_000_000),
+        arguments.max_failures,
+        arguments.rollback,
     )
     return release_commands.start(
         arguments.data, arguments.channel, Product(arguments.product), arguments.version, plan

@@ -10,6 +10,7 @@ from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.cloud.updates.release_archive import Manifest
 from cogwork.core.errors import CogworkError
 from cogwork.core.product import Product
+from cogwork.core.version_order import order_of
 
 
 class ReleaseExists(CogworkError):
@@ -27,6 +28,8 @@ class Release(NamedTuple):
     size: int
     filename: str
     created_at: int
+    minimum_version: str
+    """Machines that have had it refuse older versions than this one; empty for none."""
 
     @property
     def path(self) -> str:
@@ -41,6 +44,7 @@ class Release(NamedTuple):
             "sha256": self.digest,
             "size": self.size,
             "filename": self.filename,
+            "minimum_version": self.minimum_version,
         }
 
 
@@ -65,10 +69,11 @@ def add_release(tx: Transaction, manifest: Manifest, blob: Blob, now: int) -> Re
         size=blob.size,
         filename=manifest.filename,
         created_at=now,
+        minimum_version=manifest.minimum_version,
     )
     tx.execute(
-        "INSERT INTO release (product, version, platform, digest, size, filename, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO release (product, version, platform, digest, size, filename, created_at, "
+        "minimum_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         *new,
     )
     return new
@@ -102,9 +107,15 @@ def list_platforms(tx: Transaction, product: Product, version: str) -> Sequence[
     return [row["platform"] for row in rows]
 
 
+def find_strictest(tx: Transaction, product: Product) -> Release | None:
+    """Return the release with the highest minimum version; None if no release has one."""
+    rows = tx.query("SELECT * FROM release WHERE product = ? AND minimum_version != ''", product)
+    return max(map(_from_row, rows), key=lambda each: order_of(each.minimum_version), default=None)
+
+
 def _from_row(row: Row) -> Release:
     return Release(
         Product(row["product"]),
         *(row["version"], row["platform"], row["digest"], row["size"]),
-        *(row["filename"], row["created_at"]),
+        *(row["filename"], row["created_at"], row["minimum_version"]),
     )

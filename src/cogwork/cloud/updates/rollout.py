@@ -59,6 +59,8 @@ class Rollout:
     counted_from: int = 0
     """Reports before this time do not count: someone has seen them, and resumed the rollout."""
     is_superseded: bool = False
+    is_rollback: bool = False
+    """Whether machines with a newer version go back."""
 
     @property
     def share(self) -> int:

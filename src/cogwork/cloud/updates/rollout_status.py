@@ -44,6 +44,7 @@ class RolloutStatus(NamedTuple):
             "channel": rollout.channel,
             "product": rollout.product,
             "version": rollout.version,
+            "is_rollback": rollout.is_rollback,
             "state": rollout.state,
             "pause_reason": rollout.pause_reason,
             "stage": rollout.stage + 1,
@@ -84,8 +85,9 @@ def _format_rollout(status: RolloutStatus) -> str:
     rollout, counts = status.rollout, status.counts
     reason = f": {rollout.pause_reason}" if rollout.pause_reason else ""
     so_far = f" ({rollout.reach} % so far)" if rollout.reach < rollout.share else ""
+    kind = "rollback, " if rollout.is_rollback else ""
     lines = [
-        f"{rollout.channel}  {rollout.product} {rollout.version}  {rollout.state}{reason}",
+        f"{rollout.channel}  {rollout.product} {rollout.version}  {kind}{rollout.state}{reason}",
         f"  stage {rollout.stage + 1} of {len(rollout.stages)}: {rollout.share} % of the machines"
         f"{so_far}, since {_format_time(rollout.stage_began)}",
         f"  {counts.good} updated, {counts.failed} failed, {counts.waiting} waiting",

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from cogwork.cloud.operation import new_id
 from cogwork.cloud.storage.records import Row, Transaction
-from cogwork.cloud.updates.releases import list_platforms
+from cogwork.cloud.updates.releases import find_strictest, list_platforms
 from cogwork.cloud.updates.rollout import (
     Counts,
     Rollout,
@@ -20,6 +20,7 @@ from cogwork.cloud.updates.rollout import (
 from cogwork.cloud.updates.version_control import is_channel
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.core.product import Product
+from cogwork.core.version_order import is_older
 from cogwork.wire.update_method import Outcome, UpdateReport
 
 DEFAULT_STAGES: Final = (1, 10, 50, 100)
@@ -34,6 +35,8 @@ class RolloutPlan(NamedTuple):
     """Microseconds."""
     max_failures: int = 5
     """Percent."""
+    is_rollback: bool = False
+    """Whether machines with a newer version go back."""
 
 
 def start_rollout(
@@ -49,21 +52,29 @@ def start_rollout(
             f"there is no release of {product} {version}; add it with: cogwork-cloud release add "
             "FILE"
         )
+    _check_minimum(tx, product, version)
     known = select_rollouts(tx, channel, product)
     if known and known[0].version == version:
         raise InvalidRequest(
             f"{channel} has {product} {version} already; see: cogwork-cloud release status"
+        )
+    if known and is_older(version, known[0].version) and not plan.is_rollback:
+        raise InvalidRequest(
+            f"{product} {version} is older than {known[0].version}, which {channel} has; to take "
+            f"machines back to it, add --rollback"
         )
     (row,) = tx.query(
         "SELECT COALESCE(MAX(number), 0) AS number FROM rollout WHERE channel = ? AND product = ?",
         *(channel, product),
     )
     new = Rollout(
-        *(new_id(), channel, product, version, *plan),
+        *(new_id(), channel, product, version),
+        *(plan.stages, plan.stage_time, plan.max_failures),
         stage=0,
         stage_began=now,
         reach=plan.stages[0],
         widened_at=now,
+        is_rollback=plan.is_rollback,
     )
     tx.execute(
         "UPDATE rollout SET is_superseded = 1 WHERE channel = ? AND product = ?", channel, product
@@ -71,10 +82,11 @@ def start_rollout(
     tx.execute(
         "INSERT INTO rollout (id, channel, product, number, version, stages, stage_time, "
         "max_failures, stage, stage_began, reach, widened_at, pause_reason, counted_from, "
-        "is_superseded, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, '', 0, 0, ?)",
+        "is_superseded, created_at, is_rollback) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, '', 0, 0, ?, ?)",
         *(new.id, channel, product, row["number"] + 1, version),
         *(",".join(map(str, plan.stages)), plan.stage_time, plan.max_failures),
-        *(now, new.reach, now, now),
+        *(now, new.reach, now, now, int(plan.is_rollback)),
     )
     _forget_oldest(tx, channel, product, row["number"] + 1 - _KEPT)
     return new
@@ -229,6 +241,17 @@ def _check_plan(channel: str, plan: RolloutPlan) -> None:
         raise InvalidRequest("the share of failures must be from 0 to 100 percent")
 
 
+def _check_minimum(tx: Transaction, product: Product, version: str) -> None:
+    """Raise InvalidRequest for a version that machines would refuse."""
+    strictest = find_strictest(tx, product)
+    if strictest is not None and is_older(version, strictest.minimum_version):
+        raise InvalidRequest(
+            f"{product} {version} is older than {strictest.minimum_version}, the minimum_version "
+            f"of {strictest.version}: machines that have had that refuse it; roll out "
+            f"{strictest.minimum_version} or a newer version"
+        )
+
+
 def _forget_oldest(tx: Transaction, channel: str, product: Product, last: int) -> None:
     tx.execute(
         "DELETE FROM trial WHERE rollout_id IN "
@@ -275,4 +298,5 @@ def _from_row(row: Row) -> Rollout:
         row["pause_reason"],
         row["counted_from"],
         bool(row["is_superseded"]),
+        bool(row["is_rollback"]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from viam.gen.app.agent.v1 import agent_pb2 as pb
@@ -9,7 +10,7 @@ from viam.gen.app.agent.v1 import agent_pb2 as pb
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.updates.part_software import Software
 from cogwork.cloud.updates.releases import find_release, list_platforms
-from cogwork.cloud.updates.rollout import Choice, Rollout, choose_version
+from cogwork.cloud.updates.rollout import Choice, Rollout, Trial, choose_version
 from cogwork.cloud.updates.rollouts import read_trials, select_rollouts
 from cogwork.cloud.updates.version_control import (
     DEFAULT_CHANNEL,
@@ -38,6 +39,8 @@ class Update(NamedTuple):
     """The rollout that offers it to the part for the first time."""
     proved: Rollout | None = None
     """The rollout whose version the part runs, though it was not known yet."""
+    is_rollback: bool = False
+    """Whether the part goes back to it if it has a newer one."""
 
 
 def choose_update(
@@ -77,7 +80,21 @@ def _follow_channel(
         for rollout, trial in rollouts
         if rollout.version == software.running and trial.outcome is Outcome.WAITING
     ]
-    return found._replace(proved=proved[0] if proved else None)
+    return found._replace(
+        proved=proved[0] if proved else None,
+        is_rollback=_is_rollback(choice, rollouts, software.current),
+    )
+
+
+def _is_rollback(choice: Choice, rollouts: Sequence[tuple[Rollout, Trial]], current: str) -> bool:
+    """Return whether the part goes back: as a rollout says, or because what it has failed there."""
+    if choice.rollout is not None and choice.rollout.is_rollback:
+        return True
+    return any(
+        trial.outcome is not None and trial.outcome.is_failure
+        for rollout, trial in rollouts
+        if rollout.version == current != choice.version
+    )
 
 
 def _find_update(
