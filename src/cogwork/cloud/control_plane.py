@@ -73,7 +73,7 @@ class ControlPlane:
             if tx.query("SELECT 1 FROM organization LIMIT 1"):
                 raise AlreadyInitialized("this cloud has its first owner already")
             call = self.context.make_call(_NOBODY)
-            new = add_organization(tx, call, organization)
+            new = add_organization(tx, call, organization, is_hosting=True)
             owner = (ResourceType.ORGANIZATION, new), CloudRole.OWNER
             return add_key(tx, call, new, "first owner", [owner])
 

@@ -6,6 +6,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.interop.app_client.owner import Owner, at
+from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1 import app_pb2 as pb
 
 ENABLED = pb.SharedSecret.State.STATE_ENABLED
@@ -23,6 +24,34 @@ async def test_organizations(owner: Owner) -> None:
     check(pb.ListOrganizationsResponse(organizations=[acme, bolt]))
     assert await client.get_organization(created.id) == bolt
     check(pb.GetOrganizationResponse(organization=bolt))
+
+
+async def test_only_owners_of_the_hosting_organization_create_others(
+    owner: Owner,
+) -> None:
+    hosting, app, cloud = owner.organization, owner.client, owner.cloud
+    tenant = (await app.create_organization("Tenant")).id
+    location = (await app.create_location(hosting, "Hall")).id
+    roles = {
+        "operator of the host": (hosting, ("operator", "organization", hosting)),
+        "owner of a location of the host": (hosting, ("owner", "location", location)),
+        "owner of another": (tenant, ("owner", "organization", tenant)),
+    }
+    for who, (organization, role) in roles.items():
+        key, key_id = await app.create_key(organization, [APIKeyAuthorization(*role)], who)
+        other = await cloud.connect(key_id, key)
+        with pytest.raises(GRPCError) as refused:
+            await other.app_client.create_organization(who)
+        other.close()
+        assert refused.value.status is Status.PERMISSION_DENIED, who
+        assert "ask one of them for an organization" in str(refused.value.message)
+    key, key_id = await app.create_key(
+        hosting, [APIKeyAuthorization("owner", "organization", hosting)], "second owner"
+    )
+    second = await cloud.connect(key_id, key)
+    assert (await second.app_client.create_organization("Another")).name == "Another"
+    second.close()
+    assert {each.name for each in await app.list_organizations()} == {"Acme", "Tenant"}
 
 
 async def test_locations(owner: Owner) -> None:

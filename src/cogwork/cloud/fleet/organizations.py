@@ -7,19 +7,22 @@ from typing import Final
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow
-from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
-from cogwork.cloud.identity.actor import ActorType
+from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
+from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.storage.records import Row, Transaction, first
 
 
-def add_organization(tx: Transaction, call: Call, name: str) -> str:
-    """Return the ID of a new organization, on which no key has a role yet."""
+def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool = False) -> str:
+    """Return the ID of a new organization, on which no key has a role yet.
+
+    `is_hosting` is for the first one, whose owners create the others.
+    """
     organization = new_id()
     tx.execute(
-        "INSERT INTO organization (id, name, created_at) VALUES (?, ?, ?)",
-        *(organization, require_name(name), call.now),
+        "INSERT INTO organization (id, name, created_at, is_hosting) VALUES (?, ?, ?, ?)",
+        *(organization, require_name(name), call.now, int(is_hosting)),
     )
     return organization
 
@@ -27,8 +30,7 @@ def add_organization(tx: Transaction, call: Call, name: str) -> str:
 def create_organization(
     tx: Transaction, call: Call, request: pb.CreateOrganizationRequest
 ) -> pb.CreateOrganizationResponse:
-    if call.actor.type is not ActorType.API_KEY:
-        raise RoleTooLow("only API keys can create organizations")
+    _require_host(tx, call.actor)
     organization = add_organization(tx, call, request.name)
     tx.execute(
         "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
@@ -36,6 +38,17 @@ def create_organization(
         *(call.actor.id, organization, organization),
     )
     return pb.CreateOrganizationResponse(organization=_read(tx, organization))
+
+
+def _require_host(tx: Transaction, actor: Actor) -> None:
+    """Raise RoleTooLow unless the actor is an owner of the organization that hosts the cloud."""
+    hosting = first(tx.query("SELECT id FROM organization WHERE is_hosting = 1"))
+    role = find_role(tx, actor, (ResourceType.ORGANIZATION, hosting["id"])) if hosting else None
+    if role is not CloudRole.OWNER:
+        raise RoleTooLow(
+            "only owners of the organization that hosts this cloud create organizations; ask one "
+            "of them for an organization and the key of its owner"
+        )
 
 
 def list_organizations(

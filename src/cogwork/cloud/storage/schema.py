@@ -271,9 +271,12 @@ CREATE INDEX host_label_by_part ON host_label (part_id);
 CREATE UNIQUE INDEX host_label_in_use ON host_label (part_id) WHERE until IS NULL;
 """
 
-_ROLLBACKS: Final = """
+_ROLLBACKS_AND_HOSTING: Final = """
 ALTER TABLE release ADD COLUMN minimum_version TEXT NOT NULL DEFAULT '';
 ALTER TABLE rollout ADD COLUMN is_rollback INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE organization ADD COLUMN is_hosting INTEGER NOT NULL DEFAULT 0;
+UPDATE organization SET is_hosting = 1
+    WHERE id = (SELECT id FROM organization ORDER BY created_at, id LIMIT 1);
 """
 
 Migration = str | Callable[[Transaction], None]
@@ -287,7 +290,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     _EPOCHS,
     _HOST_LABELS,
     label_parts,
-    _ROLLBACKS,
+    _ROLLBACKS_AND_HOSTING,
 )
 """Steps that bring the tables from each version to the next: scripts, and functions for what SQL
 cannot compute. Released ones never change."""
