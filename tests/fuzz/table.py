@@ -37,6 +37,7 @@ GROUPS = {
     "devices": ("serial", "pcm", "gamepad"),
     "modules": ("meta", "tar", "bundle", "output", "story", "description"),
     "commands": ("options", "request", "copy"),
+    "cloud": ("machines", "agents", "http"),
     "updates": ("manifest", "report", "source"),
 }
 NAMES = tuple(f"{group}.{name}" for group, names in GROUPS.items() for name in names)

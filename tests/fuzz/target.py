@@ -41,6 +41,8 @@ class Target:
     """Bytes of a mutated input."""
     stretched: int = 64 << 10
     """Bytes of the inputs that check for linear time."""
+    close: Callable[[], None] = lambda: None
+    """Frees what `run` keeps between inputs, and raises if that is not as it should be."""
 
 
 def run_within_budget(target: Target, data: bytes, slower: float = 1.0) -> None:

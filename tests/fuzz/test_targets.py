@@ -17,12 +17,13 @@ STRETCHES = 2
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parser_keeps_its_contract(name: str) -> None:
+def test_parser_keeps_its_contract(name: str, request: pytest.FixtureRequest) -> None:
     generator = random.Random(name)
     with warnings.catch_warnings():
         # NumPy and ast warn about strange values, which are tested here.
         warnings.simplefilter("ignore")
         target = load_target(name)
+        request.addfinalizer(target.close)
         seeds = target.seeds()
         stretched_seeds = (stretch(seed, target.stretched, generator) for seed in seeds[:STRETCHES])
         target.run(seeds[0])  # without a budget, because parsers import on demand

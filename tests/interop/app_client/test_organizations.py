@@ -33,12 +33,18 @@ async def test_only_owners_of_the_hosting_organization_create_others(
     tenant = (await app.create_organization("Tenant")).id
     location = (await app.create_location(hosting, "Hall")).id
     roles = {
-        "operator of the host": (hosting, ("operator", "organization", hosting)),
-        "owner of a location of the host": (hosting, ("owner", "location", location)),
-        "owner of another": (tenant, ("owner", "organization", tenant)),
+        "operator of the host": (
+            hosting,
+            APIKeyAuthorization("operator", "organization", hosting),
+        ),
+        "owner of a location of the host": (
+            hosting,
+            APIKeyAuthorization("owner", "location", location),
+        ),
+        "owner of another": (tenant, APIKeyAuthorization("owner", "organization", tenant)),
     }
     for who, (organization, role) in roles.items():
-        key, key_id = await app.create_key(organization, [APIKeyAuthorization(*role)], who)
+        key, key_id = await app.create_key(organization, [role], who)
         other = await cloud.connect(key_id, key)
         with pytest.raises(GRPCError) as refused:
             await other.app_client.create_organization(who)

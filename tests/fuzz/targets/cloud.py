@@ -1,0 +1,149 @@
+"""The services of the cloud for machines and agents, and its HTTP interface, over real records."""
+
+from __future__ import annotations
+
+import itertools
+
+from google.protobuf.wrappers_pb2 import StringValue
+from tests.fuzz.fuzzed_cloud import MY_KEY, MY_KEY_ID, MY_PART, THEIR_PART, FuzzedCloud, Requests
+from tests.fuzz.target import Target
+
+from cogwork.core.product import Product
+from cogwork.wire.claim_method import CLAIM_PATH, CREATE_CLAIM
+from cogwork.wire.update_method import REPORT, Outcome, UpdateReport
+from cogwork.wire.watch_method import WATCH
+
+assert THEIR_PART  # it imports the SDK, before anything else of the SDK
+from viam.gen.app.agent.v1 import agent_pb2  # noqa: E402
+from viam.gen.app.v1 import robot_pb2  # noqa: E402
+from viam.gen.common.v1 import common_pb2  # noqa: E402
+
+_ROBOT = "/viam.app.v1.RobotService"
+_AGENT = "/viam.app.agent.v1.AgentDeviceService"
+_LOGINS = 4
+"""Kinds of logins: a part, an owner, an operator, none."""
+
+_cloud = FuzzedCloud()
+
+
+def target_machines(data: bytes) -> None:
+    _cloud.call(_MACHINE_REQUESTS, data)
+
+
+def target_agents(data: bytes) -> None:
+    _cloud.call(_AGENT_REQUESTS, data)
+
+
+def target_http(data: bytes) -> None:
+    _cloud.request(data)
+
+
+def _make_machine_requests() -> Requests:
+    part = MY_PART.decode()
+    entry = common_pb2.LogEntry(host="a", level="info", logger_name="rdk", message="hello")
+    entry.time.seconds = 1_800_000_000
+    entry.caller.update({"Defined": True, "File": "a.go", "Line": 7})
+    entry.fields.add().update({"key": "n", "type": 11, "integer": 3})
+    agent = robot_pb2.AgentInfo(
+        host="a", ips=["10.0.0.1"], os="linux", version="0.2.0", platform="linux/amd64"
+    )
+    return [
+        (f"{_ROBOT}/Config", robot_pb2.ConfigRequest(id=part, agent_info=agent)),
+        (f"{_ROBOT}/Certificate", robot_pb2.CertificateRequest(id=part)),
+        (f"{_ROBOT}/Log", robot_pb2.LogRequest(id=part, logs=[entry, entry])),
+        (f"{_ROBOT}/NeedsRestart", robot_pb2.NeedsRestartRequest(id=part)),
+        (WATCH, StringValue(value=part)),
+        (CREATE_CLAIM, StringValue(value=part)),
+    ]
+
+
+def _make_agent_requests() -> Requests:
+    part = MY_PART.decode()
+    check = agent_pb2.DeviceAgentConfigRequest(
+        id=part,
+        host_info=agent_pb2.HostInfo(platform="linux/amd64", distro="debian:12", tags=["a"]),
+        version_info=agent_pb2.VersionInfo(
+            agent_running="0.2.0",
+            agent_installed="0.2.0",
+            viam_server_running="1.0.0",
+            viam_server_installed="1.0.0",
+        ),
+    )
+    check.agent_uptime.FromSeconds(120)
+    report = UpdateReport(Product.SERVER, "1.4.0", Outcome.FAILED, part, "it crashed", 1e9)
+    return [(f"{_AGENT}/DeviceAgentConfig", check), (REPORT, report.to_struct())]
+
+
+_MACHINE_REQUESTS = _make_machine_requests()
+_AGENT_REQUESTS = _make_agent_requests()
+
+
+def _make_seeds(requests: Requests) -> list[bytes]:
+    """Return each request with each login, for the own part and for that of others."""
+    seeds = []
+    for part, login in itertools.product((MY_PART, THEIR_PART), range(_LOGINS)):
+        for index, (_, request) in enumerate(requests):
+            data = request.SerializeToString().replace(MY_PART, part)
+            seeds.append(bytes([index + login * len(requests)]) + data)
+    return seeds
+
+
+def _http_seeds() -> list[bytes]:
+    login = b'{"entity": "%b", "credentials": {"type": "api-key", "payload": "%b"}}' % (
+        MY_KEY_ID,
+        MY_KEY,
+    )
+    key = b"key_id: %b\r\nkey: %b" % (MY_KEY_ID, MY_KEY)
+    grpc_web = b"content-type: application/grpc-web+proto\r\nauthorization: Bearer x"
+    message = b"\0\0\0\0\x26\x0a\x24" + MY_PART
+    return [
+        b"GET /\r\n\r\n",
+        b"POST /rpc/v1/authenticate\r\ncontent-type: application/json\r\n\r\n" + login,
+        b"GET /api/json1/config?id=" + MY_PART + b"\r\n" + key + b"\r\n\r\n",
+        b"GET /api/json1/config?id=" + THEIR_PART + b"\r\n" + key + b"\r\n\r\n",
+        b"POST " + CLAIM_PATH.encode() + b'\r\n\r\n{"code": "ABCD-EFGH"}',
+        b"GET /releases/" + b"0" * 64 + b"/cogwork-server-1.0.0-linux-amd64.tar\r\n"
+        b"range: bytes=0-9\r\n\r\n",
+        b"GET /packages/acme-drive-1.0.0.tar.gz\r\n" + key + b"\r\n\r\n",
+        b"POST " + f"{_ROBOT}/Config".encode() + b"\r\n" + grpc_web + b"\r\n\r\n" + message,
+    ]
+
+
+_IDS = (MY_PART, THEIR_PART)
+
+TARGETS = (
+    Target(
+        "cloud.machines",
+        target_machines,
+        lambda: _make_seeds(_MACHINE_REQUESTS),
+        (
+            "cogwork.cloud.machine.robot_service",
+            "cogwork.cloud.machine.watch_service",
+            "cogwork.cloud.machine.claim_service",
+            "cogwork.cloud.machine.log_lines",
+            "cogwork.cloud.machine.agent_info",
+        ),
+        (*_IDS, b"linux/amd64", b"info", b"error", b"\x0a\x24", b"\x12\x00", b"null"),
+        close=_cloud.close,
+    ),
+    Target(
+        "cloud.agents",
+        target_agents,
+        lambda: _make_seeds(_AGENT_REQUESTS),
+        (
+            "cogwork.cloud.updates.agent_device_service",
+            "cogwork.cloud.updates.update_service",
+            "cogwork.cloud.updates.part_software",
+        ),
+        (*_IDS, b"linux/amd64", b"server", b"agent", b"good", b"rolled_back", b"\x0a\x24"),
+        close=_cloud.close,
+    ),
+    Target(
+        "cloud.http",
+        target_http,
+        _http_seeds,
+        ("cogwork.cloud.machine.machine_http", "cogwork.cloud.http"),
+        (*_IDS, MY_KEY, MY_KEY_ID, b"GET ", b"POST ", b"\r\n", b"?id=", b"%00", b"/../", b"bytes="),
+        close=_cloud.close,
+    ),
+)
