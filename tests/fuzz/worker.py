@@ -94,6 +94,8 @@ def _fuzz_at_random(target: Target, directory: Path, seconds: float, runs: int) 
         count += 1
         if len(crashes) >= MAX_CRASHES:
             break
+    with _record_crashes(crashes, b""):
+        target.close()
     print(json.dumps({"executions": count, "seconds": time.monotonic() - started}))
 
 
@@ -127,6 +129,8 @@ def _measure(target: Target, directory: Path) -> None:
             with _record_crashes(crashes, each):
                 run_within_budget(target, each)
             slowest = max(slowest, time.process_time() - started)
+    with _record_crashes(crashes, b""):
+        target.close()
     print(json.dumps({"lines": str(coverage), "inputs": len(inputs), "slowest": slowest}))
 
 
