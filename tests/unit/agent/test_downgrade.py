@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.releases import ReleaseMaker
 
+from cogwork import __version__
 from cogwork.agent.errors import BadRelease, BadState
 from cogwork.agent.main import main
 from cogwork.agent.release.manifest import parse_manifest
@@ -18,6 +19,7 @@ from cogwork.agent.slots.state import ProductState, save_state
 from cogwork.agent.updates.downgrade import find_refusal
 from cogwork.core.minimum_version import MINIMUM_VERSIONS
 from cogwork.core.product import Product
+from cogwork.core.version_order import is_older
 
 SERVER = Product.SERVER
 MINIMUM = Minimum("1.3.0", "1.5.0")
@@ -86,6 +88,10 @@ def test_agent_applies_the_minimums_that_it_was_built_with(layout: Layout) -> No
     for product in Product:
         found = store.find(product)
         assert (found.version if found else None) == MINIMUM_VERSIONS.get(product)
+
+
+def test_release_of_this_source_does_not_forbid_itself() -> None:
+    assert not any(is_older(__version__, each) for each in MINIMUM_VERSIONS.values())
 
 
 def test_damaged_minimum_is_replaced_by_the_current_version(layout: Layout) -> None:
