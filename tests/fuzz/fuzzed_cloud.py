@@ -206,7 +206,7 @@ class _RunningCloud:
     def check_reply(self, reply: bytes) -> None:
         for secret in self._secrets:
             if secret in reply:
-                raise ContractViolation(f"a reply reveals what another organization has: {reply!r}")
+                raise ContractViolation(f"a reply reveals a secret: {reply!r}")
 
     async def check_others(self) -> None:
         if await self.plane.context.records.read(self._read_others) != self._others:
@@ -235,7 +235,8 @@ class _RunningCloud:
         }
         ids = [each.decode() for each in self._ids.values()]
         self._words = [*ids, *_WORDS]
-        self._secrets.append(their_secret.encode())
+        # A machine gets no key that works elsewhere, not even one of its own organization.
+        self._secrets += [their_secret.encode(), operator[1].encode()]
         self._their_part = their_part
         self._others = await self.plane.context.records.read(self._read_others)
 

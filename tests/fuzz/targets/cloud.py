@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.wrappers_pb2 import StringValue
 from tests.fuzz.fuzzed_cloud import MY_KEY, MY_KEY_ID, MY_PART, THEIR_PART, FuzzedCloud, Requests
 from tests.fuzz.target import Target
 
 from cogwork.core.product import Product
 from cogwork.wire.claim_method import CLAIM_PATH, CREATE_CLAIM
+from cogwork.wire.follow_method import FOLLOW, GET_ACCESS
 from cogwork.wire.update_method import REPORT, Outcome, UpdateReport
-from cogwork.wire.watch_method import WATCH
 
 assert THEIR_PART  # it imports the SDK, before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2  # noqa: E402
@@ -52,7 +53,8 @@ def _make_machine_requests() -> Requests:
         (f"{_ROBOT}/Certificate", robot_pb2.CertificateRequest(id=part)),
         (f"{_ROBOT}/Log", robot_pb2.LogRequest(id=part, logs=[entry, entry])),
         (f"{_ROBOT}/NeedsRestart", robot_pb2.NeedsRestartRequest(id=part)),
-        (WATCH, StringValue(value=part)),
+        (FOLLOW, Struct(fields={"id": Value(string_value=part)})),
+        (GET_ACCESS, StringValue(value=part)),
         (CREATE_CLAIM, StringValue(value=part)),
     ]
 
@@ -118,7 +120,8 @@ TARGETS = (
         lambda: _make_seeds(_MACHINE_REQUESTS),
         (
             "cogwork.cloud.machine.robot_service",
-            "cogwork.cloud.machine.watch_service",
+            "cogwork.cloud.machine.follow_service",
+            "cogwork.cloud.machine.part_access_list",
             "cogwork.cloud.machine.claim_service",
             "cogwork.cloud.machine.log_lines",
             "cogwork.cloud.machine.agent_info",
