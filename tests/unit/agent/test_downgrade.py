@@ -8,7 +8,7 @@ import pytest
 from tests.releases import ReleaseMaker
 
 from cogwork import __version__
-from cogwork.agent.errors import BadRelease, BadState
+from cogwork.agent.errors import BadRelease, BadState, SourceUnavailable
 from cogwork.agent.main import main
 from cogwork.agent.release.manifest import parse_manifest
 from cogwork.agent.release.signature import TrustedKeys
@@ -17,6 +17,7 @@ from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore, prepare_minimums
 from cogwork.agent.slots.state import ProductState, save_state
 from cogwork.agent.updates.downgrade import find_refusal
+from cogwork.agent.updates.folder_source import FolderSource
 from cogwork.core.minimum_version import MINIMUM_VERSIONS
 from cogwork.core.product import Product
 from cogwork.core.version_order import is_older
@@ -124,6 +125,28 @@ def test_manifest_without_a_minimum_reads_as_before(tmp_path: Path) -> None:
     manifest = Installer(Layout(tmp_path), keys).check(releases.make_server("1.0.0"))
     assert b"minimum_version" not in manifest.encode()
     assert parse_manifest(manifest.encode()) == manifest
+
+
+@pytest.mark.parametrize(
+    ("content", "is_rollback"),
+    [
+        ('{"server": "1.0.0"}', False),
+        ('{"server": "1.0.0", "rollback": true}', True),
+        ('{"server": "1.0.0", "rollback": "no"}', False),
+    ],
+)
+async def test_folder_says_whether_machines_go_back(
+    tmp_path: Path, content: str, is_rollback: bool
+) -> None:
+    (tmp_path / "channel.json").write_text(content)
+    found = await FolderSource(str(tmp_path)).check({}, ())
+    assert found[SERVER].is_rollback is is_rollback
+
+
+async def test_channel_that_is_not_an_object_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "channel.json").write_text('["server"]')
+    with pytest.raises(SourceUnavailable, match="cannot be read"):
+        await FolderSource(str(tmp_path)).check({}, ())
 
 
 @pytest.mark.parametrize("minimum", ["1.0.1", "nightly", "", "../1", "1" * 100])

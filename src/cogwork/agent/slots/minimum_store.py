@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,7 @@ class MinimumStore:
         known = load_minimums(self._path)
         if product in known and not is_older(known[product].version, minimum.version):
             return
-        value = {each: dataclasses.asdict(m) for each, m in {**known, product: minimum}.items()}
-        body = json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
-        atomic.write(self._path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body, 0o644)
+        _save(self._path, {**known, product: minimum})
 
 
 def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
@@ -64,17 +63,29 @@ def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
     """
     store = MinimumStore(layout.minimums)
     try:
+        _repair(layout)
+        for product, version in MINIMUM_VERSIONS.items():
+            store.raise_to(product, Minimum(version, running))
+    except OSError as error:
+        # A full disk must not keep the machine from running.
+        _log.error("the oldest versions that may be installed cannot be saved: %s", error)
+    return store
+
+
+def _repair(layout: Layout) -> None:
+    try:
         load_minimums(layout.minimums)
     except BadState as error:
         _log.error("%s; until then, nothing older than the current versions is installed", error)
-        layout.minimums.unlink(missing_ok=True)
-        for product in Product:
-            current = layout.current_version(product)
-            if current is not None and has_order(current):
-                store.raise_to(product, Minimum(current, current))
-    for product, version in MINIMUM_VERSIONS.items():
-        store.raise_to(product, Minimum(version, running))
-    return store
+        current = {product: layout.current_version(product) for product in Product}
+        _save(
+            layout.minimums,
+            {
+                product: Minimum(version, version)
+                for product, version in current.items()
+                if version is not None and has_order(version)
+            },
+        )
 
 
 def load_minimums(path: Path) -> dict[Product, Minimum]:
@@ -93,6 +104,12 @@ def load_minimums(path: Path) -> dict[Product, Minimum]:
         return {product: _parse(value[product]) for product in Product if product in value}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _make_error(path, repr(error)) from None
+
+
+def _save(path: Path, minimums: Mapping[Product, Minimum]) -> None:
+    value = {product: dataclasses.asdict(each) for product, each in minimums.items()}
+    body = json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+    atomic.write(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body, 0o644)
 
 
 def _parse(value: Any) -> Minimum:

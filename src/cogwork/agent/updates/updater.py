@@ -146,8 +146,9 @@ class Updater:
         return False
 
     def _note_current(self, product: Product, version: str) -> None:
-        # A person who allowed an older version allowed it once.
-        self._layout.allowed(product).unlink(missing_ok=True)
+        if self._is_allowed(product, version):
+            # A person who allows an older version allows it once.
+            self._layout.allowed(product).unlink()
         self._progress.note_current(product, version)
 
     async def _install(self, product: Product, target: Target) -> None:
