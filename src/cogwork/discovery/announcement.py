@@ -10,6 +10,7 @@ from cogwork.discovery.dns_message import Question, Record, RecordType, Service,
 SERVICE = "_rpc._tcp.local"
 _META = "_services._dns-sd._udp.local"
 """The name under which browsers of networks ask for the types of services."""
+_SERVICE_LABEL, _META_LABEL = b"_rpc", b"_dns-sd"
 _DOMAIN = "local"
 
 
@@ -55,6 +56,17 @@ class Announcement:
         if any(question.name == _META for question in questions):
             packets.append(([Record(_META, RecordType.PTR, SERVICE)], []))
         return packets
+
+    def concerns(self, data: bytes) -> bool:
+        """Return whether a message may ask for this machine, without decoding it.
+
+        Compressed or not, what is asked for is in the message.
+        """
+        lowered = data.lower()
+        return any(
+            marker in lowered
+            for marker in (_SERVICE_LABEL, _META_LABEL, self.host.lower().encode())
+        )
 
     def _records(self, label: str, addresses: Sequence[str]) -> list[Record]:
         host = join_name([self.host, _DOMAIN])

@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_SIZE = 9000
-_MAX_RECORDS = 200
-"""Records of a message that are read."""
-_MAX_POINTERS = 20
+"""Bytes of a message."""
+MAX_QUESTIONS = 16
+MAX_RECORDS = 64
+"""Records of a response. Those of a query, which are known answers, are not read."""
+MAX_NAME_SIZE = 255
+"""Bytes of a name without compression, as in RFC 1035."""
+_MAX_LABELS = 40
+"""Labels of a name. The longest in use are those of IPv6 addresses, with 34."""
+_MAX_POINTERS = 8
+"""Compression pointers of a name."""
+_POINTER = 0xC0
 _HEADER = struct.Struct(">HHHHHH")
 _QUESTION = struct.Struct(">HH")
 _RECORD = struct.Struct(">HHIH")
@@ -95,8 +103,16 @@ def encode_response(
     return header + b"".join(map(_encode_record, (*answers, *additional)))
 
 
+def is_query(data: bytes) -> bool:
+    """Return whether a message begins like a query that `decode` accepts."""
+    if len(data) < _HEADER.size:
+        return False
+    _, flags, questions, *_ = _HEADER.unpack_from(data)
+    return not flags & _IS_RESPONSE and 0 < questions <= MAX_QUESTIONS
+
+
 def decode(data: bytes) -> Message:
-    """Raise InvalidMessage."""
+    """Raise InvalidMessage. The time that it takes is bounded, whatever the names refer to."""
     try:
         return _decode(data)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -104,18 +120,20 @@ def decode(data: bytes) -> Message:
 
 
 def _decode(data: bytes) -> Message:
-    id_, flags, questions, *counts = _HEADER.unpack_from(data)
+    id_, flags, question_count, *counts = _HEADER.unpack_from(data)
+    is_response = bool(flags & _IS_RESPONSE)
+    record_count = sum(counts) if is_response else 0
+    if question_count > MAX_QUESTIONS or record_count > MAX_RECORDS:
+        raise InvalidMessage(f"more than {MAX_QUESTIONS} questions or {MAX_RECORDS} records")
     at = _HEADER.size
-    asked = []
-    if questions + sum(counts) > _MAX_RECORDS:
-        raise InvalidMessage(f"more than {_MAX_RECORDS} records")
-    for _ in range(questions):
+    questions = []
+    for _ in range(question_count):
         name, at = _decode_name(data, at)
         kind, klass = _QUESTION.unpack_from(data, at)
         at += _QUESTION.size
-        asked.append(Question(name, kind, bool(klass & _TOP_BIT)))
+        questions.append(Question(name, kind, bool(klass & _TOP_BIT)))
     records = []
-    for _ in range(sum(counts)):
+    for _ in range(record_count):
         name, at = _decode_name(data, at)
         kind, _, ttl, size = _RECORD.unpack_from(data, at)
         at += _RECORD.size
@@ -125,7 +143,7 @@ def _decode(data: bytes) -> Message:
         at += size
         if value is not None:
             records.append(Record(name, RecordType(kind), value, ttl))
-    return Message(id_, bool(flags & _IS_RESPONSE), asked, records)
+    return Message(id_, is_response, questions, records)
 
 
 def _encode_record(record: Record) -> bytes:
@@ -184,19 +202,29 @@ def _encode_label(text: str) -> bytes:
 def _decode_name(data: bytes, at: int) -> tuple[str, int]:
     """Return the name, and where the next field begins."""
     labels: list[str] = []
-    end = 0
-    for _ in range(_MAX_POINTERS * 10):
+    name_size = pointers = end = 0
+    start = at
+    while True:
         size = data[at]
-        if size & 0xC0 == 0xC0:
+        if size & _POINTER == _POINTER:
+            target = (size & ~_POINTER) << 8 | data[at + 1]
+            pointers += 1
+            # Each leads further back than the one before, so none can lead in a circle.
+            if target >= start or pointers > _MAX_POINTERS:
+                raise InvalidMessage("a name does not refer to an earlier one")
             end = end or at + 2
-            at = (size & 0x3F) << 8 | data[at + 1]
+            at = start = target
             continue
+        if size & _POINTER:
+            raise InvalidMessage("a label of an unknown kind")
         at += 1
+        name_size += 1 + size
+        if name_size > MAX_NAME_SIZE or len(labels) > _MAX_LABELS:
+            raise InvalidMessage("a name is too long")
         if not size:
             return join_name(labels), end or at
         labels.append(data[at : at + size].decode())
         at += size
-    raise InvalidMessage("a name refers to itself")
 
 
 def join_name(labels: Iterable[str]) -> str:

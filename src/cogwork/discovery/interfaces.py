@@ -116,7 +116,10 @@ def _open_v6(interface: Interface, port: int) -> Endpoint:
                 "=16sI", socket.inet_pton(socket.AF_INET6, _GROUP_V6), interface.number
             )
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)
-        opened.bind(("::", port))
+            # Only what is sent to the group, as with IPv4: that does not come from other networks.
+            opened.bind((_GROUP_V6, port, 0, interface.number))
+        else:
+            opened.bind(("::", port))
     except OSError:
         opened.close()
         raise

@@ -1,19 +1,28 @@
 """Answers questions for this machine on the local network, with multicast DNS.
 
-Clients ask several times within a second and give up soon, so every question is answered at once.
+It runs in a thread of its own, because the packets are those of strangers and must not take time
+of the server's event loop. Clients ask several times within a second and give up soon, so every
+question is answered at once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
+import selectors
 import socket
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from cogwork.core.clock import Clock
 from cogwork.discovery.announcement import Announcement, goodbye
-from cogwork.discovery.dns_message import InvalidMessage, decode, encode_response
+from cogwork.discovery.dns_message import (
+    MAX_SIZE,
+    InvalidMessage,
+    decode,
+    encode_response,
+    is_query,
+)
 from cogwork.discovery.interfaces import (
     PORT,
     Endpoint,
@@ -21,42 +30,107 @@ from cogwork.discovery.interfaces import (
     list_interfaces,
     open_endpoints,
 )
+from cogwork.discovery.query_limiter import QueryLimiter
 
 _CHECK_INTERVAL = 5.0
 """Seconds between two checks for interfaces that came or went."""
-_MAX_ANSWERS = 50
-"""Answers per second on an interface. Others on the network must not use it to amplify traffic."""
-_MAX_PACKET = 9000
+_BATCH = 64
+"""Packets that are read from a socket at once."""
+_PAUSE = 0.01
+"""Seconds until packets are read again. A flood wakes the thread no more often than this, and the
+kernel drops what exceeds a batch."""
+_CLOSE_TIMEOUT = 5.0
 
 _log = logging.getLogger("rdk.networking")
 
 
+class _Desired(NamedTuple):
+    announcement: Announcement
+    loopback_only: bool
+
+    def is_wanted(self, interface: Interface) -> bool:
+        return interface.is_loopback or not self.loopback_only
+
+
 class Responder:
-    def __init__(self, announcement: Announcement, clock: Clock, *, loopback_only: bool) -> None:
-        """`loopback_only`: the machine can be reached on this computer only."""
-        self._announcement = announcement
-        self._clock = clock
-        self._loopback_only = loopback_only
+    def __init__(self, now: Callable[[], float]) -> None:
+        """`now` is monotonic, in seconds."""
+        self._now = now
+        self._desired: _Desired | None = None
+        self._is_closing = False
+        self._changed = threading.Event()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_sender.setblocking(False)
+        self._wake_receiver.setblocking(False)
+        self._selector = selectors.DefaultSelector()
         self._open: dict[Interface, list[_Link]] = {}
         self._failed: set[str] = set()
         """Interfaces whose failure was reported."""
+        self._thread = threading.Thread(target=self._run, name="mDNS", daemon=True)
 
-    async def run(self) -> None:
-        """Answer until cancelled, and take leave then."""
+    def start(self) -> None:
+        self._thread.start()
+
+    def announce(self, announcement: Announcement, *, loopback_only: bool) -> None:
+        """Take leave of what was announced before, and announce this from now on.
+
+        `loopback_only`: the machine can be reached on this computer only.
+        """
+        self._desired = _Desired(announcement, loopback_only)
+        self._wake()
+
+    def close(self) -> None:
+        """Take leave, and wait for the end of the thread."""
+        self._is_closing = True
+        self._wake()
+        self._thread.join(_CLOSE_TIMEOUT)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        with contextlib.suppress(OSError):
+            self._wake_sender.send(b"\0")
+
+    def _run(self) -> None:
+        self._selector.register(self._wake_receiver, selectors.EVENT_READ)
         try:
-            while True:
-                interfaces = await asyncio.to_thread(list_interfaces)
-                self._follow({each for each in interfaces if self._is_wanted(each)})
-                await self._clock.sleep(_CHECK_INTERVAL)
+            while not self._is_closing:
+                self._changed.clear()
+                if self._desired is not None:
+                    self._serve(self._desired)
+                else:
+                    self._read_packets(_CHECK_INTERVAL)
         finally:
-            self._follow(set())
+            self._selector.close()
+            self._wake_receiver.close()
+            self._wake_sender.close()
 
-    def _is_wanted(self, interface: Interface) -> bool:
-        return interface.is_loopback or not self._loopback_only
+    def _serve(self, desired: _Desired) -> None:
+        """Answer until something else is desired, and take leave then."""
+        check_at = self._now()
+        try:
+            while desired is self._desired and not self._is_closing:
+                if self._now() >= check_at:
+                    with contextlib.suppress(OSError):  # an interface went meanwhile
+                        wanted = {each for each in list_interfaces() if desired.is_wanted(each)}
+                        self._follow(wanted, desired.announcement)
+                    check_at = self._now() + _CHECK_INTERVAL
+                self._read_packets(max(0.0, check_at - self._now()))
+        finally:
+            self._follow(set(), desired.announcement)
 
-    def _follow(self, wanted: set[Interface]) -> None:
+    def _read_packets(self, timeout: float) -> None:
+        for key, _ in self._selector.select(timeout):
+            if isinstance(key.data, _Link):
+                key.data.read()
+            else:
+                with contextlib.suppress(OSError):
+                    self._wake_receiver.recv(64)
+        self._changed.wait(_PAUSE)
+
+    def _follow(self, wanted: set[Interface], announcement: Announcement) -> None:
         for interface in self._open.keys() - wanted:
             for link in self._open.pop(interface):
+                self._selector.unregister(link.socket)
                 link.close()
         for interface in wanted - self._open.keys():
             try:
@@ -65,10 +139,14 @@ class Responder:
                 self._report(interface, error)
                 continue
             self._failed.discard(interface.name)
-            self._open[interface] = [
-                _Link(endpoint, interface.addresses, self._announcement, self._clock)
+            links = [
+                _Link(endpoint, interface.addresses, announcement, QueryLimiter(self._now))
                 for endpoint in endpoints
             ]
+            self._open[interface] = links
+            for link in links:
+                self._selector.register(link.socket, selectors.EVENT_READ, link)
+                link.announce()
 
     def _report(self, interface: Interface, error: OSError) -> None:
         if interface.name not in self._failed:
@@ -87,48 +165,48 @@ class _Link:
         endpoint: Endpoint,
         addresses: tuple[str, ...],
         announcement: Announcement,
-        clock: Clock,
+        limiter: QueryLimiter,
     ) -> None:
-        self._endpoint = endpoint
+        self.socket = endpoint.socket
+        self._group = endpoint.group
         self._addresses = addresses
         self._announcement = announcement
-        self._clock = clock
-        self._second = 0
-        self._answers = 0
-        loop = asyncio.get_running_loop()
-        loop.add_reader(endpoint.socket.fileno(), self._read)
-        for records in announcement.listings(addresses):
-            self._send(encode_response(records), endpoint.group)
+        self._limiter = limiter
+
+    def announce(self) -> None:
+        for records in self._announcement.listings(self._addresses):
+            self._send(encode_response(records), self._group)
 
     def close(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._endpoint.socket.fileno())
         for records in self._announcement.listings(self._addresses):
-            self._send(encode_response(goodbye(records)), self._endpoint.group)
-        self._endpoint.socket.close()
+            self._send(encode_response(goodbye(records)), self._group)
+        self.socket.close()
 
-    def _read(self) -> None:
-        try:
-            data, asker = self._endpoint.socket.recvfrom(_MAX_PACKET)
-            message = decode(data)
-        except (OSError, InvalidMessage):
+    def read(self) -> None:
+        for _ in range(_BATCH):
+            try:
+                data, asker = self.socket.recvfrom(MAX_SIZE)
+            except OSError:
+                return
+            # The cheap checks come first: most packets of a network are for other machines.
+            if is_query(data) and self._announcement.concerns(data):
+                self._answer(data, asker)
+
+    def _answer(self, data: bytes, asker: Any) -> None:
+        if not self._limiter.admit(asker[0]):
             return
-        if message.is_response or not message.questions or not self._may_answer():
+        try:
+            query = decode(data)
+        except InvalidMessage:
             return
         # A client that asks from another port does not receive what is sent to the group.
         is_simple = asker[1] != PORT
-        wants_unicast = is_simple or all(each.wants_unicast for each in message.questions)
-        to = asker if wants_unicast else self._endpoint.group
-        for packet in self._announcement.answer(message.questions, self._addresses):
-            self._send(encode_response(*packet, message.id if is_simple else 0), to)
-
-    def _may_answer(self) -> bool:
-        second = int(self._clock.monotonic())
-        if second != self._second:
-            self._second, self._answers = second, 0
-        self._answers += 1
-        return self._answers <= _MAX_ANSWERS
+        wants_unicast = is_simple or all(each.wants_unicast for each in query.questions)
+        to = asker if wants_unicast else self._group
+        for packet in self._announcement.answer(query.questions, self._addresses):
+            self._send(encode_response(*packet, query.id if is_simple else 0), to)
 
     def _send(self, data: bytes, to: Any) -> None:
         # A packet that is lost is asked for again.
         with contextlib.suppress(OSError):
-            self._endpoint.socket.sendto(data, socket.MSG_DONTWAIT, to)
+            self.socket.sendto(data, socket.MSG_DONTWAIT, to)

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from cogwork.core.token_buckets import Budget, TokenBuckets
 from cogwork.discovery.announcement import SERVICE
 from cogwork.discovery.dns_message import (
+    MAX_SIZE,
     InvalidMessage,
     Message,
     Question,
+    Record,
     RecordType,
     Service,
     decode,
@@ -22,7 +25,8 @@ from cogwork.discovery.dns_message import (
 from cogwork.discovery.interfaces import Endpoint, list_interfaces, open_endpoints
 
 _ASK_INTERVAL = 0.3
-_MAX_PACKET = 9000
+_RESPONSES = Budget(500, 0.005)
+"""Responses that are decoded. The server searches on its event loop, too."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,6 +71,7 @@ async def find_machine(name: str, seconds: float) -> FoundMachine | None:
 
 async def _ask(on_answer: OnAnswer, seconds: float) -> None:
     loop = asyncio.get_running_loop()
+    budget = TokenBuckets(loop.time, _RESPONSES, 1)
     with contextlib.ExitStack() as stack:
         endpoints = []
         for interface in list_interfaces():
@@ -74,7 +79,7 @@ async def _ask(on_answer: OnAnswer, seconds: float) -> None:
                 endpoints += open_endpoints(interface, 0)
         for endpoint in endpoints:
             stack.callback(endpoint.socket.close)
-            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, on_answer)
+            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, on_answer, budget)
             stack.callback(loop.remove_reader, endpoint.socket.fileno())
         query = encode_query([Question(SERVICE, RecordType.PTR, wants_unicast=True)])
         end = loop.time() + seconds
@@ -85,35 +90,31 @@ async def _ask(on_answer: OnAnswer, seconds: float) -> None:
             await asyncio.sleep(min(left, _ASK_INTERVAL))
 
 
-def _read(endpoint: Endpoint, on_answer: OnAnswer) -> None:
+def _read(endpoint: Endpoint, on_answer: OnAnswer, budget: TokenBuckets) -> None:
     try:
-        data, _ = endpoint.socket.recvfrom(_MAX_PACKET)
-        on_answer(list(read_machines(decode(data))))
+        data, _ = endpoint.socket.recvfrom(MAX_SIZE)
+        if budget.try_take(None):
+            on_answer(list(read_machines(decode(data))))
     except (OSError, InvalidMessage):
         return
 
 
 def read_machines(message: Message) -> Iterator[FoundMachine]:
     """Yield the machines that a response lists."""
-    records = message.records
-    for listed in records:
-        if (listed.name, listed.type) != (SERVICE, RecordType.PTR):
+    by_name: dict[str, list[Record]] = {}
+    for record in message.records:
+        by_name.setdefault(record.name, []).append(record)
+    listed = [each.value for each in by_name.get(SERVICE, ()) if each.type is RecordType.PTR]
+    for instance in dict.fromkeys(map(str, filter(None, listed))):
+        values = [each.value for each in by_name.get(instance, ())]
+        service = next((each for each in values if isinstance(each, Service)), None)
+        if service is None:
             continue
-        instance = listed.value
-        services = [each.value for each in records if each.name == instance]
-        for service in services:
-            if not isinstance(service, Service):
-                continue
-            texts = next((each for each in services if _is_texts(each)), ())
-            addresses = [
-                each.value
-                for each in records
-                if each.name == service.host and each.type in (RecordType.A, RecordType.AAAA)
-            ]
-            for address in addresses:
-                assert isinstance(address, str)
-                label = split_name(str(instance))[0]
-                yield FoundMachine(label, address, service.port, service.host, texts)
+        texts = next((each for each in values if _is_texts(each)), ())
+        for record in by_name.get(service.host, ()):
+            if record.type in (RecordType.A, RecordType.AAAA):
+                label = split_name(instance)[0]
+                yield FoundMachine(label, str(record.value), service.port, service.host, texts)
 
 
 def _is_texts(value: object) -> TypeGuard[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from cogwork.core.clock import Clock
 
 if TYPE_CHECKING:
     from cogwork.discovery.announcement import Announcement
+    from cogwork.discovery.responder import Responder
 
 
 class Discovery:
@@ -21,7 +22,7 @@ class Discovery:
         self._clock = clock
         self._transports = ("grpc", "webrtc") if webrtc else ("grpc",)
         self._announced: tuple[Announcement, bool] | None = None
-        self._answering: asyncio.Task[None] | None = None
+        self._responder: Responder | None = None
 
     def apply(self, config: MachineConfig, addresses: Sequence[tuple[str, int]]) -> None:
         """Announce the names of a configuration, and the addresses that the server listens on."""
@@ -38,15 +39,14 @@ class Discovery:
         if self._announced == (announcement, loopback_only):
             return
         self._announced = (announcement, loopback_only)
-        if self._answering is not None:
-            self._answering.cancel()
-        responder = Responder(announcement, self._clock, loopback_only=loopback_only)
-        self._answering = asyncio.create_task(responder.run(), name="mDNS")
+        if self._responder is None:
+            self._responder = Responder(self._clock.monotonic)
+            self._responder.start()
+        self._responder.announce(announcement, loopback_only=loopback_only)
 
     async def aclose(self) -> None:
-        if self._answering is not None:
-            self._answering.cancel()
-            await asyncio.gather(self._answering, return_exceptions=True)
+        if self._responder is not None:
+            await asyncio.to_thread(self._responder.close)
 
 
 def _names_of(config: MachineConfig) -> tuple[str, ...]:

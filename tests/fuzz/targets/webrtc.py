@@ -1,4 +1,4 @@
-"""What WebRTC clients, browsers and computers on the network send."""
+"""What WebRTC clients and browsers send."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from grpclib.const import Cardinality
 from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 
-from cogwork.discovery import dns_message
-from cogwork.discovery.dns_message import InvalidMessage, Question, RecordType
 from cogwork.front.peer_name import Peer
 from cogwork.webrtc import session_description
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
@@ -29,8 +27,6 @@ from cogwork.wire.unread_replies import UnreadReplies
 
 _RECORDED = Path(__file__).parents[2] / "unit" / "wire" / "recorded_frames.json"
 _SERVICE = "viam.component.sensor.v1.SensorService"
-_MAX_NAME = 4 * 255
-"""Characters of a name in DNS, if each byte is escaped."""
 _OFFER = """v=0
 o=- 1 1 IN IP4 127.0.0.1
 s=-
@@ -145,14 +141,6 @@ def target_candidate(data: bytes) -> None:
         candidate_from_sdp(text.removeprefix("candidate:"))
 
 
-def target_dns(data: bytes) -> None:
-    """Check that names stay bounded, however they refer to each other."""
-    with allow_errors(data, InvalidMessage):
-        for question in dns_message.decode(data).questions:
-            if len(question.name) > _MAX_NAME:
-                raise ContractViolation(f"a name of {len(question.name)} characters")
-
-
 def target_grpcweb(data: bytes) -> None:
     """Check that every request gets a complete response."""
     sent: list[Any] = []
@@ -188,12 +176,6 @@ def _channel_seeds() -> list[bytes]:
     ]
 
 
-def _dns_seeds() -> list[bytes]:
-    names = ("_rpc._tcp.local", "belt.factory._rpc._tcp.local")
-    questions = [Question(name, RecordType.PTR) for name in names]
-    return [dns_message.encode_query(questions), dns_message.encode_query(questions[:1], 7)]
-
-
 def _grpcweb_seeds() -> list[bytes]:
     message = StringValue(value="hello").SerializeToString()
     frame = b"\0" + len(message).to_bytes(4, "big") + message
@@ -224,13 +206,6 @@ TARGETS = (
         ],
         ("cogwork.webrtc.session_description:is_usable_candidate",),
         (b" typ ", b" raddr ", b".local", b"tcptype", b"::1"),
-    ),
-    Target(
-        "webrtc.dns",
-        target_dns,
-        _dns_seeds,
-        ("cogwork.discovery.dns_message",),
-        (b"\xc0\x0c", b"\x05local\x00", b"\x00\x0c\x00\x01", b"\x3f"),
     ),
     Target(
         "webrtc.grpcweb",

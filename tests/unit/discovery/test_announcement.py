@@ -1,7 +1,16 @@
 from __future__ import annotations
 
 from cogwork.discovery.announcement import SERVICE, Announcement
-from cogwork.discovery.dns_message import Question, RecordType, decode, encode_response
+from cogwork.discovery.dns_message import (
+    Message,
+    Question,
+    Record,
+    RecordType,
+    Service,
+    decode,
+    encode_query,
+    encode_response,
+)
 from cogwork.discovery.search import FoundMachine, _without_spellings, read_machines
 
 BELT = Announcement(("belt.factory",), 8080, "vm")
@@ -41,3 +50,27 @@ def test_found_machines_have_one_spelling() -> None:
     assert sorted(_without_spellings(found)) == [
         FoundMachine("belt.factory", address, 8080, "vm.local", transports) for address in ADDRESSES
     ]
+
+
+def test_what_is_answered_is_recognized_before_it_is_decoded() -> None:
+    for name in (
+        SERVICE,
+        "Belt-Factory._rpc._tcp.local",
+        "VM.local",
+        "_services._dns-sd._udp.local",
+    ):
+        assert BELT.concerns(encode_query([Question(name, RecordType.ANY)]))
+    assert not BELT.concerns(encode_query([Question("_http._tcp.local", RecordType.PTR)]))
+
+
+def test_crafted_responses_list_few_machines() -> None:
+    """Every instance is named often, and so are its service and its addresses."""
+    instance, host = f"a.{SERVICE}", "vm.local"
+    records = [
+        Record(SERVICE, RecordType.PTR, instance),
+        Record(instance, RecordType.SRV, Service(80, host)),
+        Record(host, RecordType.A, "192.0.2.7"),
+    ] * 20
+    assert len(list(read_machines(Message(0, True, [], records)))) <= len(records)
+    nameless = [Record(SERVICE, RecordType.PTR, ""), Record("", RecordType.SRV, Service(80, host))]
+    assert list(read_machines(Message(0, True, [], [*nameless, records[2]]))) == []

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cogwork.discovery.dns_message import (
+    MAX_NAME_SIZE,
+    MAX_QUESTIONS,
     InvalidMessage,
     Question,
     Record,
@@ -15,6 +18,7 @@ from cogwork.discovery.dns_message import (
     decode,
     encode_query,
     encode_response,
+    is_query,
     join_name,
     split_name,
 )
@@ -71,6 +75,70 @@ def test_compressed_names_are_read() -> None:
 def test_broken_messages_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidMessage):
         decode(data)
+
+
+HEADER = bytes.fromhex("000000000001000000000000")
+ASKED = b"\0\x0c\0\x01"
+
+
+def ask(name: bytes) -> bytes:
+    return HEADER + name + ASKED
+
+
+def test_names_have_at_most_255_bytes() -> None:
+    longest = b"\x3f" + b"a" * 63
+    fitting = longest * 3 + b"\x3d" + b"a" * 61 + b"\0"
+    assert len(fitting) == MAX_NAME_SIZE
+    assert len(decode(ask(fitting)).questions[0].name) == MAX_NAME_SIZE - 2
+    with pytest.raises(InvalidMessage, match="too long"):
+        decode(ask(longest * 4 + b"\0"))
+    # Also if it is put together from parts.
+    two_names = (
+        struct.pack(">HHHHHH", 0, 0, 2, 0, 0, 0) + fitting + ASKED + b"\x01a\xc0\x0c" + ASKED
+    )
+    with pytest.raises(InvalidMessage, match="too long"):
+        decode(two_names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"\xc0\x0c",  # itself
+        b"\x01a\xc0\x0c",  # its own beginning
+        b"\xc0\x0e\x01a\0",  # what follows
+        b"\xc0\x00",  # the header, whose bytes lead forward
+        b"\x41a\0",  # a label of another kind
+    ],
+)
+def test_pointers_lead_backwards_to_labels(name: bytes) -> None:
+    header = HEADER if name != b"\xc0\x00" else b"\xc0\x0c" + HEADER[2:]
+    with pytest.raises(InvalidMessage):
+        decode(header + name + ASKED)
+
+
+def test_chain_of_pointers_is_refused() -> None:
+    """Each leads backwards, to the one before."""
+    chain = b"".join(struct.pack(">H", 0xC000 | at) for at in range(13, 213, 2))
+    record = b"\0" + bytes.fromhex("001000010000007800c9") + b"\0" + chain
+    name = struct.pack(">H", 0xC000 | 12 + len(record) - 2)
+    data = struct.pack(">HHHHHH", 0, 0x8400, 0, 2, 0, 0) + record + name
+    with pytest.raises(InvalidMessage, match="earlier"):
+        decode(data + bytes.fromhex("00010001000000780004c0000201"))
+
+
+def test_messages_with_many_questions_are_refused() -> None:
+    question = Question("_rpc._tcp.local", RecordType.PTR)
+    assert len(decode(encode_query([question] * MAX_QUESTIONS)).questions) == MAX_QUESTIONS
+    too_many = encode_query([question] * (MAX_QUESTIONS + 1))
+    assert not is_query(too_many)
+    with pytest.raises(InvalidMessage, match="more than 16"):
+        decode(too_many)
+
+
+def test_known_answers_of_a_query_are_not_read() -> None:
+    query = struct.pack(">HHHHHH", 0, 0, 1, 500, 0, 0) + b"\x05local\0" + ASKED + b"\xff" * 50
+    assert is_query(query)
+    assert decode(query).records == []
 
 
 @given(st.binary(max_size=200), st.integers(0, 400), st.binary(min_size=1, max_size=4))

@@ -1,0 +1,69 @@
+"""Packets of multicast DNS do not slow calls, and clients still find the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.fault import mdns_flood
+from tests.fault.watched import FAKES, LONGEST_TURN, run_watched
+from tests.namespaces import Computer, local_network, needs_namespaces, on_computer
+from tests.sizes import size
+
+from cogwork.discovery.interfaces import PORT
+
+pytestmark = [pytest.mark.alone, needs_namespaces]
+
+SECONDS = size(ci=2, full=20)
+OTHER_PORT = PORT + 1
+"""On which no one listens: the same packets, at the same cost for the attacker and the kernel."""
+CONFIG = {
+    **FAKES,
+    "network": {
+        "bind_address": ":0",
+        "fqdn": "belt.factory",
+        "insecure_without_auth": True,
+    },
+}
+FIND = (sys.executable, "-m", "cogwork.cli.main", "find", "--json")
+
+
+async def run(computer: Computer, *command: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *computer.prefix, *command, stdout=asyncio.subprocess.PIPE
+    )
+    output = (await asyncio.wait_for(process.communicate(), 120))[0]
+    assert process.returncode == 0
+    return output.decode()
+
+
+async def flood(attacker: Computer, port: int, rate: int, seconds: float = SECONDS) -> None:
+    command = (sys.executable, mdns_flood.__file__, str(port), str(rate), str(seconds))
+    await run(attacker, *command)
+
+
+async def test_flood_of_packets(tmp_path: Path) -> None:
+    with local_network(3) as (there, attacker, client), on_computer(there):
+        async with run_watched(tmp_path, CONFIG) as server:
+            await server.wait_until_calm()
+            for rate in (50, 5000):
+                without = await server.attack(
+                    f"{rate} packets/s elsewhere", partial(flood, attacker, OTHER_PORT, rate)
+                )
+                phase = await server.attack(
+                    f"{rate} packets/s",
+                    partial(flood, attacker, PORT, rate),
+                    highest_p99=2 * without.bystander.p99 + 10,
+                )
+                assert not phase.bystander.failed
+                assert phase.busy < LONGEST_TURN
+                assert phase.bystander.p50 < 2 * without.bystander.p50 + 5
+                assert phase.bystander.p99 < 2 * without.bystander.p99 + 50
+            flooding = asyncio.ensure_future(flood(attacker, PORT, 500, 5))
+            found = json.loads(await run(client, *FIND))
+            assert there.address in {each["address"] for each in found}
+            await flooding
