@@ -16,11 +16,12 @@ from tests.running import run_server
 from tests.sizes import size
 from tests.unit.auth.parts import ADDRESS, KEY, SECRETS, api_keys
 
-from cogwork.auth.attempt_limiter import AttemptLimiter, AttemptLimits, Budget
+from cogwork.auth.attempt_limiter import AttemptLimiter, AttemptLimits
 from cogwork.auth.authenticator import Authenticator
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.clock import ManualClock
+from cogwork.core.token_buckets import Budget
 
 pytestmark = pytest.mark.alone
 
@@ -62,7 +63,7 @@ def test_time_of_a_refusal_tells_nothing() -> None:
 
 
 async def test_many_guesses_from_many_addresses(tmp_path: Path) -> None:
-    """All but a few are refused without a check; clients that logged in before keep on doing so."""
+    """All but a few are refused without a check, because they are short; others log in."""
     async with run_server(config(*ROLES), tmp_path) as server:
         await server.out.wait_for("applied in")
 

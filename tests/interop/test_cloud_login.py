@@ -110,7 +110,7 @@ async def test_failed_logins_are_limited(owner: Owner) -> None:
     key_id, key = await owner.create_key("operator", "robot", owner.part.robot)
     statuses = [await refusal(owner.log_in(key_id, "api-key", "wrong")) for _ in range(12)]
     assert statuses == [Status.UNAUTHENTICATED] * 10 + [Status.RESOURCE_EXHAUSTED] * 2
-    assert await refusal(owner.log_in(key_id, "api-key", key)) is Status.RESOURCE_EXHAUSTED
+    assert await owner.log_in(key_id, "api-key", key), "a correct key is always accepted"
     assert await owner.log_in(owner.cloud.key_id, "api-key", owner.cloud.key)
     too_long = owner.log_in("x" * 1000, "api-key", "x")
     assert await refusal(too_long) is Status.INVALID_ARGUMENT

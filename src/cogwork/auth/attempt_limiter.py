@@ -1,100 +1,80 @@
 """Limits failed logins.
 
-The main budget belongs to a pair of an address and an entity, so a client with an outdated key
-locks out only itself. Larger budgets of the address and of the entity bound guesses that vary the
-other. The entity's applies only to addresses that have failed with it, so guesses from elsewhere do
-not lock out an honest client. When a budget is spent, logins are refused without a check.
+A generated secret cannot be guessed, so it is always checked, and a correct one is accepted however
+often others have failed. Failures have budgets: of a pair of a network and an entity, so that a
+client with an outdated key uses up only its own, and larger ones of the network and of the entity.
+When one is spent, a failure is answered with TooManyAttempts instead of Unauthenticated.
+
+A short secret, which someone has made up, can be guessed. It is checked only while there are tokens
+in the budget of its pair, and in that of its entity if the network has failed with it before. So
+guesses from elsewhere do not lock out an honest client.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from cogwork.auth.errors import TooManyAttempts
+from cogwork.core.token_buckets import Budget, TokenBuckets
+
+MIN_GENERATED_LENGTH: Final = 22
+"""Characters of the shortest secret that is out of reach of guesses: 128 bits in Base64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    burst: int
-    """Failures allowed at once."""
-    refill_seconds: float
-    """Seconds until one more failure is allowed."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptLimits:
+class AttemptLimits(NamedTuple):
     pair: Budget = Budget(10, 6.0)
-    address: Budget = Budget(100, 1.0)
+    network: Budget = Budget(100, 1.0)
     entity: Budget = Budget(30, 2.0)
-    max_tracked: int = field(default=4096)
-    """Pairs, addresses and entities that are remembered, of each. The oldest is forgotten."""
+    max_tracked: int = 4096
+    """Pairs, networks and entities that are remembered, of each. The oldest is forgotten."""
 
 
 class AttemptLimiter:
     def __init__(self, now: Callable[[], float], limits: AttemptLimits | None = None) -> None:
         """`now` is monotonic, in seconds."""
         limits = limits or AttemptLimits()
-        self._pairs = _Failures(now, limits.pair, limits.max_tracked)
-        self._addresses = _Failures(now, limits.address, limits.max_tracked)
-        self._entities = _Failures(now, limits.entity, limits.max_tracked)
+        self._pairs = TokenBuckets(now, limits.pair, limits.max_tracked)
+        self._networks = TokenBuckets(now, limits.network, limits.max_tracked)
+        self._entities = TokenBuckets(now, limits.entity, limits.max_tracked)
 
-    def check(self, address: str, entity: str) -> None:
-        """Raise TooManyAttempts if too many logins have failed."""
-        network = _network_of(address)
-        waits = [self._pairs.wait((network, entity)), self._addresses.wait(network)]
-        if (network, entity) in self._pairs:
-            waits.append(self._entities.wait(entity))
-        if max(waits) > 0:
-            raise TooManyAttempts(
-                f"too many failed logins; try again in {max(1.0, max(waits)):.0f}s"
-            )
+    def check_guessable(self, address: str, entity: str, secret: str) -> None:
+        """Raise TooManyAttempts if a secret is short and may not be checked."""
+        if len(secret) < MIN_GENERATED_LENGTH:
+            _refuse_for(self._wait_for_pair(network_of(address), entity))
 
     def record_failure(self, address: str, entity: str) -> None:
-        network = _network_of(address)
-        self._pairs.add((network, entity))
-        self._addresses.add(network)
-        self._entities.add(entity)
+        """Raise TooManyAttempts if too many logins have failed before this one."""
+        network = network_of(address)
+        _refuse_for(max(self._wait_for_pair(network, entity), self._networks.wait(network)))
+        self._pairs.take((network, entity))
+        self._networks.take(network)
+        self._entities.take(entity)
 
     def record_success(self, address: str, entity: str) -> None:
-        self._pairs.forget((_network_of(address), entity))
+        self._pairs.refill((network_of(address), entity))
+
+    def _wait_for_pair(self, network: str, entity: str) -> float:
+        pair = (network, entity)
+        return max(
+            self._pairs.wait(pair), self._entities.wait(entity) if pair in self._pairs else 0.0
+        )
 
 
-class _Failures:
-    """Failures so far by key, less those that have been refilled."""
+class SharedAttemptLimiter:
+    """Limits failures with secrets that name no entity. A correct one is always accepted."""
 
-    def __init__(self, now: Callable[[], float], budget: Budget, max_tracked: int) -> None:
-        self._now = now
-        self._budget = budget
-        self._max_tracked = max_tracked
-        self._counts: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
-        """Failures and the time of the last one, oldest first."""
+    def __init__(self, now: Callable[[], float], budget: Budget) -> None:
+        self._failures = TokenBuckets(now, budget, 1)
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._counts
-
-    def wait(self, key: Hashable) -> float:
-        """Return the seconds until the next attempt."""
-        excess = self._count(key) - (self._budget.burst - 1)
-        return max(0.0, excess * self._budget.refill_seconds)
-
-    def add(self, key: Hashable) -> None:
-        self._counts[key] = (self._count(key) + 1, self._now())
-        self._counts.move_to_end(key)
-        if len(self._counts) > self._max_tracked:
-            self._counts.popitem(last=False)
-
-    def forget(self, key: Hashable) -> None:
-        self._counts.pop(key, None)
-
-    def _count(self, key: Hashable) -> float:
-        count, since = self._counts.get(key, (0.0, 0.0))
-        return max(0.0, count - (self._now() - since) / self._budget.refill_seconds)
+    def record_failure(self) -> None:
+        """Raise TooManyAttempts if too many have failed before this one."""
+        _refuse_for(self._failures.wait(None))
+        self._failures.take(None)
 
 
-def _network_of(address: str) -> str:
+def network_of(address: str) -> str:
     """Return the address, or for IPv6 its network: one client may have all addresses of it."""
     family, _, host = address.partition(":")
     if family != "ipv6":
@@ -103,3 +83,8 @@ def _network_of(address: str) -> str:
         return str(ipaddress.ip_network((host.strip("[]"), 64), strict=False))
     except ValueError:
         return address
+
+
+def _refuse_for(seconds: float) -> None:
+    if seconds > 0:
+        raise TooManyAttempts(f"too many failed logins; try again in {max(1.0, seconds):.0f}s")

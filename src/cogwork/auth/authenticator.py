@@ -11,6 +11,7 @@ from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.auth.granted_access import GrantedAccess, read_principal
 from cogwork.auth.identity import CredentialType, Identity
+from cogwork.auth.refusal_delay import RefusalDelay
 from cogwork.auth.roles import granted_role
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import Claims, TokenIssuer, read_key_id
@@ -43,6 +44,8 @@ class Authenticator:
         self._issuer = TokenIssuer(key, audience)
         self._limiter = limiter
         self._clock = clock
+        self.refusals = RefusalDelay(clock)
+        """Applies to `log_in`."""
         self._verified: OrderedDict[str, tuple[Identity, Claims]] = OrderedDict()
         """By `authorization` header, least recently verified first."""
 
@@ -54,7 +57,7 @@ class Authenticator:
             raise InvalidLogin(f'do not know how to handle credential type "{_quote(kind)}"')
         # Any name of the machine is an entity of a location secret, so they share a budget.
         limited = kind if kind == CredentialType.LOCATION_SECRET else entity
-        self._limiter.check(address, limited)
+        self._limiter.check_guessable(address, limited, payload)
         identity = self._credentials.check(entity, kind, self._key.digest(payload))
         if identity is None and self._granted is not None:
             identity = self._granted.check(entity, kind, payload)

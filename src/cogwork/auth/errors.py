@@ -25,7 +25,7 @@ class RoleTooLow(CogworkError):
 
 
 class TooManyAttempts(CogworkError):
-    """Logins fail too often, so further ones are not checked for a while."""
+    """Logins fail too often. Correct ones are accepted all the same, unless the secret is short."""
 
     status = "RESOURCE_EXHAUSTED"
 

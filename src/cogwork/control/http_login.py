@@ -102,7 +102,8 @@ class HttpLogin:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         entity, kind, payload = _read_credentials(await read_body(receive, _MAX_BODY_SIZE))
         client = request.scope["state"][CLIENT_KEY]
-        token = authenticator.log_in(entity, kind, payload, host_of(client.address))
+        async with authenticator.refusals.apply():
+            token = authenticator.log_in(entity, kind, payload, host_of(client.address))
         return JSONResponse({"accessToken": token})
 
 

@@ -6,7 +6,7 @@ from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceBase
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse
 
 from cogwork.auth.authenticator import Authenticator
-from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.errors import InvalidLogin, TooManyAttempts, Unauthenticated
 from cogwork.core.errors import Unsupported
 from cogwork.front.peer_name import host_of
 from cogwork.robot.authentication import Authentication
@@ -26,13 +26,15 @@ class _AuthService(AuthServiceBase):
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         self._authentication.check_confidential(stream.client.is_confidential)
         address = host_of(stream.peer)
-        try:
-            token = _log_in(authenticator, request, address)
-        except (Unauthenticated, InvalidLogin):
-            # The key may be newer than the access list of this machine.
-            if not await self._authentication.refresh_access():
-                raise
-            token = _log_in(self._authentication.authenticator or authenticator, request, address)
+        async with authenticator.refusals.apply():
+            try:
+                token = _log_in(authenticator, request, address)
+            except (Unauthenticated, TooManyAttempts, InvalidLogin):
+                # The key may be newer than the access list of this machine.
+                if not await self._authentication.refresh_access():
+                    raise
+                newest = self._authentication.authenticator or authenticator
+                token = _log_in(newest, request, address)
         await stream.send_message(AuthenticateResponse(access_token=token))
 
 

@@ -80,14 +80,7 @@ class ConcurrencyLimiter:
                 f"{target} has {self._limits.waiting} of your calls waiting; "
                 "wait for some of them to finish"
             )
-        try:
-            await self._clock.wait({turn}, self._limits.timeout)
-        except asyncio.CancelledError:
-            # The slot may have been granted at the same moment.
-            if slots.leave_queue(client, turn):
-                slots.release(client)
-            raise
-        if not slots.leave_queue(client, turn):
+        if not await slots.wait_for_turn(client, turn, self._clock):
             raise TooManyCalls(
                 f"{target} has {slots.running} calls in flight, {slots.held_by(client)} of them "
                 "yours; wait for some of them to finish"
@@ -148,6 +141,17 @@ class SlotQueue:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(turn)
         return turn
+
+    async def wait_for_turn(self, client: str, turn: asyncio.Future[None], clock: Clock) -> bool:
+        """Return whether the slot was granted in time; if so, the caller must release it."""
+        try:
+            await clock.wait({turn}, self.limits.timeout)
+        except asyncio.CancelledError:
+            # The slot may have been granted at the same moment.
+            if self.leave_queue(client, turn):
+                self.release(client)
+            raise
+        return self.leave_queue(client, turn)
 
     def leave_queue(self, client: str, turn: asyncio.Future[None]) -> bool:
         """Return whether the slot was granted; if so, the caller must release it."""

@@ -107,13 +107,22 @@ def test_wrong_credentials_are_refused(
     assert SECRETS["owner"] not in caplog.text
 
 
-def test_guessing_is_limited_and_then_not_checked() -> None:
+def test_short_key_is_not_checked_after_too_many_guesses() -> None:
     authenticator = make_authenticator()
     for _ in range(10):
         with pytest.raises(Unauthenticated):
             authenticator.log_in("owner", "api-key", "wrong", ADDRESS)
     with pytest.raises(TooManyAttempts):
         authenticator.log_in("owner", "api-key", SECRETS["owner"], ADDRESS)
+
+
+def test_generated_key_is_accepted_however_many_logins_have_failed() -> None:
+    generated = "v4x3nGQ1u9vM2oYtKpLr7wZs"
+    authenticator = make_authenticator(Credentials({**api_keys(), "phone": stored(generated)}))
+    for number in range(10_000):
+        with pytest.raises((Unauthenticated, TooManyAttempts)):
+            authenticator.log_in(("phone", "owner", "x")[number % 3], "api-key", "wrong", ADDRESS)
+    assert authenticator.log_in("phone", "api-key", generated, ADDRESS)
 
 
 def test_removed_replaced_or_demoted_key_ends_its_tokens() -> None:

@@ -13,6 +13,7 @@ from tests.unit.control.asgi import AsgiResponse, send_body, send_request
 
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.exempt_paths import LOGIN_PATH
+from cogwork.auth.refusal_delay import DELAY
 from cogwork.control.http_login import HttpLogin
 from cogwork.core.clock import ManualClock
 from cogwork.robot.authentication import Authentication
@@ -23,8 +24,9 @@ LOGIN = {"entity": "viewer", "credentials": {"type": "api-key", "payload": SECRE
 
 class Site:
     def __init__(self) -> None:
-        self.authentication = Authentication(Operations(ManualClock()))
-        self.authentication.use(make_authenticator())
+        self.clock = ManualClock()
+        self.authentication = Authentication(Operations(self.clock))
+        self.authentication.use(make_authenticator(clock=self.clock))
         self.app = HttpLogin(PlainTextResponse("secret page"), self.authentication)
 
     async def get(self, path: str = "/status.json", **options: Any) -> AsgiResponse:
@@ -103,8 +105,13 @@ async def test_bad_login_is_explained(body: Any, status: int, text: bytes) -> No
 async def test_guesses_are_limited() -> None:
     site = Site()
     wrong = {**LOGIN, "credentials": {"type": "api-key", "payload": "wrong"}}
-    statuses = [(await site.post(wrong)).status for _ in range(12)]
-    assert statuses == [401] * 10 + [429] * 2
+    statuses = [(await site.post(wrong)).status for _ in range(10)]
+    assert statuses == [401] * 10
+    refused = asyncio.ensure_future(site.post(wrong))
+    await site.clock.advance(DELAY - 0.1)
+    assert not refused.done(), "refusals are delayed"
+    await site.clock.advance(0.2)
+    assert (await refused).status == 429
 
 
 async def test_login_is_a_post() -> None:

@@ -11,10 +11,12 @@ from typing import Final, NamedTuple
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.refusal_delay import RefusalDelay
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import FINGERPRINT, TokenIssuer
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.login_admission import LoginAdmission
 from cogwork.cloud.public_name import location_of
 from cogwork.cloud.storage.records import Transaction
 from cogwork.wire.handlers import Method, Stream
@@ -51,6 +53,8 @@ class Login:
         # A token stays valid as long as its credentials, which `identify` looks up.
         self._verify = lru_cache(_MAX_TOKENS)(self._issuer.verify)
         self._limiter = AttemptLimiter(context.clock.monotonic)
+        self._admission = LoginAdmission(context.clock)
+        self._refusals = RefusalDelay(context.clock)
 
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
         """Return a token for valid credentials. `address` is where the actor is."""
@@ -69,8 +73,13 @@ class Login:
         if len(entity) > _MAX_ENTITY:
             raise InvalidLogin(f"the entity has more than {_MAX_ENTITY} characters")
         actor = _find_actor(entity, kind)
-        self._limiter.check(address, str(actor))
-        stored = await self._context.records.read(lambda tx: _read_secrets(tx, actor))
+        async with self._refusals.apply():
+            return await self._verify_secret(actor, payload, address)
+
+    async def _verify_secret(self, actor: Actor, payload: str, address: str) -> _StoredSecret:
+        """Check the secret of an actor. All are generated, so a correct one is always accepted."""
+        async with self._admission.slot(address):
+            stored = await self._context.records.read(lambda tx: _read_secrets(tx, actor))
         digest = self._context.keyring.digest(payload)
         matching = [
             each

@@ -15,7 +15,10 @@ from cogwork.wire.claim_method import CLAIM_LIFETIME
 
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 """Without characters that people take for another."""
-_LENGTH: Final = 8
+_LENGTH: Final = 12
+"""60 bits: so many that guesses need no lockout, which would also lock out honest machines."""
+_GROUP: Final = 4
+"""Characters between two dashes."""
 _MAX_CODES: Final = 5
 """Of one part at a time. The oldest ends when there are more."""
 
@@ -34,11 +37,18 @@ def create_code(tx: Transaction, call: Call, part: str) -> str:
     )
     for row in found[_MAX_CODES:]:
         tx.execute("DELETE FROM claim_code WHERE digest = ?", row["digest"])
-    return f"{code[:4]}-{code[4:]}"
+    return "-".join(code[at : at + _GROUP] for at in range(0, _LENGTH, _GROUP))
 
 
 def redeem_code(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
     """Return the part of a code, which ends with it. Raise Unauthenticated."""
+    part = find_claimed_part(tx, keyring, text, now)
+    tx.execute("DELETE FROM claim_code WHERE digest = ?", keyring.digest(normalize_code(text)))
+    return part
+
+
+def find_claimed_part(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
+    """Return the part of a code. Raise Unauthenticated."""
     digest = keyring.digest(normalize_code(text))
     row = first(
         tx.query(
@@ -52,7 +62,6 @@ def redeem_code(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
             "the claim code is wrong, was used, or is older than 15 minutes; create another with: "
             "cogwork fleet claim PART"
         )
-    tx.execute("DELETE FROM claim_code WHERE digest = ?", digest)
     return str(row["part_id"])
 
 

@@ -12,17 +12,20 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest
 
-from cogwork.auth.attempt_limiter import AttemptLimiter
+from cogwork.auth.attempt_limiter import SharedAttemptLimiter
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
+from cogwork.auth.refusal_delay import RefusalDelay
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.claim_codes import redeem_code
+from cogwork.cloud.identity.login_admission import LoginAdmission
+from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest
+from cogwork.core.token_buckets import Budget
 from cogwork.front.peer_name import host_of
 from cogwork.wire.claim_method import CLAIM_PATH
 from cogwork.wire.http1 import CLIENT_KEY
@@ -30,8 +33,8 @@ from cogwork.wire.http_body import ClientGone, read_body
 from cogwork.wire.status import status_of
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
-_CLAIM: Final = "claim code"
-"""Guesses of codes count together, because a guess names no machine."""
+_WRONG_CODES: Final = Budget(30, 2.0)
+"""Wrong claim codes of all clients, because a guess names no machine."""
 _HTTP_STATUS: Final = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -46,7 +49,8 @@ _HTTP_STATUS: Final = {
 
 
 def machine_routes(context: CloudContext, login: Login) -> list[Route]:
-    limiter = AttemptLimiter(context.clock.monotonic)
+    wrong_codes = SharedAttemptLimiter(context.clock.monotonic, _WRONG_CODES)
+    admission, refusals = LoginAdmission(context.clock), RefusalDelay(context.clock)
 
     async def authenticate(request: Request) -> Response:
         """The login for programs without gRPC."""
@@ -77,13 +81,15 @@ def machine_routes(context: CloudContext, login: Login) -> list[Route]:
     async def claim(request: Request) -> Response:
         """The same file, for the machine that has a claim code."""
         code = _parse_claim(await read_body(request.receive, _MAX_LOGIN_SIZE))
-        address = _address_of(request)
-        limiter.check(address, _CLAIM)
-        try:
-            file = await context.records.write(lambda tx: _redeem(tx, context, code))
-        except Unauthenticated:
-            limiter.record_failure(address, _CLAIM)
-            raise
+        async with refusals.apply():
+            try:
+                async with admission.slot(_address_of(request)):
+                    # Wrong codes do not take the time of the only writer.
+                    await context.records.read(lambda tx: _find_claimed_part(tx, context, code))
+                file = await context.records.write(lambda tx: _redeem(tx, context, code))
+            except Unauthenticated:
+                wrong_codes.record_failure()
+                raise
         return JSONResponse(file)
 
     return [
@@ -98,6 +104,10 @@ def _make_machine_file(
 ) -> dict[str, Any]:
     find_part(tx, context.make_call(actor), part, CloudRole.OWNER)
     return _format_machine_file(tx, context, part)
+
+
+def _find_claimed_part(tx: Transaction, context: CloudContext, code: str) -> str:
+    return find_claimed_part(tx, context.keyring, code, context.now())
 
 
 def _redeem(tx: Transaction, context: CloudContext, code: str) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""Delays the answer to logins that fail too often, so that clients that keep trying slow down."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from cogwork.auth.errors import TooManyAttempts
+from cogwork.core.clock import Clock
+
+DELAY: Final = 1.0
+"""Seconds."""
+_MAX_DELAYED: Final = 100
+"""Answers that wait at once. Further ones are given without a delay, so memory stays bounded."""
+
+
+class RefusalDelay:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._delayed = 0
+
+    @contextlib.asynccontextmanager
+    async def apply(self) -> AsyncIterator[None]:
+        """Delay TooManyAttempts, and nothing else."""
+        try:
+            yield
+        except TooManyAttempts:
+            if self._delayed < _MAX_DELAYED:
+                self._delayed += 1
+                try:
+                    await self._clock.sleep(DELAY)
+                finally:
+                    self._delayed -= 1
+            raise

@@ -1,0 +1,38 @@
+"""Bounds the logins that are checked at once, shared fairly between networks.
+
+Every login is checked, so those of one network, good or bad, must not delay those of others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from cogwork.auth.attempt_limiter import network_of
+from cogwork.core.clock import Clock
+from cogwork.wire.concurrency_limit import ConcurrencyLimits, SlotQueue, TooManyCalls
+
+_LIMITS: Final = ConcurrencyLimits(running=8, waiting=2048, timeout=10.0)
+
+
+class LoginAdmission:
+    def __init__(self, clock: Clock, limits: ConcurrencyLimits = _LIMITS) -> None:
+        self._clock = clock
+        self._slots = SlotQueue(limits)
+
+    @contextlib.asynccontextmanager
+    async def slot(self, address: str) -> AsyncIterator[None]:
+        """Wait for the turn of a network. Raise TooManyCalls if it does not come in time."""
+        network = network_of(address)
+        if not self._slots.try_acquire(network):
+            await self._wait(network)
+        try:
+            yield
+        finally:
+            self._slots.release(network)
+
+    async def _wait(self, network: str) -> None:
+        turn = self._slots.enqueue(network)
+        if turn is None or not await self._slots.wait_for_turn(network, turn, self._clock):
+            raise TooManyCalls("too many logins at once from your network; try again in a moment")
