@@ -16,8 +16,9 @@ IMAGE_EXTRAS ?= camera,onnx,webrtc
 FETCH = -@$(MAKE) --no-print-directory models
 
 # A real RTSP server to test streams with, a browser, Graphviz, shells and man to test completion and man pages with,
-# systemd to test the service with, mmdebstrap to test it on a clean Debian, and Ruby to check the Homebrew formula with.
-DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby
+# systemd to test the service with, mmdebstrap to test it on a clean Debian, Ruby to check the Homebrew formula with, and
+# proxies to test the server behind.
+DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby haproxy nginx-light
 
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html

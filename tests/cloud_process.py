@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.fleet import Cloud
 from tests.rtsp_server import free_port
-from tests.running import start_server
+from tests.running import Server, start_server
 
 PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 
@@ -37,13 +37,13 @@ class CloudProcess:
             return "\n".join(process.out.lines)
 
     @contextlib.asynccontextmanager
-    async def serve(self) -> AsyncIterator[None]:
+    async def serve(self, *options: str) -> AsyncIterator[Server]:
         # The addresses of releases contain the port, so it is chosen before.
         self.address = f"localhost:{free_port()}"
-        serve = ["serve", *self._data, "--address", self.address]
+        serve = ["serve", *self._data, "--address", self.address, *options]
         async with start_server(serve, program=self._program) as server:
             await server.wait_until_serving()
-            yield
+            yield server
 
     async def create_machine(self, name: str) -> tuple[str, str]:
         """Return the ID and the secret of its part."""

@@ -20,7 +20,7 @@ GROUPS = {
     "names": ("resource", "address"),
     "logs": ("pattern", "query", "mask", "spool_line", "spool_entry", "file"),
     "messages": ("name", "fields", "tensors", "structs", "command", "window", "size"),
-    "wire": ("http2", "headers"),
+    "wire": ("http2", "headers", "proxy", "forwarded"),
     "webrtc": ("channel", "offer", "candidate", "grpcweb"),
     "discovery": ("query", "response"),
     "images": ("header", "pixels", "pcd"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import json
 import os
 import sys
@@ -69,6 +70,16 @@ def build_parser() -> argparse.ArgumentParser:
         help="serve other computers without TLS, behind a proxy that encrypts",
     )
     serve.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        type=_parse_network,
+        metavar="NETWORK",
+        help="the address or network of a proxy in front of the cloud, such as 127.0.0.1 or "
+        "10.0.0.0/8, whose headers tell the addresses of clients (PROXY protocol, Forwarded or "
+        "X-Forwarded-For); give it again for more (default: none)",
+    )
+    serve.add_argument(
         "--turn-url",
         action="append",
         default=[],
@@ -100,6 +111,15 @@ def _add_data_option(parser: argparse.ArgumentParser) -> None:
         metavar="DIRECTORY",
         help="where the cloud is kept (default: %(default)s)",
     )
+
+
+def _parse_network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text} is neither an IP address nor a network, such as 10.0.0.0/8"
+        ) from None
 
 
 def _init(arguments: argparse.Namespace) -> int:
@@ -151,6 +171,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         arguments.allow_plaintext,
         arguments.public_address,
         read_relay_servers(arguments.turn_url, arguments.turn_secret_file),
+        tuple(arguments.trusted_proxy),
     )
     clock = SystemClock()
     log = ServerLog(clock, process.STDOUT, os.environ)

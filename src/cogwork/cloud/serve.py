@@ -48,6 +48,8 @@ class ServeOptions(NamedTuple):
     public_address: str = ""
     """Where machines and clients reach the cloud, if not at the address."""
     relays: RelayServers = NO_RELAYS
+    proxies: tuple[str, ...] = ()
+    """The networks of proxies that may tell who their clients are."""
 
 
 async def serve(
@@ -89,7 +91,7 @@ async def _start(
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
     await certificate.load(options.certificate)
-    await listeners.start(ListenAddresses(options.address, None, ()))
+    await listeners.start(ListenAddresses(options.address, None, (), proxies=options.proxies))
     _log.info("cogwork-cloud %s serves %s", __version__, directory.path)
     log.print_line(
         format_serving_line(

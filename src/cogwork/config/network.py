@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Annotated, Literal, Self
 
@@ -35,6 +36,15 @@ def _check_origin(text: str) -> str:
     if _ORIGIN.match(text) is None:
         raise fault(codes.BAD_VALUE, 'expected an origin, such as "https://app.example"')
     return text.lower()
+
+
+def _check_network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise fault(
+            codes.BAD_VALUE, 'expected an IP address or a network, such as "10.0.0.0/8"'
+        ) from None
 
 
 def _check_heartbeat_window(seconds: float) -> float:
@@ -110,6 +120,10 @@ class NetworkConfig(Section):
     allowed_origins: list[Annotated[str, AfterValidator(_check_origin)]] = []
     """Origins of other web sites whose pages may call the machine from a browser, such as
     `https://app.example`. Pages of the machine itself are always allowed."""
+    trusted_proxies: list[Annotated[str, AfterValidator(_check_network)]] = []
+    """The addresses or networks of proxies in front of the machine, such as `127.0.0.1` or
+    `10.0.0.0/8`. The server takes the address of a client from their headers: of the PROXY
+    protocol, `Forwarded` or `X-Forwarded-For`. Other clients cannot set it. None by default."""
     tls_cert_file: FileField = ""
     """A PEM file with the TLS certificate of the server. Requires `tls_key_file`."""
     tls_key_file: FileField = ""

@@ -53,6 +53,14 @@ class ClientMistakes:
             "in network.tls_client_ca_file has signed, or none",
         )
 
+    def report_proxy(self, host: str, reason: str) -> None:
+        """Log that a trusted proxy does not send what it should."""
+        self._report(
+            host,
+            f"is a trusted proxy whose header of the PROXY protocol cannot be read ({reason}); "
+            "check its configuration",
+        )
+
     def _report(self, host: str, what: str) -> None:
         now = self._now()
         self._forget_before(now - INTERVAL)

@@ -88,6 +88,21 @@ class Connections:
         self._count_by_host[host] += 1
         return True
 
+    def move(self, connection: Connection, host: str) -> bool:
+        """Count an open connection for another host. Return False if that has too many.
+
+        Its own `host` must change to it right after.
+        """
+        if self._count_by_host[host] >= self.limits.per_host and not self._evict_least_used(
+            host, urgent=False
+        ):
+            return False
+        if connection in self._open:
+            self._count_by_host[connection.host] -= 1
+            self._count_by_host += Counter()
+            self._count_by_host[host] += 1
+        return True
+
     def remove(self, connection: Connection) -> None:
         """Remove a connection; do nothing if it was removed before."""
         if connection in self._open:

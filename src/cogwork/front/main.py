@@ -33,6 +33,7 @@ class _FrontWorker:
         self._grpc.target, self._http.target = Path(message["grpc"]), Path(message["http"])
         self._listener.limit_connections(ConnectionLimits(*message["connections"]))
         self._listener.use_tls(_read_tls_settings(message["tls"]))
+        self._listener.trust_proxies(message["proxies"])
         if message["generation"] is not None:
             self._listener.serve(sockets)
             self._send({"generation": message["generation"]})

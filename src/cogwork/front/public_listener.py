@@ -20,8 +20,11 @@ from cogwork.core.loop_throttle import LoopThrottle
 from cogwork.front.client_mistakes import ClientMistakes
 from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
 from cogwork.front.peer_name import Peer
+from cogwork.front.proxy_protocol import MAX_SIZE as MAX_PROXY_HEADER_SIZE
+from cogwork.front.proxy_protocol import InvalidProxyHeader, may_be_header, parse_header
 from cogwork.front.relay import Relay, RelayedConnection
 from cogwork.front.tls_socket import TlsSettings, TlsSocket, make_context, wait_readable
+from cogwork.front.trusted_proxies import TrustedProxies
 
 _HTTP2_PREFIX = b"PRI"
 """The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
@@ -90,6 +93,7 @@ class PublicListener:
         self._tls_settings: TlsSettings | None = None
         self._tls: ssl.SSLContext | None = None
         self._requires_tls = False
+        self._proxies = TrustedProxies()
         self.on_client: OnClient = lambda *_: None
         """Called when a gRPC client connects or disconnects."""
 
@@ -124,6 +128,10 @@ class PublicListener:
             _log.error("cannot use the certificate: %s; %s", error, outcome)
         else:
             self._tls_settings = settings
+
+    def trust_proxies(self, networks: Sequence[str]) -> None:
+        """Let connections from these networks begin with a header of the PROXY protocol."""
+        self._proxies.replace(networks)
 
     async def aclose(self) -> None:
         self.stop_listening()
@@ -230,6 +238,8 @@ class PublicListener:
             assert isinstance(connection.socket, socket.socket)
             _set_socket_options(connection.socket, self._limits.unread_timeout)
             async with asyncio.timeout(self._limits.peek_timeout):
+                if connection.host in self._proxies:
+                    await self._read_proxy_header(connection, connection.socket)
                 protocol = await _detect_protocol(connection.socket)
             if protocol is None:
                 connection.close()
@@ -246,12 +256,33 @@ class PublicListener:
         except TimeoutError:
             _log.debug("closed a connection from %s: it sent no request in time", connection.host)
             connection.close()
+        except InvalidProxyHeader as error:
+            self._mistakes.report_proxy(connection.host, str(error))
+            connection.close()
         except OSError as error:
             _log.debug("lost a connection from %s: %s", connection.host, error)
             connection.close()
         except BaseException:
             connection.close()
             raise
+
+    async def _read_proxy_header(
+        self, connection: _AcceptedConnection, plain: socket.socket
+    ) -> None:
+        """Take the address of the client from a trusted proxy, if it begins with it."""
+        header = parse_header(await _peek(plain, MAX_PROXY_HEADER_SIZE, _is_complete_proxy_header))
+        if header is None:
+            return
+        plain.recv(header.size)
+        if header.source is None:
+            return
+        host = header.source[0]
+        if not self._connections.move(connection, host):
+            raise ConnectionRefusedError(f"{host} has too many connections")
+        proxy = Peer.from_addresses(connection.address, plain.getsockname())
+        connection.set_client(
+            header.source, is_encrypted=proxy.is_confidential and header.is_encrypted
+        )
 
     async def _dispatch_plaintext(
         self, connection: _AcceptedConnection, protocol: _Protocol
@@ -319,9 +350,12 @@ class PublicListener:
         peer = Peer.from_addresses(
             connection.address,
             connection.socket.getsockname(),
-            is_encrypted=is_encrypted,
+            is_encrypted=is_encrypted or connection.is_encrypted_by_proxy,
             certificate=certificate,
         )
+        if connection.is_forwarded:
+            # A client behind a proxy is not on this computer, even if the proxy is.
+            peer = peer._replace(is_local=False)
         if not is_http2:
             connection.served = self._http.start(
                 connection.socket, peer, connection.notify_closed, first
@@ -353,6 +387,10 @@ class _AcceptedConnection:
         self.socket: socket.socket | TlsSocket = accepted
         self.address = address
         self.host = address[0]
+        self.is_forwarded = False
+        """Whether the address is that of a client behind a proxy."""
+        self.is_encrypted_by_proxy = False
+        """Whether the client uses TLS to the proxy, and no one can read what the proxy sends."""
         self.served: RelayedConnection | None = None
         """The relayed connection, once the protocol is known."""
         self.dispatch_task: asyncio.Task[None] | None = None
@@ -379,6 +417,13 @@ class _AcceptedConnection:
                 asyncio.get_running_loop().remove_writer(self.socket.fileno())
             self.socket.close()
         self.notify_closed()
+
+    def set_client(self, address: tuple[str, int], *, is_encrypted: bool) -> None:
+        """Set the client behind the proxy that has connected."""
+        self.address = address
+        self.host = address[0]
+        self.is_forwarded = True
+        self.is_encrypted_by_proxy = is_encrypted
 
     def notify_closed(self) -> None:
         """Report that the connection is closed."""
@@ -408,6 +453,11 @@ def _is_conclusive(prefix: bytes) -> bool:
     return prefix.startswith(_TLS_PREFIX) or not any(
         each.startswith(prefix) for each in (_HTTP2_PREFIX, _TLS_PREFIX)
     )
+
+
+def _is_complete_proxy_header(data: bytes) -> bool:
+    """Return whether a header of the PROXY protocol is complete, or there is none."""
+    return not may_be_header(data) or parse_header(data) is not None
 
 
 def _is_complete_head(data: bytes) -> bool:

@@ -10,14 +10,14 @@ DEFAULT_ADDRESS = "localhost:8080"
 
 def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> ListenAddresses:
     """`port` replaces that of the configuration."""
-    network = config.network
+    network, proxies = config.network, tuple(config.network.trusted_proxies)
     public = Address.parse(network.bind_address or DEFAULT_ADDRESS)
     if port is not None:
         public = public._replace(port=port)
     grpc = Address.parse(network.grpc_address) if network.grpc_address else None
     exposed = [address for address in (public, grpc) if address and not address.is_loopback]
     if not exposed or config.auth.is_configured:
-        return ListenAddresses(public, grpc, (), network.front)
+        return ListenAddresses(public, grpc, (), network.front, proxies)
     if not network.insecure_without_auth:
         here = Address("localhost", public.port)
         return ListenAddresses(
@@ -29,6 +29,7 @@ def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> 
                 "network.insecure_without_auth",
             ),
             network.front,
+            proxies,
         )
     return ListenAddresses(
         public,
@@ -38,4 +39,5 @@ def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> 
             for address in exposed
         ),
         network.front,
+        proxies,
     )

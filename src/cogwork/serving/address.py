@@ -31,6 +31,8 @@ class ListenAddresses(NamedTuple):
     grpc: Address | None
     warnings: tuple[str, ...]
     front: Literal["process", "in_process"] = "process"
+    proxies: tuple[str, ...] = ()
+    """The networks of proxies that may tell who their clients are."""
 
 
 def format_serving_line(

@@ -38,6 +38,8 @@ class ServerSockets:
     http: Path
     tls: TlsSettings | None = None
     """None to serve plaintext."""
+    proxies: tuple[str, ...] = ()
+    """The networks of proxies that may tell who their clients are."""
 
 
 class Front(Protocol):
@@ -78,6 +80,7 @@ class InProcessFront:
     def use_sockets(self, sockets: ServerSockets) -> None:
         self._grpc.target, self._http.target = sockets.grpc, sockets.http
         self.listener.use_tls(sockets.tls)
+        self.listener.trust_proxies(sockets.proxies)
 
     async def aclose(self) -> None:
         await self.listener.aclose()
@@ -170,6 +173,7 @@ class FrontProcess:
             "grpc": str(self._sockets.grpc),
             "http": str(self._sockets.http),
             "tls": _encode_tls_settings(self._sockets.tls),
+            "proxies": self._sockets.proxies,
             "connections": [self._connections.total, self._connections.per_host],
             "generation": generation,
         }

@@ -16,6 +16,7 @@ from cogwork.front.listen_sockets import CannotListen
 from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.public_listener import OnClient
 from cogwork.front.tls_socket import TlsSettings
+from cogwork.front.trusted_proxies import TrustedProxies
 from cogwork.serving.address import Address, ListenAddresses
 from cogwork.serving.front import Front, ServerSockets, make_front
 from cogwork.serving.public_port import PublicPort
@@ -46,7 +47,8 @@ class Listeners:
         self._sockets = ServerSockets(directory / "grpc", directory / "http")
         self._front: Front | None = None
         self._public_port: PublicPort | None = None
-        self._http = Http1Server(application)
+        self._proxies = TrustedProxies()
+        self._http = Http1Server(application, self._proxies)
         self._server = SupervisedServer(self._start_grpc_server)
         self._public: Address | None = None
         self._grpc: Address | None = None
@@ -61,6 +63,7 @@ class Listeners:
         """Start listening. Raises CannotListen."""
         self._grpc = listen.grpc
         self._http.listen(self._sockets.http)
+        self._trust_proxies(listen.proxies)
         self._front = make_front(listen.front, self._on_client, self._connections)
         await self._server.start()
         self._public_port = PublicPort(self._front)
@@ -83,6 +86,7 @@ class Listeners:
             )
         if before is not None and listen.front != before.front:
             _log.warning("the change of network.front takes effect after a restart")
+        self._trust_proxies(listen.proxies)
         async with self._change_lock:
             # A newer change may have arrived while this one waited for the lock.
             if listen is self._desired and listen.public != self._public:
@@ -101,9 +105,7 @@ class Listeners:
 
     def use_tls(self, settings: TlsSettings | None) -> None:
         """Use these settings for new connections; None for plaintext. Others stay open."""
-        self._sockets = replace(self._sockets, tls=settings)
-        if self._front is not None:
-            self._front.use_sockets(self._sockets)
+        self._use_sockets(replace(self._sockets, tls=settings))
 
     async def stop_accepting(self) -> None:
         if self._public_port is not None:
@@ -120,17 +122,25 @@ class Listeners:
         stopping.cancel()
 
     async def _start_grpc_server(self) -> grpc.aio.Server:
-        server = grpc_server(self._table, parse_socket_name)
+        server = grpc_server(self._table, parse_socket_name, self._proxies)
         # Every server gets a new socket: the previous one may not have removed its own yet.
         path = next(self._grpc_sockets)
         server.add_insecure_port(f"unix:{path}")
         if self._grpc is not None:
             _add_port(server, self._grpc)
         await server.start()
-        self._sockets = replace(self._sockets, grpc=path)
-        if self._front is not None:
-            self._front.use_sockets(self._sockets)
+        self._use_sockets(replace(self._sockets, grpc=path))
         return server
+
+    def _trust_proxies(self, networks: tuple[str, ...]) -> None:
+        if networks != self._sockets.proxies:
+            self._proxies.replace(networks)
+            self._use_sockets(replace(self._sockets, proxies=networks))
+
+    def _use_sockets(self, sockets: ServerSockets) -> None:
+        self._sockets = sockets
+        if self._front is not None:
+            self._front.use_sockets(sockets)
 
 
 def _add_port(server: grpc.aio.Server, address: Address) -> None:

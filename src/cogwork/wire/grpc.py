@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NoReturn
@@ -16,6 +16,7 @@ from multidict import MultiDict
 
 from cogwork.core.errors import CogworkError
 from cogwork.front.peer_name import Peer, parse_socket_name
+from cogwork.front.trusted_proxies import TrustedProxies
 from cogwork.wire.byte_budget import request_budget
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
@@ -65,16 +66,20 @@ PeerOf = Callable[[str], Peer]
 class _Clients:
     """Tracks the clients behind the calls, and the bytes that the server holds for each."""
 
-    def __init__(self, peer_of: PeerOf) -> None:
+    def __init__(self, peer_of: PeerOf, proxies: TrustedProxies) -> None:
         self._peer_of = peer_of
+        self._proxies = proxies
         self._requests = request_budget()
         self._replies = UnreadReplies()
 
     def peer(self, context: _Context) -> str:
-        return self._peer_of(context.peer()).address
+        return self.find(context).address
 
     def find(self, context: _Context) -> Peer:
-        return self._peer_of(context.peer())
+        peer = self._peer_of(context.peer())
+        if not self._proxies:
+            return peer
+        return self._proxies.find_client(peer, _text_metadata(context))
 
     def hold_request(self, request: bytes, context: _Context) -> AbstractContextManager[None]:
         """Charge a request to its client's budget until the call ends.
@@ -111,11 +116,20 @@ class _Clients:
 _NULL_CONTEXT = nullcontext()
 
 
-def grpc_server(table: HandlerTable, peer_of: PeerOf = parse_socket_name) -> grpc.aio.Server:
+def _text_metadata(context: _Context) -> Iterator[tuple[str, str]]:
+    for key, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            yield key, value
+
+
+def grpc_server(
+    table: HandlerTable,
+    peer_of: PeerOf = parse_socket_name,
+    proxies: TrustedProxies | None = None,
+) -> grpc.aio.Server:
     """Return a server that is neither started nor listening."""
-    return grpc.aio.server(
-        handlers=(_GenericHandler(table, _Clients(peer_of)),), options=GRPC_OPTIONS
-    )
+    clients = _Clients(peer_of, proxies if proxies is not None else TrustedProxies())
+    return grpc.aio.server(handlers=(_GenericHandler(table, clients),), options=GRPC_OPTIONS)
 
 
 class _GenericHandler(grpc.GenericRpcHandler):

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from cogwork.core.workers import Workers
 from cogwork.front.peer_name import parse_socket_name
+from cogwork.front.trusted_proxies import TrustedProxies
 
 Application = Callable[..., Any]
 """An ASGI application."""
@@ -54,9 +55,12 @@ _log = logging.getLogger("rdk.networking")
 
 
 class Http1Server:
-    def __init__(self, application: Callable[[], Application]) -> None:
+    def __init__(
+        self, application: Callable[[], Application], proxies: TrustedProxies | None = None
+    ) -> None:
         """`application` imports what it needs and returns the ASGI application."""
         self._make_application = application
+        self._proxies = proxies if proxies is not None else TrustedProxies()
         self._server: Any = None
         self._loading: asyncio.Future[None] | None = None
         self._listener: socket.socket | None = None
@@ -127,7 +131,9 @@ class Http1Server:
         thread = Workers("http-import")
         try:
             make = await thread.run(_make_server_class)
-            self._server = await thread.run(lambda: make(self._make_application()))
+            self._server = await thread.run(
+                lambda: make(_with_forwarded_client(self._make_application(), self._proxies))
+            )
         finally:
             thread.close()
 
@@ -258,6 +264,22 @@ def _make_server_class() -> Callable[[Application], Any]:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     return UvicornServer
+
+
+def _with_forwarded_client(application: Application, proxies: TrustedProxies) -> Application:
+    """Let the client be the one that a trusted proxy names, which may differ by request."""
+
+    def run(scope: Any, receive: Any, send: Any) -> Any:
+        if proxies:
+            state = scope["state"]
+            headers = (
+                (name.decode("latin-1"), value.decode("latin-1"))
+                for name, value in scope["headers"]
+            )
+            state[CLIENT_KEY] = proxies.find_client(state[CLIENT_KEY], headers)
+        return application(scope, receive, send)
+
+    return run
 
 
 def _suppress_cancellation(application: Application) -> Application:

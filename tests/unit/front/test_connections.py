@@ -140,3 +140,25 @@ def test_connection_counts_stay_exact_and_within_the_limits(
         assert len(port.registry) == len(open_connections) <= LIMITS.total
         for name in "abc":
             assert sum(each.host == name for each in open_connections) <= LIMITS.per_host
+
+
+def test_connections_through_a_proxy_count_for_their_clients() -> None:
+    port = Port(ConnectionLimits(total=8, per_host=2))
+
+    def forward(client: str) -> OpenConnection | None:
+        connection = port.connect("proxy", ConnectionState.BUSY)
+        assert connection is not None
+        if not port.registry.move(connection, client):
+            connection.close()
+            return None
+        connection.host = client
+        return connection
+
+    first, second, refused = (forward("client") for _ in range(3))
+    assert first is not None
+    assert second is not None
+    assert refused is None
+    assert forward("another") is not None
+    first.close()
+    assert forward("client") is not None
+    assert len(port.registry) == 3
