@@ -152,12 +152,26 @@ class NetworkConfig(Section):
         return self
 
 
+def _check_no_roles(config: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Refuse roles in the wrong place: without them, every key would be an owner."""
+    listed = config.get("keys")
+    ids = {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
+    for name, value in config.items():
+        if name not in ids and (name.lower() in ("role", "roles") or isinstance(value, dict)):
+            raise fault(
+                codes.UNKNOWN_KEY,
+                f'"{name}" has no effect inside "config"; to limit what a key may do, write '
+                '"roles": {"<ID of the key>": "viewer"} beside "config"',
+            )
+    return config
+
+
 class AuthHandler(Section):
     """A type of credentials with which clients can log in."""
 
     type: Literal["api-key", "robot-location-secret"]
     """The type of the credentials."""
-    config: dict[str, JsonValue]
+    config: Annotated[dict[str, JsonValue], AfterValidator(_check_no_roles)]
     """For `api-key`: `keys` lists the IDs of the keys that may log in, and each ID is itself a
     field with its key. For `robot-location-secret`: `secret`, or `secrets` with a list of them."""
     roles: dict[str, Literal["owner", "operator", "viewer"]] = {}

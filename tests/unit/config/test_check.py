@@ -1305,6 +1305,10 @@ def test_path_that_cannot_be_checked_counts_as_missing(
     assert codes_of(load) == ["E403"]
 
 
+def api_key(**other: JsonValue) -> dict[str, JsonValue]:
+    return {"type": "api-key", "config": {"a": "k", "keys": ["a"], **other}}
+
+
 API_KEY: dict[str, JsonValue] = {"type": "api-key", "config": {"a": "k", "keys": ["a"]}}
 SECRET: dict[str, JsonValue] = {"type": "robot-location-secret", "config": {"secret": "s"}}
 PUBLIC_KEY: dict[str, JsonValue] = {"kid": "a", "kty": "RSA", "n": "AQAB", "e": "AQAB"}
@@ -1328,6 +1332,10 @@ PUBLIC_KEY: dict[str, JsonValue] = {"kid": "a", "kty": "RSA", "n": "AQAB", "e": 
         {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [""]}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [{}]}}]},
         {"handlers": [{**SECRET, "roles": {"a": "viewer"}}]},
+        {"handlers": [api_key(roles={"a": "viewer"})]},
+        {"handlers": [api_key(Role="viewer")]},
+        {"handlers": [api_key(permissions={"a": "viewer"})]},
+        {"handlers": [{**SECRET, "config": {"secret": "s", "roles": {"a": "viewer"}}}]},
         [],
         "api-key",
         False,
@@ -1338,11 +1346,21 @@ def test_login_that_is_not_valid_is_refused(auth: JsonValue) -> None:
     assert load_config({"auth": auth}).is_refused
 
 
+def test_misplaced_roles_are_explained() -> None:
+    (diagnostic,) = diagnostics_of(
+        load_config({"auth": {"handlers": [api_key(roles={"a": "viewer"})]}})
+    )
+    assert diagnostic.location.pointer == ("auth", "handlers", 0, "config")
+    assert '"roles" has no effect inside "config"' in diagnostic.message
+    assert 'beside "config"' in diagnostic.message
+
+
 @pytest.mark.parametrize(
     "auth",
     [
         {"handlers": [API_KEY, SECRET]},
         {"handlers": [{**API_KEY, "roles": {"a": "viewer"}}]},
+        {"handlers": [{"type": "api-key", "config": {"keys": ["roles"], "roles": "the key"}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {"secrets": ["a", "b"]}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [{"secret": "a"}]}}]},
         {"external_auth_config": {"jwks": {"keys": [PUBLIC_KEY]}}},
