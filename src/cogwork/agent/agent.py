@@ -140,7 +140,7 @@ class Agent:
 
     async def _show_alive(self) -> None:
         while True:
-            self._layout.alive.touch()
+            self._layout.alive.touch(0o644)
             await self._clock.sleep(ALIVE_INTERVAL)
 
     async def _accept_itself(self) -> None:
@@ -163,6 +163,7 @@ class Agent:
 
 async def run_agent(layout: Layout, settings: AgentSettings, clock: Clock) -> int:
     """Raise AgentRunning or BadSettings."""
+    layout.lock.touch(0o600)
     with layout.lock.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -184,7 +184,7 @@ def _retry(arguments: argparse.Namespace) -> int:
     if not failed:
         print("no version has failed")
         return EXIT_OK
-    layout.retry.touch()
+    layout.retry.touch(0o644)
     print(f"the agent tries again within a minute, if it is still wanted: {', '.join(failed)}")
     return EXIT_OK
 

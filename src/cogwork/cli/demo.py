@@ -119,7 +119,7 @@ def write_config(directory: Path, engine: DemoEngine, address: str) -> Path:
     if file.exists() and "cogwork demo" not in file.read_text(errors="replace"):
         raise DemoUnavailable(f"{file} exists and is not from a demo; choose another directory")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        atomic.make_directory(directory, 0o755)
         shutil.copytree(DEMO_MODEL, model, dirs_exist_ok=True)
         text = json.dumps(build_config(model / engine.file, engine.model, address), indent=2)
         atomic.write(file, f"// Written by `cogwork demo`.\n{text}\n".encode())

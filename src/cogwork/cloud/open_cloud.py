@@ -23,6 +23,7 @@ from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.cloud.storage.local_bus import LocalBus
 from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
+from cogwork.core.atomic import make_directory
 from cogwork.core.clock import Clock
 
 
@@ -34,7 +35,7 @@ async def open_cloud(
     relays: RelayServers = NO_RELAYS,
 ) -> AsyncIterator[ControlPlane]:
     """Run the block with the cloud, whose files are created where they do not exist."""
-    directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(directory.path)
     key = load_signing_key(directory.signing_key)
     now = datetime.datetime.fromtimestamp(clock.time(), datetime.UTC)
     authority = directory.load_authority(now)

@@ -26,12 +26,15 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
         os.fsync(directory)
 
 
-def make_directory(directory: Path) -> None:
-    """Create a directory and its missing parents, accessible only to this user."""
+def make_directory(directory: Path, mode: int = 0o700) -> None:
+    """Create a directory and its missing parents, which only this user can access.
+
+    `Path.mkdir` would leave the parents open to everyone if the umask is 0.
+    """
     if directory.is_dir():
         return
     make_directory(directory.parent)
-    directory.mkdir(mode=0o700, exist_ok=True)
+    directory.mkdir(mode, exist_ok=True)
     with _open(directory.parent, _DIRECTORY_FLAGS) as parent:
         os.fsync(parent)
 

@@ -151,6 +151,7 @@ class HttpDownload:
     def _receive(self, response: Any, offset: int, file: RemoteFile) -> None:
         self._require_size(file.size or 0)
         self._on_progress(offset, file.size)
+        self._partial.touch(0o600)
         # Unbuffered: what has arrived survives the end of this process.
         with self._partial.open("ab" if offset else "wb", buffering=0) as target:
             if not offset:

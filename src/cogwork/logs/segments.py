@@ -15,6 +15,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from cogwork.core.atomic import make_directory
 from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD, decode_record
 from cogwork.logs.spool_index import (
     NO_POSITION,
@@ -155,7 +156,7 @@ class SegmentFiles:
         if self._directory_fd is not None and self._is_in_place():
             return
         self._directory_fd = _close(self._directory_fd)
-        self._directory.mkdir(0o700, parents=True, exist_ok=True)
+        make_directory(self._directory)
         descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

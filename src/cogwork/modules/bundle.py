@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cogwork.archives.tar import BadArchive, Truncated
 from cogwork.archives.unpacking import unpack
+from cogwork.core.atomic import make_directory
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import Workers
@@ -128,7 +129,7 @@ class _Unpacker:
 
     def _unpack(self, folder: Path) -> None:
         """Unpack completely or not at all, even if the computer crashes."""
-        self._parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        make_directory(self._parent, 0o750)
         part = Path(tempfile.mkdtemp(dir=self._parent, prefix=".", suffix=".part"))
         try:
             unpack(self.archive, part, self._report_read)

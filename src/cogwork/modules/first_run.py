@@ -144,7 +144,7 @@ def _describe_exit(status: ExitStatus) -> str:
 def _write_marker(marker: Path) -> str:
     """Return why the marker could not be written, or an empty text."""
     try:
-        marker.touch()
+        marker.touch(0o644)
     except OSError as error:
         return str(error)
     return ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from cogwork.config.module import ModuleConfig
+from cogwork.core.atomic import make_directory
 from cogwork.core.workers import run_in_thread
 from cogwork.logs.levels import Level
 from cogwork.modules.address import free_port, unix_address
@@ -86,9 +86,8 @@ def _find_executable(config: ModuleConfig) -> Path:
 
 
 async def _make_directory(data: Path) -> None:
-    make = functools.partial(data.mkdir, mode=0o750, parents=True, exist_ok=True)
     try:
-        await run_in_thread(f"make {data}", _DISK_TIMEOUT, make)
+        await run_in_thread(f"make {data}", _DISK_TIMEOUT, make_directory, data, 0o750)
     except TimeoutError:
         raise CannotStart(
             f"cannot create {data}: the disk did not respond for {_DISK_TIMEOUT:g} s; check the "

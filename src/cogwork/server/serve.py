@@ -21,6 +21,7 @@ from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.config.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.home_protection import protect_home
 from cogwork.core.paths import cogwork_home
 from cogwork.core.sentences import join_names
 from cogwork.drivers.builtin_models import builtin_models
@@ -178,6 +179,12 @@ class _Server:
             [*builtin_models(machine_access, untrusted=untrusted), *entry_point_models()]
         )
         home = cogwork_home(os.environ)
+        if opened := protect_home(home):
+            _log.warning(
+                "every user of this computer could change %s; closed %d directories, and check "
+                "that nothing in them was replaced",
+                *(home, len(opened)),
+            )
         self._config_file = config_file
         self._port = port
         self._clock = clock

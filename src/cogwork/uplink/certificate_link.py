@@ -71,7 +71,6 @@ class CertificateLink:
         return name in found.names and left > lifetime * _RENEWED_PART
 
     def _store(self, content: bytes) -> None:
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         atomic.write(self._file, content, 0o600)
 
     def _report(self, problem: str) -> None:

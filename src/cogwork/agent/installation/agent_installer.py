@@ -55,7 +55,7 @@ class AgentInstaller:
         refuse_other_unit()
         self._check(releases, keys)
         for directory in (self.layout.root, self.layout.versions, self.layout.keys):
-            directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+            atomic.make_directory(directory, 0o755)
             directory.chmod(0o755)
         self._trust(keys)
         self._install_releases(releases)
@@ -120,7 +120,7 @@ class AgentInstaller:
         # The server replaces the file when someone edits it on the control page. A directory that
         # others use, such as /etc, stays theirs.
         is_own_directory = not config.parent.exists() or config.parent == DEFAULT_CONFIG.parent
-        config.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        atomic.make_directory(config.parent, 0o750)
         if config.exists():
             said = f"Kept the configuration {config}"
         elif find_packaged_unit() is not None and PACKAGED_CONFIG.exists():

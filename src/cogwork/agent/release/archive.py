@@ -101,8 +101,9 @@ def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
 
 def _write_verified(content: IO[bytes], path: Path, entry: FileEntry) -> None:
     digest = hashlib.sha256()
-    path.parent.mkdir(exist_ok=True)
-    with path.open("xb") as file:
+    path.parent.mkdir(0o700, exist_ok=True)
+    path.touch(0o600, exist_ok=False)  # whatever the umask is, no one else changes what was checked
+    with path.open("wb") as file:
         while chunk := content.read(_CHUNK):
             digest.update(chunk)
             file.write(chunk)

@@ -77,8 +77,8 @@ class Installer:
         require_space(layout.versions, archive.stat().st_size + manifest.installed_size)
         work = layout.versions / f"{UNFINISHED}{slot.name}"
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        work.chmod(0o755)
+        work.mkdir(0o755)
+        work.chmod(0o755)  # the umask may have cleared some bits
         try:
             self._build(archive, work, slot, progress)
             # The whole tree, before its name says that it is complete.
@@ -92,7 +92,7 @@ class Installer:
     def _build(self, archive: Path, work: Path, slot: Path, progress: Progress) -> None:
         progress("unpacking")
         release = work / "release"
-        release.mkdir()
+        release.mkdir(0o700)
         manifest = unpack(archive, self._keys, release)
         pip = next((name for name in manifest.files if _PIP.fullmatch(name)), None)
         if pip is None or REQUIREMENTS not in manifest.files:

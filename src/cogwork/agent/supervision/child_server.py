@@ -85,6 +85,7 @@ class ChildServer:
         return self._describe_end()
 
     def _launch(self) -> None:
+        self._output.touch(0o600)
         with self._output.open("wb") as output:
             self._child = subprocess.Popen(  # noqa: S603 - the installed version
                 self._command(),

@@ -24,6 +24,7 @@ from cogwork.cloud.storage.log_store import (
     LogUsage,
     Position,
 )
+from cogwork.core.atomic import make_directory
 from cogwork.core.workers import Workers
 
 _DAY_FILE: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.db")
@@ -67,7 +68,7 @@ T = TypeVar("T")
 class SqliteLogStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory)
         self._writer = _Connections(directory, 1)
         self._reader = _Connections(directory, _MAX_OPEN)
         self._write_worker = Workers("logs", waiting=_WAITING)

@@ -92,7 +92,7 @@ class ServiceInstaller:
             self.report(f"{target} is this file already.")
             return
         replaces = target.exists()
-        target.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_directory(target.parent, 0o755)
         fresh = target.with_name(f".{target.name}.new")
         try:
             _copy(source, fresh)
@@ -106,7 +106,7 @@ class ServiceInstaller:
         if self.paths.config.exists():
             self.report(f"Kept the configuration {self.paths.config}.")
             return
-        self.paths.config.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_directory(self.paths.config.parent, 0o755)
         atomic.write(self.paths.config, EMPTY_CONFIG.encode(), mode=0o600)
         self.report(
             f"Created an empty configuration, {self.paths.config}. "
@@ -114,7 +114,7 @@ class ServiceInstaller:
         )
 
     def _write_unit(self) -> None:
-        self.paths.unit.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_directory(self.paths.unit.parent, 0o755)
         atomic.write(self.paths.unit, format_unit(EXECUTABLE, ORIGIN).encode(), mode=0o644)
         self.report(f"Wrote {self.paths.unit}.")
 
@@ -155,8 +155,8 @@ class ServiceInstaller:
 def _copy(source: Path, target: Path) -> None:
     """Copy the file and sync it to disk: after a power failure, it is complete or not there."""
     with source.open("rb") as reader, target.open("wb") as writer:
+        os.fchmod(writer.fileno(), 0o755)  # at once: the umask may leave it open to everyone
         shutil.copyfileobj(reader, writer, 1 << 20)
-        os.fchmod(writer.fileno(), 0o755)
         os.fsync(writer.fileno())
 
 
@@ -166,7 +166,7 @@ def _try(executable: Path, data: Path) -> None:
     It unpacks itself where the service looks for it, so that a running service stops for a short
     time only.
     """
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.make_directory(data)
     try:
         done = subprocess.run(  # noqa: S603 - the copy of this program
             [executable, "-version"],
