@@ -44,6 +44,10 @@ def _no_stops(_: object) -> int:
     return 0
 
 
+def _ignore(_name: object, _mover: object) -> None:
+    pass
+
+
 def _raise_no_machine(_: object) -> object:
     raise NoMachine("the resource does not belong to a machine")
 
@@ -61,6 +65,9 @@ class MachineAccess:
     stop_count: Callable[[ResourceName], int] = _no_stops
     """Returns how often a resource was stopped. A motion in several steps compares the counts to
     detect that it was cancelled."""
+    take_over: Callable[[ResourceName, str], None] = _ignore
+    """Tells the machine which service moves a resource from now on, so that it goes on when the
+    client that moved it before is lost."""
 
     def find_by_name(self, short: str, *apis: Api) -> object:
         """Return the resource with a short name in any of the APIs."""

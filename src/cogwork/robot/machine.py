@@ -7,17 +7,18 @@ import enum
 import hashlib
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from google.protobuf.descriptor_pool import DescriptorPool
+from grpclib.const import Status
 
 from cogwork.config.config_report import ConfigReport
 from cogwork.config.diagnostics import Diagnostic, Effect, did_you_mean
 from cogwork.config.loader import LoadedConfig
 from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.events import Observer, log_event
 from cogwork.graph.limits import GraphLimits
@@ -30,20 +31,33 @@ from cogwork.graph.spec import Spec
 from cogwork.resource.clients import RemoteResource
 from cogwork.resource.emergency_stop import EmergencyStop, stop_all
 from cogwork.resource.machine_access import MachineAccess
+from cogwork.resource.moving_component import find_moving_component
+from cogwork.resource.supplemental_transforms import read_supplemental_transforms
 from cogwork.robot.access import ModuleAccess
 from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
+from cogwork.robot.motion_claims import MotionPlan
+from cogwork.robot.moving_methods import (
+    MOTION_API,
+    is_motion_service_move,
+    read_component,
+    sets_in_motion,
+)
 from cogwork.robot.operations import Cancelled, Operation, Operations, current_operation
 from cogwork.robot.package_host import NoPackages, PackageHost
 from cogwork.robot.process_host import NoProcesses, ProcessHost
 from cogwork.robot.remote_host import NoRemotes, RemoteHost
 from cogwork.robot.server_load import ServerLoad
-from cogwork.robot.session_manager import SessionManager, sets_in_motion
+from cogwork.robot.session_manager import SessionManager
 from cogwork.robot.update_file import UpdateFile
 from cogwork.serving.tls_report import TlsReport
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.handlers import Method
+from cogwork.wire.status import status_of
+
+if TYPE_CHECKING:
+    from viam.gen.common.v1.common_pb2 import Transform
 
 _log = logging.getLogger("rdk")
 
@@ -59,8 +73,10 @@ _MAX_IGNORED = 3
 """Ignored settings of a resource that the status shows."""
 _NON_MOVING_PREFIXES = ("Get", "Is", "List", "Stop")
 """Prefixes of methods that move nothing."""
-_MOTION_APIS = (Api.parse("rdk:service:motion"), Api.parse("rdk:service:navigation"))
+_MOTION_APIS = (MOTION_API, Api.parse("rdk:service:navigation"))
 """Services whose calls move other resources."""
+_NO_PLAN = (Status.NOT_FOUND, Status.UNIMPLEMENTED)
+"""What a motion service answers if there is no plan to stop."""
 
 
 class NotConfigured(CogworkError):
@@ -174,8 +190,9 @@ class Machine:
             lambda: self.config.network.sessions.heartbeat_window,
             API_BY_SERVICE,
             self.nodes,
-            self.stop,
+            lambda names, plans, why: self.stop(names, why, plans=plans),
             self.resolve,
+            self._find_moved,
         )
 
     def bind(self, machine_access: MachineAccess) -> None:
@@ -184,6 +201,7 @@ class Machine:
         machine_access.names = lambda: self.nodes
         machine_access.frames = self.frames
         machine_access.stop_count = self._stop_counts.__getitem__
+        machine_access.take_over = self.sessions.take_over
 
     @property
     def nodes(self) -> Mapping[ResourceName, Node]:
@@ -284,7 +302,8 @@ class Machine:
 
         That includes calls of resources without a stop method, such as the push of a button.
         """
-        await self.stop(self.nodes, "cancelled, because everything was told to stop", extra)
+        why = "cancelled, because everything was told to stop"
+        await self.stop(self.nodes, why, extra, self.sessions.claims.plans())
 
     def emergency_stop(self) -> dict[ResourceName, str]:
         """Stop everything that moves without using the event loop, which may be stuck.
@@ -313,21 +332,23 @@ class Machine:
         names: Collection[ResourceName],
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]] | None = None,
+        plans: Collection[MotionPlan] = (),
     ) -> list[ResourceName]:
-        """Stop those of the resources that move, and end the calls that move them.
+        """Stop those of the resources that move, and the plans; end the calls that move them.
 
         Return the stopped resources. Calls end with `why` as their error.
         """
         # Shielded: the caller may disconnect before everything has stopped.
-        return await asyncio.shield(self._create_stop_task(names, why, extra or {}))
+        return await asyncio.shield(self._create_stop_task(names, why, extra or {}, plans))
 
     def _create_stop_task(
         self,
         names: Collection[ResourceName],
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]],
+        plans: Collection[MotionPlan] = (),
     ) -> asyncio.Future[list[ResourceName]]:
-        stopping = asyncio.ensure_future(self._stop(names, why, extra))
+        stopping = asyncio.ensure_future(self._stop(names, why, extra, plans))
         self._stop_tasks.add(stopping)
         stopping.add_done_callback(self._stop_tasks.discard)
         return stopping
@@ -337,6 +358,7 @@ class Machine:
         names: Collection[ResourceName],
         why: str,
         extra: Mapping[ResourceName, dict[str, Any]],
+        plans: Collection[MotionPlan],
     ) -> list[ResourceName]:
         # Includes resources that are unhealthy or being reconfigured.
         live = {
@@ -345,22 +367,31 @@ class Machine:
             if (node := self.nodes.get(name)) is not None and node.live is not None
         }
         moving = {name: each for name, each in live.items() if isinstance(each, Stoppable)}
+        claims = {name: self.sessions.claims.find(name) for name in moving}
         self._stop_counts.update(moving.keys())
-        moved = self._cancel_calls(names, live, moving, why)
-        results = await asyncio.gather(
-            *(
-                self._stop_resource(resource, extra.get(name, {}))
+        moved = self._cancel_calls(names, live, moving, plans, why)
+        stops = {
+            **{
+                f"component named {name.short}": self._call_with_timeout(
+                    _call_stop(resource, extra.get(name, {}))
+                )
                 for name, resource in moving.items()
-            ),
-            return_exceptions=True,
-        )
+            },
+            **{
+                f"the plan of {plan.service.short} for {plan.component}": self._stop_plan(plan)
+                for plan in plans
+            },
+        }
+        results = await asyncio.gather(*stops.values(), return_exceptions=True)
         failed = [
-            f"failed to stop component named {name.short} with error {result}"
-            for name, result in zip(moving, results, strict=True)
+            f"failed to stop {what} with error {result}"
+            for what, result in zip(stops, results, strict=True)
             if isinstance(result, BaseException)
         ]
         if failed:
             raise NotStopped("; ".join(failed))
+        for name, claim in claims.items():
+            self.sessions.claims.release(name, claim)
         return sorted(moved | moving.keys())
 
     def _cancel_calls(
@@ -368,9 +399,10 @@ class Machine:
         names: Collection[ResourceName],
         live: Mapping[ResourceName, object],
         moving: Collection[ResourceName],
+        plans: Collection[MotionPlan],
         why: str,
     ) -> set[ResourceName]:
-        """End the calls that move one of the names, even if they still wait to run.
+        """End the calls that move one of the names, or for a plan, even if they still wait to run.
 
         Return the resources that they move.
         """
@@ -379,7 +411,9 @@ class Machine:
         for operation in self.operations.others():
             used = {known[id(held)] for held in operation.held_resources if id(held) in known}
             requested = self._requested_resource(operation)
-            if requested is not None and requested in names:
+            if requested is not None and (
+                requested in names or self._requested_plan(operation, requested) in plans
+            ):
                 used.add(requested)
             waits = (awaited := operation.awaited) is not None and awaited in names
             if awaited is not None and waits:
@@ -408,9 +442,44 @@ class Machine:
             return None
         return self.resolve(ResourceName.from_short(api, short))
 
-    async def _stop_resource(self, resource: Stoppable, extra: dict[str, Any]) -> None:
-        """Stop one resource. Raise if that fails or takes too long."""
-        stopping = asyncio.ensure_future(_call_stop(resource, extra))
+    def _requested_plan(self, operation: Operation, service: ResourceName) -> MotionPlan | None:
+        if not is_motion_service_move(operation.method):
+            return None
+        try:
+            return MotionPlan(service, read_component(operation.method, operation.stream.request))
+        except InvalidRequest:  # it will be refused
+            return None
+
+    def _find_moved(self, plan: MotionPlan, transforms: Iterable[Transform]) -> ResourceName:
+        """Return the resource that a motion service moves; the service itself if that is unknown.
+
+        Services of modules may move more than that; their plans are stopped, too.
+        """
+        prefix = f"{plan.service.remote}:" if plan.service.remote else ""
+        component = f"{prefix}{plan.component}"
+        try:
+            extra = read_supplemental_transforms(transforms, self.frames)
+            return find_moving_component(component, self.nodes, self.frames, extra)
+        except CogworkError:
+            same_name = (name for name in self.nodes if name.short == component)
+            return next(same_name, plan.service)
+
+    async def _stop_plan(self, plan: MotionPlan) -> None:
+        """Stop a plan of a motion service, if it still runs. Raise if that fails."""
+        node = self.nodes.get(plan.service)
+        service: Any = node.live.resource if node is not None and node.live is not None else None
+        if service is None or not hasattr(service, "stop_plan"):
+            return
+        try:
+            await self._call_with_timeout(service.stop_plan(plan.component))
+        except Exception as error:
+            # Only some of its moves are plans.
+            if status_of(error, "the plan")[0] not in _NO_PLAN:
+                raise
+
+    async def _call_with_timeout(self, stop: Coroutine[Any, Any, None]) -> None:
+        """Wait until something has stopped. Raise if that fails or takes too long."""
+        stopping = asyncio.ensure_future(stop)
         try:
             await self._clock.wait([stopping], STOP_TIMEOUT)
         finally:
@@ -447,7 +516,7 @@ class Machine:
         # Once closed, it could not be stopped any more. Modules stop their own resources.
         if isinstance(resource, Stoppable) and not isinstance(resource, RemoteResource):
             try:
-                await self._stop_resource(resource, {})
+                await self._call_with_timeout(_call_stop(resource, {}))
             except Exception as error:
                 _log.warning("could not stop %s before closing it: %s", name, error)
 

@@ -12,7 +12,11 @@ from cogwork.core.errors import CogworkError
 from cogwork.front.peer_name import host_of
 from cogwork.graph.name import ResourceName
 
-_LOOPBACK = "localhost"
+LOOPBACK = "localhost"
+"""The owner of sessions that were started on the computer of the machine, without a login."""
+
+_LABEL_LENGTH = 8
+"""The first group of the id: 90 random bits remain."""
 
 
 class TooManySessions(CogworkError):
@@ -36,7 +40,12 @@ class Session:
     """Time of the last heartbeat."""
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     moved: set[ResourceName] = field(default_factory=set)
-    """Resources that this session was the last to move."""
+    """Resources that this session was the last to move, and that were not stopped since."""
+
+    @property
+    def label(self) -> str:
+        """Names the session without revealing its id, which is a secret of its client."""
+        return self.id[:_LABEL_LENGTH]
 
 
 class OpenSessions:
@@ -116,4 +125,4 @@ def owner_of(peer: str) -> str:
         address = ipaddress.ip_address(host.partition(":")[2].strip("[]"))
     except ValueError:
         return host
-    return _LOOPBACK if address.is_loopback else str(address)
+    return LOOPBACK if address.is_loopback else str(address)

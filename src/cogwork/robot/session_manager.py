@@ -1,23 +1,39 @@
 """Sessions: stops what a client moved when its heartbeats stop.
 
-A client opens a session and sends heartbeats. Calls that set something in motion, which the public
-API marks, name their session; the session of the latest such call owns the resource. A session
-expires when it is silent for longer than the heartbeat window.
+A client opens a session and sends heartbeats. Calls that set something in motion name their
+session; the session of the latest such call owns the resource, until the resource is stopped. A
+session expires when it is silent for longer than the heartbeat window.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Mapping
-from typing import Any
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Mapping,
+)
+from typing import Any, NamedTuple
 
-from google.protobuf import descriptor_pool
 from grpclib import GRPCError
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
+from cogwork.robot.access import module_of
+from cogwork.robot.motion_claims import Claim, MotionClaims, MotionPlan, describe_mover
+from cogwork.robot.moving_methods import (
+    MOTION_API,
+    is_motion_service_move,
+    read_component,
+    read_transforms,
+    sets_in_motion,
+)
 from cogwork.robot.open_sessions import OpenSessions, Session, owner_of
 from cogwork.robot.operations import current_identity
 from cogwork.wire.handlers import Handler, Method, Stream
@@ -26,6 +42,7 @@ from cogwork.wire.raw_request import read_resource_name
 SESSION_ID_KEY = "viam-sid"
 """Metadata key with which a call names its session."""
 
+_STOP_METHODS = ("/Stop", "/StopPlan")
 _REFUSAL_STATUSES = ("INVALID_ARGUMENT", "NOT_FOUND", "UNIMPLEMENTED", "FAILED_PRECONDITION")
 
 _log = logging.getLogger("rdk.networking.session_manager")
@@ -40,15 +57,27 @@ class SessionExpired(CogworkError):
         super().__init__("SESSION_EXPIRED")
 
 
-StopResources = Callable[[Collection[ResourceName], str], Awaitable[Collection[ResourceName]]]
-"""Stops those of the resources that move, ends the calls that move them with the given reason, and
-returns the stopped resources."""
+StopMotion = Callable[
+    [Collection[ResourceName], Collection[MotionPlan], str], Awaitable[Collection[ResourceName]]
+]
+"""Stops those of the resources that move, and the plans; ends the calls that move them with the
+given reason, and returns the stopped resources."""
+FindMoved = Callable[[MotionPlan, Iterable[Any]], ResourceName]
+"""Returns the resource that a motion service moves, given the additional frames of the call."""
 
 
 def session_id_of(stream: Stream) -> str | None:
     """Return the id of the session that a call names, if it names one."""
     given = stream.metadata.get(SESSION_ID_KEY)
     return given if isinstance(given, str) else None
+
+
+class Target(NamedTuple):
+    """What a call moves or stops."""
+
+    name: ResourceName
+    plan: MotionPlan | None = None
+    """None if it is not a motion service that moves it."""
 
 
 class SessionManager:
@@ -58,8 +87,9 @@ class SessionManager:
         window: Callable[[], float],
         apis: Mapping[str, Api],
         known: Container[ResourceName],
-        stop_resources: StopResources,
+        stop_motion: StopMotion,
         resolve: Callable[[ResourceName], ResourceName] = lambda name: name,
+        find_moved: FindMoved = lambda plan, _: plan.service,
     ) -> None:
         """`window` returns the seconds of silence after which a session expires. `apis` are the
         APIs by gRPC service. `known` are the resources that clients can move. `resolve` returns
@@ -68,10 +98,11 @@ class SessionManager:
         self._window = window
         self._apis = apis
         self._known = known
-        self._stop_resources = stop_resources
+        self._stop_motion = stop_motion
         self.resolve = resolve
+        self.find_moved = find_moved
+        self.claims = MotionClaims()
         self._open = OpenSessions()
-        self._movers: dict[ResourceName, Session] = {}
         self._session_started = asyncio.Event()
         self._stop_tasks: set[asyncio.Future[Collection[ResourceName]]] = set()
 
@@ -106,25 +137,58 @@ class SessionManager:
     def wrap(self, method: Method, handle: Handler) -> Handler:
         """Middleware that tracks which session moves which resource."""
         api = self._apis.get(method.service)
-        if api is None or not sets_in_motion(method):
+        if api is None:
             return handle
+        if is_motion_service_move(method) or sets_in_motion(method):
+            return self._wrap_move(method, api, handle)
+        if method.path.endswith(_STOP_METHODS):
+            return self._wrap_stop(method, api, handle)
+        return handle
+
+    def _wrap_move(self, method: Method, api: Api, handle: Handler) -> Handler:
         streams = method.cardinality.client_streaming
 
         async def wrapper(stream: Stream) -> None:
-            claim = _Claim(self, session_id_of(stream), stream.peer, api)
+            attempt = _ClaimAttempt(self, method, api, stream)
             if streams:
                 # The first message names the resource.
-                stream = _TappedStream(stream, claim.acquire)
+                stream = _TappedStream(stream, attempt.acquire)
             else:
-                claim.acquire(stream.request)
+                attempt.acquire(stream.request)
             try:
                 await handle(stream)
             except (CogworkError, GRPCError, NotImplementedError) as error:
                 if _is_refusal(error):
-                    claim.release()
+                    attempt.undo()
                 raise
 
         return wrapper
+
+    def _wrap_stop(self, method: Method, api: Api, handle: Handler) -> Handler:
+        """What was stopped is not stopped once more when its session expires: another client, or a
+        service such as navigation, may move it by then."""
+
+        async def wrapper(stream: Stream) -> None:
+            name, plan = self.read_target(method, api, stream.request)
+            if plan is not None:
+                stopped = self.claims.find_plan(plan)
+            else:
+                claim = self.claims.find(name)
+                stopped = {name: claim} if claim is not None else {}
+            await handle(stream)
+            for each, claim in stopped.items():
+                self.claims.release(each, claim)
+
+        return wrapper
+
+    def read_target(self, method: Method, api: Api, request: Any) -> Target:
+        """Return what a call moves or stops."""
+        short = read_resource_name(request) if isinstance(request, bytes) else request.name
+        name = self.resolve(ResourceName.from_short(api, short or ""))
+        if api != MOTION_API:
+            return Target(name)
+        plan = MotionPlan(name, read_component(method, request))
+        return Target(self.find_moved(plan, read_transforms(method, request)), plan)
 
     async def watch(self) -> None:
         """Expire sessions that are silent for too long. Run until cancelled."""
@@ -150,12 +214,14 @@ class SessionManager:
         latest = self._clock.monotonic() - self._window()
         for session in [each for each in self._open.all() if each.last_heard <= latest]:
             self._open.remove(session)
-            for name in session.moved:
-                del self._movers[name]
-            if session.moved:
-                self._stop_moved(session)
+            moved, plans = sorted(session.moved), self.claims.plans_of(session)
+            self.claims.release_session(session)
+            if moved:
+                self._stop_moved(session, moved, plans)
 
-    def _stop_moved(self, session: Session) -> None:
+    def _stop_moved(
+        self, session: Session, moved: Collection[ResourceName], plans: Collection[MotionPlan]
+    ) -> None:
         _log.warning(
             "session %s of %s expired: no heartbeat for %gs",
             session.id,
@@ -164,7 +230,7 @@ class SessionManager:
         )
         why = "stopped, because the client that moved it sent no heartbeat"
         # Not awaited: a resource that does not stop must not delay the expiry of other sessions.
-        stopping = asyncio.ensure_future(self._stop_resources(sorted(session.moved), why))
+        stopping = asyncio.ensure_future(self._stop_motion(moved, plans, why))
         self._stop_tasks.add(stopping)
         stopping.add_done_callback(lambda done: self._on_stopped(session, done))
 
@@ -187,52 +253,55 @@ class SessionManager:
             raise SessionExpired
         return session
 
-    def claim(self, session: Session | None, name: ResourceName) -> Session | None:
-        """Make a session the owner of a resource, or no session. Return the previous owner."""
-        before = self._movers.pop(name, None)
-        if before is not None:
-            before.moved.discard(name)
-        if session is not None and session.id in self._open and name in self._known:
-            self._movers[name] = session
-            session.moved.add(name)
-        return before
+    def claim(self, name: ResourceName, claim: Claim) -> Claim | None:
+        """Record the newest caller that moves a resource. Return the previous claim."""
+        is_open = claim.session is None or claim.session.id in self._open
+        return self.claims.take(name, claim if is_open and name in self._known else None)
 
-    def mover(self, name: ResourceName) -> Session | None:
-        return self._movers.get(name)
+    def take_over(self, name: ResourceName, mover: str) -> None:
+        """Record that a part of the machine moves a resource now, which no session ends."""
+        self.claim(name, Claim(mover))
 
 
-class _Claim:
-    """One call's claim to a resource, released if the call is refused and so moved nothing."""
+class _ClaimAttempt:
+    """One call's claim to a resource, undone if the call is refused and so moved nothing."""
 
-    def __init__(
-        self, sessions: SessionManager, session_id: str | None, peer: str, api: Api
-    ) -> None:
+    def __init__(self, sessions: SessionManager, method: Method, api: Api, stream: Stream) -> None:
         self._sessions = sessions
-        self._session_id = session_id
-        self._peer = peer
+        self._method = method
         self._api = api
-        self._acquired: tuple[ResourceName, Session | None, Session | None] | None = None
+        self._session_id = session_id_of(stream)
+        self._peer = stream.peer
+        self._acquired: tuple[ResourceName, Claim, Claim | None] | None = None
 
     def acquire(self, request: Any) -> None:
-        """Claim the resource that the request names.
+        """Claim the resource that the request moves.
 
         Raise SessionExpired, also if the session ended between the call and its first message.
         """
-        session = (
-            self._sessions.find(self._session_id, self._peer)
-            if self._session_id is not None
-            else None
-        )
-        short = read_resource_name(request) if isinstance(request, bytes) else request.name
-        name = self._sessions.resolve(ResourceName.from_short(self._api, short or ""))
-        self._acquired = (name, session, self._sessions.claim(session, name))
+        sessions, session = self._sessions, None
+        if self._session_id is not None:
+            session = sessions.find(self._session_id, self._peer)
+        name, plan = sessions.read_target(self._method, self._api, request)
+        if session is None and self._is_part_of_plan(name):
+            return
+        claim = Claim(describe_mover(self._peer, current_identity()), session, plan)
+        self._acquired = (name, claim, sessions.claim(name, claim))
 
-    def release(self) -> None:
+    def undo(self) -> None:
         if self._acquired is None:
             return
-        name, session, before = self._acquired
-        if self._sessions.mover(name) is session:
-            self._sessions.claim(before, name)
+        name, claim, before = self._acquired
+        if self._sessions.claims.find(name) is claim:
+            self._sessions.claims.take(name, None)
+            if before is not None:
+                self._sessions.claim(name, before)
+
+    def _is_part_of_plan(self, name: ResourceName) -> bool:
+        """Return whether a motion service in a module moves the resource for a client: the module
+        does not know the client's session."""
+        claim = self._sessions.claims.find(name)
+        return bool(module_of(self._peer)) and claim is not None and claim.plan is not None
 
 
 class _TappedStream:
@@ -267,14 +336,3 @@ def _is_refusal(error: Exception) -> bool:
     """Return whether the call was rejected before it did anything."""
     status = getattr(error, "status", "UNIMPLEMENTED")
     return (status if isinstance(status, str) else status.name) in _REFUSAL_STATUSES
-
-
-def sets_in_motion(method: Method) -> bool:
-    """Return whether the public API marks a method as one that sets something in motion."""
-    if method.is_unregistered:
-        return False
-    from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
-
-    pool: Any = descriptor_pool.Default()  # type: ignore[no-untyped-call]
-    descriptor = pool.FindMethodByName(method.path.lstrip("/").replace("/", "."))
-    return bool(descriptor.GetOptions().Extensions[safety_heartbeat_monitored])

@@ -10,6 +10,7 @@ from cogwork.graph.name import ResourceName
 from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
+from cogwork.robot.motion_claims import Claim
 from cogwork.robot.process_host import ProcessStatus
 from cogwork.robot.process_use import ProcessUse
 from cogwork.robot.server_load import LoadSample
@@ -126,4 +127,12 @@ def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:
         "since": node.since,
         "revision": node.revision,
         "depends_on": [str(other) for other in machine.dependencies(name)],
+        "moved_by": _mover_view(machine.sessions.claims.find(name)),
     }
+
+
+def _mover_view(claim: Claim | None) -> dict[str, Any] | None:
+    """Return who moved a resource last, unless it was stopped since."""
+    if claim is None:
+        return None
+    return {"who": claim.mover, "session": claim.session.label if claim.session else None}

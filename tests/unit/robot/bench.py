@@ -52,6 +52,7 @@ MOTOR = Api.parse("rdk:component:motor")
 ARM = Api.parse("rdk:component:arm")
 BUTTON = Api.parse("rdk:component:button")
 MOTION = Api.parse("rdk:service:motion")
+BASE = Api.parse("rdk:component:base")
 
 ROBOT = "/viam.robot.v1.RobotService"
 DO_COMMAND = "/viam.component.generic.v1.GenericService/DoCommand"
@@ -139,6 +140,12 @@ class Planner(Thing):
         await self.bench.behaviors[self.name]()
         return True
 
+    async def move_on_map(self, *_: Any, **__: Any) -> str:
+        return "an execution"
+
+    async def stop_plan(self, component_name: str, **_: Any) -> None:
+        await self.bench.run_script("stop plan", component_name)
+
 
 class Probe(Sensor):
     def __init__(self, name: ResourceName, bench: Bench) -> None:
@@ -173,6 +180,7 @@ class Bench:
             self._model(VIDEO, "thing", Thing),
             self._model(MOTOR, "mover", Wheel),
             self._model(ARM, "mover", Reach),
+            self._model(BASE, "mover", Mover),
             self._model(BUTTON, "bell", Bell),
             self._model(MOTION, "planner", Planner),
         ]

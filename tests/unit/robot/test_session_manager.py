@@ -12,15 +12,28 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.served import refused
-from tests.unit.robot.bench import ARM, BUTTON, MOTOR, Bench, InProcess, running_bench, wait_forever
+from tests.unit.robot.bench import (
+    ARM,
+    BASE,
+    BUTTON,
+    MOTION,
+    MOTOR,
+    Bench,
+    InProcess,
+    running_bench,
+    wait_forever,
+)
 from viam.gen.component.arm.v1 import arm_pb2 as arm
+from viam.gen.component.base.v1 import base_pb2 as base
 from viam.gen.component.button.v1 import button_pb2 as button
 from viam.gen.component.motor.v1 import motor_pb2 as motor
 from viam.gen.robot.v1 import robot_pb2 as robot
+from viam.gen.service.motion.v1 import motion_pb2 as motion
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.graph.name import Api
+from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.session_manager import SessionExpired
+from cogwork.robot.status_view import build_status_view
 
 MOTORS = "/viam.component.motor.v1.MotorService"
 SET_POWER = f"{MOTORS}/SetPower"
@@ -350,6 +363,136 @@ async def test_hanging_stop_does_not_block_other_stops(bench: Bench) -> None:
     await bench.clock.advance(2.1)
     assert sorted(stopped_names(bench)) == ["left", "right"]
     await bench.clock.advance(15)
+
+
+MOTIONS = "/viam.service.motion.v1.MotionService"
+
+
+@pytest.fixture
+async def planners(bench: Bench) -> Bench:
+    """A machine with two motion services, a base, and an arm that carries a gripper."""
+    frame = {"parent": "reach"}
+    await bench.apply(
+        mover(BASE, "wheels"),
+        mover(ARM, "reach") | {"frame": {"parent": "world"}},
+        mover(MOTOR, "claw") | {"frame": frame},
+        mover(MOTOR, "left"),
+        services=[
+            {"name": name, "api": str(MOTION), "model": "planner"} for name in ("plans", "others")
+        ],
+    )
+    bench.history.clear()
+    return bench
+
+
+async def move_on_map(bench: Bench, service: str, session: str = "") -> None:
+    request = motion.MoveOnMapRequest(name=service, component_name="wheels")
+    metadata = {"viam-sid": session} if session else {}
+    await bench.call(f"{MOTIONS}/MoveOnMap", request, metadata=metadata)
+
+
+def motion_stops(bench: Bench) -> list[tuple[str, str]]:
+    return [(what, name) for what, name, *_ in bench.history if what.startswith("stop")]
+
+
+async def test_expired_session_stops_a_plan_and_the_base_that_it_moves(planners: Bench) -> None:
+    await move_on_map(planners, "plans", await start_session(planners))
+    await planners.clock.advance(1.9)
+    assert motion_stops(planners) == []
+    await planners.clock.advance(0.2)
+    assert sorted(motion_stops(planners)) == [("stop", "wheels"), ("stop plan", "wheels")]
+
+
+async def test_expired_session_ends_a_move_and_stops_the_arm_that_carries_the_component(
+    planners: Bench,
+) -> None:
+    planners.behaviors["plans"] = wait_forever
+    session = await start_session(planners)
+    request = motion.MoveRequest(name="plans", component_name="claw")
+    call = await planners.start_call(
+        planners.call(f"{MOTIONS}/Move", request, metadata={"viam-sid": session})
+    )
+    await planners.clock.advance(2.1)
+    with refused() as ended:
+        await call
+    assert ended.status is Status.CANCELLED
+    assert ("stop", "reach") in motion_stops(planners)
+
+
+async def test_expired_session_leaves_the_plans_of_others(planners: Bench) -> None:
+    await move_on_map(planners, "plans", await start_session(planners))
+    await move_on_map(planners, "others")
+    await planners.clock.advance(2.1)
+    assert motion_stops(planners) == []
+
+
+async def test_module_that_moves_the_base_for_a_plan_does_not_take_it_from_the_session(
+    planners: Bench,
+) -> None:
+    await move_on_map(planners, "plans", await start_session(planners))
+    sessions = planners.machine.sessions
+    wheels = ResourceName.parse("rdk:component:base/wheels")
+    claim = sessions.claims.find(wheels)
+    request = base.SetPowerRequest(name="wheels")
+    await _ignore_errors(
+        planners.call(
+            "/viam.component.base.v1.BaseService/SetPower", request, peer="module:planning"
+        )
+    )
+    assert sessions.claims.find(wheels) is claim
+
+
+async def test_stopped_resource_is_not_stopped_again_when_the_session_expires(
+    bench: Bench,
+) -> None:
+    session = await start_session(bench)
+    await set_power(bench, "left", session)
+    await set_power(bench, "right", session)
+    await bench.call(f"{MOTORS}/Stop", motor.StopRequest(name="left"))
+    await bench.clock.advance(2.1)
+    assert stopped_names(bench) == ["left", "right"]
+
+
+async def test_stopped_plan_is_not_stopped_again_when_the_session_expires(planners: Bench) -> None:
+    await move_on_map(planners, "plans", await start_session(planners))
+    request = motion.StopPlanRequest(name="plans", component_name="wheels")
+    await planners.call(f"{MOTIONS}/StopPlan", request)
+    await planners.clock.advance(2.1)
+    assert motion_stops(planners) == [("stop plan", "wheels")]
+
+
+async def test_resource_whose_stop_fails_is_stopped_when_the_session_expires(bench: Bench) -> None:
+    bench.scripts["stop", "left"] = _refuse_power
+    await set_power(bench, "left", await start_session(bench))
+    with refused():
+        await bench.call(f"{MOTORS}/Stop", motor.StopRequest(name="left"))
+    await bench.clock.advance(2.1)
+    assert stopped_names(bench) == ["left", "left"]
+
+
+async def test_service_that_takes_over_goes_on_when_the_session_expires(bench: Bench) -> None:
+    await set_power(bench, "left", await start_session(bench))
+    left = ResourceName.parse("rdk:component:motor/left")
+    bench.machine.sessions.take_over(left, "navigation nav")
+    await bench.clock.advance(2.1)
+    assert stopped_names(bench) == []
+
+
+async def test_status_tells_who_moves_a_resource_until_it_is_stopped(bench: Bench) -> None:
+    async def read_mover() -> Any:
+        view = await build_status_view(bench.machine)
+        (left,) = [each for each in view["resources"] if each["name"].endswith("/left")]
+        return left["moved_by"]
+
+    assert await read_mover() is None
+    session = await start_session(bench, peer=OWNER)
+    request = motor.SetPowerRequest(name="left", power_pct=1)
+    await bench.call(SET_POWER, request, metadata={"viam-sid": session}, peer=OWNER)
+    assert await read_mover() == {"who": "10.0.0.7", "session": session[:8]}
+    await bench.call(SET_POWER, request, peer="job:nightly")
+    assert await read_mover() == {"who": "job nightly", "session": None}
+    await bench.call_robot("StopAll")
+    assert await read_mover() is None
 
 
 async def _do_nothing() -> None:

@@ -44,13 +44,13 @@ from cogwork.drivers.motion.locators import (
     has_orientation,
     yaw,
 )
-from cogwork.drivers.motion.moving_component import ARM, BASE, find_moving_component, origin_frame
 from cogwork.drivers.motion.plan_history import MotionExecution, PlanHistory
 from cogwork.drivers.motion.supervised_move import run_move
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.machine_access import CoordinateFrames, MachineAccess, NoMachine
 from cogwork.resource.model import logger_of
+from cogwork.resource.moving_component import ARM, BASE, find_moving_component, origin_frame
 from cogwork.resource.pose_proto import pose_from_proto, pose_to_proto, to_pose_in_frame
 from cogwork.resource.supplemental_transforms import read_supplemental_transforms
 from cogwork.spatial.chain import WORLD
@@ -128,7 +128,7 @@ class BuiltinMotion(Motion):
         extra = read_supplemental_transforms(
             world_state.transforms if world_state is not None else (), frames
         )
-        carrier = find_moving_component(component_name, self._machine, frames, extra)
+        carrier = find_moving_component(component_name, tuple(self._machine.names()), frames, extra)
         find = self._make_finder(carrier)
         goal = await _goal_pose(frames, extra, component_name, destination, carrier)
         if carrier.api == ARM:

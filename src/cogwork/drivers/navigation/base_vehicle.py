@@ -74,7 +74,10 @@ class BaseVehicle:
         machine: MachineAccess,
         clock: Clock,
         logger: logging.Logger,
+        driver: ResourceName,
     ) -> None:
+        """`driver` is the service that drives the base."""
+        self._driver = driver
         self._name = name
         self._base = base
         self._locator = locator
@@ -92,6 +95,7 @@ class BaseVehicle:
         return await self._locator.locate()
 
     async def follow(self, path: PlannedPath, on_step: Callable[[], None]) -> None:
+        self._machine.take_over(self._name, f"{self._driver.api.subtype} {self._driver.short}")
         find = self._make_finder()
         in_control = True
         try:

@@ -46,7 +46,7 @@ class BuiltinNavigation(GoalNavigation):
         )
         return cls(
             name,
-            BaseVehicle(base_name, base, locator, settings, machine, clock, logger_of(name)),
+            BaseVehicle(base_name, base, locator, settings, machine, clock, logger_of(name), name),
             LocalCoordinates()
             if attributes.map_type == "local"
             else GpsCoordinates(locator.origin),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from cogwork.core.errors import Unsupported
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.machine_access import CoordinateFrames, MachineAccess
+from cogwork.resource.machine_access import CoordinateFrames
 from cogwork.spatial.chain import WORLD
 from cogwork.spatial.frame_tree import FramePart
 
@@ -19,13 +19,19 @@ _MAX_DEPTH = 100
 
 
 def find_moving_component(
-    component: str, machine: MachineAccess, frames: CoordinateFrames, extra: Iterable[FramePart]
+    component: str,
+    names: Collection[ResourceName],
+    frames: CoordinateFrames,
+    extra: Iterable[FramePart] = (),
 ) -> ResourceName:
-    """Return the component itself, or its closest ancestor that can move."""
+    """Return the component itself, or its closest ancestor that can move.
+
+    `names` are the resources of the machine. `extra` holds additional frames of the call.
+    """
     parents = {part.name: part.parent for part in extra}
     carrier = component
     for _ in range(_MAX_DEPTH):
-        for name in machine.names():
+        for name in names:
             if name.short == carrier and name.api in _MOVING_APIS:
                 return name
         if carrier == WORLD:

@@ -1,0 +1,81 @@
+"""Which caller moved each resource last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cogwork.auth.identity import Identity
+from cogwork.graph.name import ResourceName
+from cogwork.robot.open_sessions import LOOPBACK, Session, owner_of
+
+_OWN_PREFIXES = ("job:", "module:")
+"""Callers that are part of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class MotionPlan:
+    """A move of a motion service, which may go on after the call that started it."""
+
+    service: ResourceName
+    component: str
+    """The component to move, as the call names it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """One call that moved a resource."""
+
+    mover: str
+    """Who moves it, for people."""
+    session: Session | None = None
+    plan: MotionPlan | None = None
+    """The move that the resource is part of; None if it was moved directly."""
+
+
+class MotionClaims:
+    """The last claim of each resource, unless it was stopped since."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[ResourceName, Claim] = {}
+
+    def find(self, name: ResourceName) -> Claim | None:
+        return self._by_name.get(name)
+
+    def find_plan(self, plan: MotionPlan) -> dict[ResourceName, Claim]:
+        return {name: claim for name, claim in self._by_name.items() if claim.plan == plan}
+
+    def plans(self) -> set[MotionPlan]:
+        return {claim.plan for claim in self._by_name.values() if claim.plan is not None}
+
+    def plans_of(self, session: Session) -> set[MotionPlan]:
+        claims = (self._by_name[name] for name in session.moved)
+        return {claim.plan for claim in claims if claim.plan is not None}
+
+    def take(self, name: ResourceName, claim: Claim | None) -> Claim | None:
+        """Replace the claim of a resource, and return the previous one."""
+        before = self._by_name.pop(name, None)
+        if before is not None and before.session is not None:
+            before.session.moved.discard(name)
+        if claim is not None:
+            self._by_name[name] = claim
+            if claim.session is not None:
+                claim.session.moved.add(name)
+        return before
+
+    def release(self, name: ResourceName, claim: Claim | None) -> None:
+        """Drop a claim, unless another call has moved the resource since."""
+        if claim is not None and self._by_name.get(name) is claim:
+            self.take(name, None)
+
+    def release_session(self, session: Session) -> None:
+        for name in tuple(session.moved):
+            self.take(name, None)
+
+
+def describe_mover(peer: str, identity: Identity | None) -> str:
+    """Return who a caller is, for people."""
+    if peer.startswith(_OWN_PREFIXES):
+        return peer.replace(":", " ", 1)
+    owner = owner_of(peer)
+    place = owner if owner not in (LOOPBACK, "") else "the machine's own computer"
+    return f"{identity.entity} at {place}" if identity is not None else place

@@ -1,0 +1,73 @@
+"""The methods that set something in motion, and so belong to the session of their client.
+
+The public API marks those of components. The motion service moves components, too, but its methods
+have no mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.graph.name import Api
+from cogwork.graph.public_apis import API_BY_SERVICE
+from cogwork.wire.handlers import Method
+
+if TYPE_CHECKING:  # it is loaded with the services that use it
+    from viam.gen.common.v1.common_pb2 import Transform
+
+MOTION_API: Final = Api.parse("rdk:service:motion")
+_MOVE_PREFIX: Final = "Move"
+
+
+def is_motion_service_move(method: Method) -> bool:
+    """Return whether a method moves a component through a motion service."""
+    return (
+        API_BY_SERVICE.get(method.service) == MOTION_API
+        and not method.is_unregistered
+        and method.path.rpartition("/")[2].startswith(_MOVE_PREFIX)
+    )
+
+
+def sets_in_motion(method: Method) -> bool:
+    """Return whether the public API marks a method as one that sets something in motion."""
+    if method.is_unregistered:
+        return False
+    from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
+
+    return bool(_describe(method).GetOptions().Extensions[safety_heartbeat_monitored])
+
+
+def read_component(method: Method, request: Any) -> str:
+    """Return the component that a call of a motion service names. Raise InvalidRequest."""
+    from cogwork.resource.motion_service import read_resource_name
+
+    return read_resource_name(_parse(method, request), "component_name")
+
+
+def read_transforms(method: Method, request: Any) -> Iterable[Transform]:
+    """Return the frames that a call of a motion service adds. Raise InvalidRequest."""
+    world_state = getattr(_parse(method, request), "world_state", None)
+    return world_state.transforms if world_state is not None else ()
+
+
+def _parse(method: Method, request: Any) -> Any:
+    """Return the message of a request, which is raw if its resource is in another process."""
+    if not isinstance(request, bytes):
+        return request
+    try:
+        return GetMessageClass(_describe(method).input_type).FromString(request)
+    except DecodeError as error:
+        raise InvalidRequest(f"the request of {method.path} is malformed: {error}") from None
+
+
+def _describe(method: Method) -> MethodDescriptor:
+    pool: Any = descriptor_pool.Default()  # type: ignore[no-untyped-call]
+    found: MethodDescriptor = pool.FindMethodByName(method.path.lstrip("/").replace("/", "."))
+    return found
