@@ -49,8 +49,11 @@ class Authenticator:
         self._verified: OrderedDict[str, tuple[Identity, Claims]] = OrderedDict()
         """By `authorization` header, least recently verified first."""
 
-    def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
-        """Return a token for valid credentials. `address` is where the client is."""
+    def log_in(
+        self, entity: str, kind: str, payload: str, address: str, lifetime: float | None = None
+    ) -> str:
+        """Return a token for valid credentials. `address` is where the client is. The token expires
+        after `lifetime` seconds, if that is given."""
         if not kind and not payload:
             raise InvalidLogin("credentials required")
         if kind not in self._accepted_types():
@@ -69,7 +72,8 @@ class Authenticator:
             )
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, limited)
-        return self._issuer.issue(entity, kind, identity.fingerprint, self._clock.time())
+        now = self._clock.time()
+        return self._issuer.issue(entity, kind, identity.fingerprint, now, lifetime)
 
     def identify(self, authorization: str) -> Identity:
         """Return who sent a call, given its `authorization` header."""

@@ -79,7 +79,8 @@ class Credentials:
         stored = self._stored(claims.type, claims.entity, fingerprint)
         if stored is None:
             return None
-        return Identity(claims.entity, CredentialType(claims.type), stored.role, fingerprint)
+        kind = CredentialType(claims.type)
+        return Identity(claims.entity, kind, stored.role, fingerprint, claims.valid_until)
 
     def identify_certificate(self, digest: str) -> Identity | None:
         """Return the identity of a client whose certificate proves a name with this digest."""

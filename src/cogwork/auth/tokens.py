@@ -50,12 +50,20 @@ class TokenIssuer:
     def key_id(self) -> str:
         return self._key.id
 
-    def issue(self, entity: str, kind: str, fingerprint: str, issued_at: float) -> str:
-        """Return a token without an expiry: clients of this API never log in again by themselves.
+    def issue(
+        self,
+        entity: str,
+        kind: str,
+        fingerprint: str,
+        issued_at: float,
+        lifetime: float | None = None,
+    ) -> str:
+        """Return a token, which ends when its credential is removed or replaced, or after
+        `lifetime` seconds.
 
-        It ends when its credential is removed or replaced.
+        By default it does not expire: clients of this API never log in again by themselves.
         """
-        claims = {
+        claims: dict[str, Any] = {
             "sub": entity,
             "aud": [self.audience],
             "iss": self.audience,
@@ -64,6 +72,8 @@ class TokenIssuer:
             TYPE_CLAIM: kind,
             METADATA_CLAIM: {FINGERPRINT: fingerprint},
         }
+        if lifetime is not None:
+            claims["exp"] = int(issued_at + lifetime)
         return jwt.encode(claims, self._key.private, _OWN_ALGORITHM, {"kid": self._key.id})
 
     def verify(self, token: str) -> Claims:

@@ -6,7 +6,7 @@ While no login is required, it lets everything through.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -30,6 +30,11 @@ IDENTITY_KEY: Final = "identity"
 _REQUIRED_ROLE: Final = Role.VIEWER
 """The role that pages, status, logs and pictures require."""
 _MAX_BODY_SIZE: Final = 1 << 16
+_MAX_LIFETIME: Final = 366 * 24 * 3600
+"""Seconds. A client that wants a token without an end asks for no lifetime."""
+_EXPECTED: Final = (
+    'expected {"entity": "…", "credentials": {"type": "api-key", "payload": "…"}} as JSON'
+)
 _NOTICE: Final = (
     "This machine requires a login. Connect with an API key: from Python with the SDK, or from a "
     "terminal with COGWORK_API_KEY_ID and COGWORK_API_KEY set for cogwork status.\n"
@@ -100,10 +105,12 @@ class HttpLogin:
             return PlainTextResponse("method not allowed; use POST\n", 405, {"Allow": "POST"})
         if "authorization" in request.headers:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
-        entity, kind, payload = _read_credentials(await read_body(receive, _MAX_BODY_SIZE))
-        client = request.scope["state"][CLIENT_KEY]
+        login = _read_login(await read_body(receive, _MAX_BODY_SIZE))
+        address = host_of(request.scope["state"][CLIENT_KEY].address)
         async with authenticator.refusals.apply():
-            token = authenticator.log_in(entity, kind, payload, host_of(client.address))
+            token = authenticator.log_in(
+                login.entity, login.type, login.payload, address, login.lifetime
+            )
         return JSONResponse({"accessToken": token})
 
 
@@ -116,21 +123,30 @@ def _refuse(scope: Any, error: CogworkError, notice: str = _NOTICE) -> Response:
     return PlainTextResponse(f"{error}\n", status, headers)
 
 
-def _read_credentials(body: bytes) -> tuple[str, str, str]:
-    """Return the entity, the type and the secret."""
+class _Login(NamedTuple):
+    entity: str
+    type: str
+    payload: str
+    lifetime: float | None
+    """Seconds after which the token expires; None if it does not."""
+
+
+def _read_login(body: bytes) -> _Login:
     try:
         request = json.loads(body)
         credentials = request.get("credentials", {})
-        found = (
+        login = _Login(
             request.get("entity", ""),
             credentials.get("type", ""),
             credentials.get("payload", ""),
+            request.get("lifetime"),
         )
     except (ValueError, AttributeError, RecursionError):
-        found = (None, None, None)
-    entity, kind, payload = found
-    if not (isinstance(entity, str) and isinstance(kind, str) and isinstance(payload, str)):
-        raise InvalidLogin(
-            'expected {"entity": "…", "credentials": {"type": "api-key", "payload": "…"}} as JSON'
-        )
-    return entity, kind, payload
+        raise InvalidLogin(_EXPECTED) from None
+    if not all(isinstance(each, str) for each in login[:3]):
+        raise InvalidLogin(_EXPECTED)
+    if login.lifetime is not None and not (
+        type(login.lifetime) in (int, float) and 0 < login.lifetime <= _MAX_LIFETIME
+    ):
+        raise InvalidLogin(f'"lifetime" must be seconds, more than 0 and at most {_MAX_LIFETIME}')
+    return login

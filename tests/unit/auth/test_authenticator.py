@@ -59,6 +59,17 @@ def test_token_has_the_claims_of_the_public_protocol() -> None:
     assert SECRETS["owner"] not in json.dumps(claims)
 
 
+async def test_token_with_a_lifetime_expires() -> None:
+    clock = ManualClock()
+    authenticator = make_authenticator(clock=clock)
+    token = authenticator.log_in("owner", "api-key", SECRETS["owner"], ADDRESS, lifetime=60)
+    identity = authenticator.identify(f"Bearer {token}")
+    assert identity.valid_until == int(clock.time()) + 60
+    await clock.advance(61)
+    with pytest.raises(Unauthenticated, match="the token has expired; log in again"):
+        authenticator.identify(f"Bearer {token}")
+
+
 def test_location_secret_logs_in_as_a_name_of_the_machine() -> None:
     credentials = Credentials(
         location_secrets=[stored("old"), stored("new")], is_own_name=lambda name: name == "here"

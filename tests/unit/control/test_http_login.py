@@ -92,6 +92,9 @@ async def test_everything_is_open_while_no_login_is_required() -> None:
         ({"credentials": "x"}, 400, b"as JSON"),
         ({}, 400, b"credentials required"),
         (b"x" * 70_000, 400, b"more than 65536 bytes"),
+        ({**LOGIN, "lifetime": 0}, 400, b'"lifetime" must be seconds'),
+        ({**LOGIN, "lifetime": "1h"}, 400, b'"lifetime" must be seconds'),
+        ({**LOGIN, "lifetime": True}, 400, b'"lifetime" must be seconds'),
         ({**LOGIN, "entity": "owner"}, 401, b"invalid credentials"),
         ({**LOGIN, "credentials": {"type": "odd", "payload": "x"}}, 400, b"do not know how"),
     ],
@@ -100,6 +103,17 @@ async def test_bad_login_is_explained(body: Any, status: int, text: bytes) -> No
     response = await Site().post(body)
     assert response.status == status
     assert text in response.body
+
+
+async def test_token_with_a_lifetime_expires() -> None:
+    site = Site()
+    body = json.loads((await site.post({**LOGIN, "lifetime": 60})).body)
+    token = f"Bearer {body['accessToken']}"
+    assert (await site.get(authorization=token)).status == 200
+    await site.clock.advance(61)
+    response = await site.get(authorization=token)
+    assert response.status == 401
+    assert b"the token has expired; log in again" in response.body
 
 
 async def test_guesses_are_limited() -> None:
