@@ -4,7 +4,7 @@ A page of another site must not be able to read or change anything here, with or
 Three checks prevent that: the Host header (DNS rebinding points an attacker's name at our address),
 the Origin header, and fetch metadata. Response headers restrict every resource to the same origin.
 Pages of the origins that the configuration lists may make calls (CORS). Only the machine's own page
-may edit the configuration.
+may edit the configuration, and end its session.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from starlette.responses import PlainTextResponse, Response
 
 from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.config.host_names import is_allowed_host
+from cogwork.control import session_end
 from cogwork.control.configuration import EDIT_PATHS
 from cogwork.wire.grpcweb import is_grpc_web
 from cogwork.wire.http1 import SECURITY_HEADERS, Application
 
 _ALLOWED_METHODS = ("GET", "HEAD")
+_PAGE_PATHS = EDIT_PATHS | {session_end.PATH}
+"""The paths that take POST requests, from the machine's own page only."""
 _CORS_HEADERS = {
     "Access-Control-Expose-Headers": "grpc-status, grpc-message, grpc-status-details-bin, opid, "
     "viam-smrn",
@@ -98,8 +101,8 @@ def find_refusal(
     is_call = _is_call(method, path, headers)
     if is_call and _is_allowed_origin(headers, origins):
         return None
-    is_edit = method == "POST" and path in EDIT_PATHS and not is_call
-    if method not in _ALLOWED_METHODS and not is_edit and not (is_call and method == "POST"):
+    is_from_page = method == "POST" and path in _PAGE_PATHS and not is_call
+    if method not in _ALLOWED_METHODS and not is_from_page and not (is_call and method == "POST"):
         text = f"method not allowed over HTTP/1.1; use {' or '.join(_ALLOWED_METHODS)}"
         return HttpRefusal(405, text, {"Allow": ", ".join(_ALLOWED_METHODS)})
     origin = headers.get("origin")
@@ -111,11 +114,11 @@ def find_refusal(
         )
     if headers.get("sec-fetch-site") in _FOREIGN_SITES and not _is_navigation(path, headers):
         return HttpRefusal(403, "forbidden: cross-site requests are not allowed")
-    if is_edit and not _is_from_own_page(headers):
+    if is_from_page and not _is_from_own_page(headers):
         return HttpRefusal(
             403,
-            "forbidden: only the page of this machine may edit its configuration; send its origin "
-            "in the Origin header",
+            "forbidden: only the page of this machine may do this; send its origin in the Origin "
+            "header",
         )
     return None
 

@@ -44,7 +44,7 @@ from cogwork.wire.request_limits import RequestTooLarge
 CHECK_PATH: Final = "/configuration/check"
 SAVE_PATH: Final = "/configuration/save"
 EDIT_PATHS: Final = frozenset({CHECK_PATH, SAVE_PATH})
-"""The paths that take POST requests, from the machine's own page only."""
+"""The paths that take POST requests."""
 
 _TIMEOUT: Final = 30.0
 """Seconds to read, check or save a configuration."""

@@ -31,6 +31,7 @@ from cogwork.control.http_login import IDENTITY_KEY, HttpLogin
 from cogwork.control.logs import parse_query, stream_log_lines
 from cogwork.control.page import CONTENT_SECURITY_POLICY
 from cogwork.control.quota import MeteredResponse, Quota
+from cogwork.control.session_end import session_end_route
 from cogwork.control.sliced_response import SlicedResponse
 from cogwork.control.static_site import StaticSite
 from cogwork.control.status import encode_page, encode_status
@@ -147,6 +148,7 @@ def create_app(
             Route("/logs.jsonl", logs),
             Route("/history.json", history),
             Route("/camera/{name}", camera_image),
+            session_end_route(machine.sessions),
             *configuration_routes(editor, lambda: machine.revision, metered),
         ],
         exception_handlers={404: not_found},

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from grpclib import GRPCError
 
+from cogwork.auth.identity import Identity
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
@@ -122,7 +123,7 @@ class SessionManager:
 
         Raise TooManySessions if a limit is reached and no session is idle.
         """
-        owner, now = _caller_of(peer), self._clock.monotonic()
+        owner, now = owner_of_caller(peer, current_identity()), self._clock.monotonic()
         session = self._open.find(resume, owner)
         if session is None:
             session = Session(owner, peer, now)
@@ -130,6 +131,16 @@ class SessionManager:
             self._session_started.set()
         session.last_heard = now
         return session
+
+    def end(self, session_id: str, owner: str) -> None:
+        """End a session of this owner, if there is one, and stop what it moved."""
+        session = self._open.find(session_id, owner)
+        if session is not None:
+            self._end(
+                session,
+                f"session {session.id} of {session.peer} was ended by its client",
+                "stopped, because the page that moved it was hidden or closed",
+            )
 
     def heartbeat(self, session_id: str, peer: str) -> None:
         self.find(session_id, peer).last_heard = self._clock.monotonic()
@@ -211,25 +222,24 @@ class SessionManager:
         await self._clock.sleep(max(0.001, min(left, 0.5)))
 
     def _expire_silent(self) -> None:
-        latest = self._clock.monotonic() - self._window()
+        window = self._window()
+        latest = self._clock.monotonic() - window
         for session in [each for each in self._open.all() if each.last_heard <= latest]:
-            self._open.remove(session)
-            moved, plans = sorted(session.moved), self.claims.plans_of(session)
-            self.claims.release_session(session)
-            if moved:
-                self._stop_moved(session, moved, plans)
+            self._end(
+                session,
+                f"session {session.id} of {session.peer} expired: no heartbeat for {window:g}s",
+                "stopped, because the client that moved it sent no heartbeat",
+            )
 
-    def _stop_moved(
-        self, session: Session, moved: Collection[ResourceName], plans: Collection[MotionPlan]
-    ) -> None:
-        _log.warning(
-            "session %s of %s expired: no heartbeat for %gs",
-            session.id,
-            session.peer,
-            self._window(),
-        )
-        why = "stopped, because the client that moved it sent no heartbeat"
-        # Not awaited: a resource that does not stop must not delay the expiry of other sessions.
+    def _end(self, session: Session, message: str, why: str) -> None:
+        """End a session and stop what it moved. `message` is for the log, `why` for its calls."""
+        self._open.remove(session)
+        moved, plans = sorted(session.moved), self.claims.plans_of(session)
+        self.claims.release_session(session)
+        if not moved:
+            return
+        _log.warning("%s", message)
+        # Not awaited: a resource that does not stop must not delay the end of other sessions.
         stopping = asyncio.ensure_future(self._stop_motion(moved, plans, why))
         self._stop_tasks.add(stopping)
         stopping.add_done_callback(lambda done: self._on_stopped(session, done))
@@ -248,7 +258,7 @@ class SessionManager:
 
     def find(self, session_id: str, peer: str) -> Session:
         """Return a session. Raise SessionExpired, also if it belongs to another owner."""
-        session = self._open.find(session_id, _caller_of(peer))
+        session = self._open.find(session_id, owner_of_caller(peer, current_identity()))
         if session is None:
             raise SessionExpired
         return session
@@ -326,9 +336,8 @@ class _TappedStream:
             yield message
 
 
-def _caller_of(peer: str) -> str:
-    """Return who owns the sessions that the current call starts and uses."""
-    identity = current_identity()
+def owner_of_caller(peer: str, identity: Identity | None) -> str:
+    """Return who owns the sessions that a caller starts and uses."""
     return str(identity) if identity is not None else owner_of(peer)
 
 

@@ -149,6 +149,7 @@ async def test_status_json_lists_the_resources(bench: Bench) -> None:
         "since": bench.clock.time(),
         "revision": "",
         "depends_on": ["rdk:component:generic/a"],
+        "moved_by": None,
     }
 
 
