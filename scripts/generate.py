@@ -1,4 +1,4 @@
-"""Generate the JSON Schema and the reference pages from the code.
+"""Generate the JSON Schema, the reference pages and the page's table of methods from the code.
 
 With --check, writes nothing, lists outdated files and exits with 1 if there are any.
 """
@@ -18,6 +18,7 @@ from scripts.cli_page import cli_page
 from scripts.cloud_api_page import render_cloud_api_page
 from scripts.decisions_page import decisions_page
 from scripts.driver_page import render_driver_page
+from scripts.moving_methods import render_moving_methods
 from scripts.roles_page import render_roles_page
 
 from cogwork.config.codes import CODES, Code
@@ -61,6 +62,7 @@ def generate_files() -> dict[str, str]:
         "docs/reference/models.md": _render_models(),
         "docs/reference/options.md": _render_options(),
         "docs/reference/roles.md": render_roles_page(),
+        "web/src/machine/moving_methods.ts": render_moving_methods(),
     }
 
 

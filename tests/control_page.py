@@ -8,11 +8,14 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.running import Config, Server, run_server
 from viam.robot.client import RobotClient
@@ -41,6 +44,12 @@ needs_browser = pytest.mark.skipif(
 class Page:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the browser: all of its processes."""
+        for each in psutil.Process(self._process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.send_signal(number)
 
     async def run(self, script: str, *, within: float = DEADLINE, **values: Any) -> Any:
         """Run the body of an asynchronous function with `page`, `context`, `problems`, `values`."""
@@ -83,30 +92,32 @@ class Page:
 
 @contextlib.asynccontextmanager
 async def open_browser(
-    width: int = 1280, height: int = 800, scheme: str = "light"
+    width: int = 1280, height: int = 800, scheme: str = "light", prefix: Sequence[str] = ()
 ) -> AsyncIterator[Page]:
-    """A browser with an empty profile."""
+    """A browser with an empty profile. `prefix`: what its command begins with."""
     assert _CHROMIUM is not None
     assert _NODE is not None
     options = {"viewport": {"width": width, "height": height}, "colorScheme": scheme}
-    process = await asyncio.create_subprocess_exec(
-        *(_NODE, "drive.mjs", json.dumps(options)),
-        cwd=_BROWSER,
-        env={**os.environ, "CHROMIUM": _CHROMIUM},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=_LONGEST_LINE,
-    )
-    try:
-        yield Page(process)
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()  # the browser ends, and removes its files
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), DEADLINE)
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+    # A browser that is killed leaves files behind.
+    with tempfile.TemporaryDirectory() as directory:
+        process = await asyncio.create_subprocess_exec(
+            *(*prefix, _NODE, "drive.mjs", json.dumps(options)),
+            cwd=_BROWSER,
+            env={**os.environ, "CHROMIUM": _CHROMIUM, "TMPDIR": directory},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_LONGEST_LINE,
+        )
+        try:
+            yield Page(process)
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()  # the browser ends, and removes its files
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), DEADLINE)
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
 
 
 @dataclass

@@ -29,9 +29,16 @@ async function readRefusal(response: Response): Promise<string> {
   return text.trim() || `the machine answered ${response.status}`;
 }
 
-/** Exchanges an API key for an access token. */
-export async function logIn(keyId: string, key: string): Promise<string> {
-  const body = JSON.stringify({ entity: keyId, credentials: { type: 'api-key', payload: key } });
+/** Exchanges an API key for an access token that expires after some seconds. */
+export async function logIn(keyId: string, key: string, lifetime: number): Promise<string> {
+  const body = JSON.stringify({ entity: keyId, credentials: { type: 'api-key', payload: key }, lifetime });
   const response = await send('/rpc/v1/authenticate', '', { method: 'POST', body });
   return ((await response.json()) as { accessToken: string }).accessToken;
+}
+
+/** Ends a session. The browser sends this also if the page is being closed. */
+export function endSession(token: string, id: string): void {
+  const request = { method: 'POST', body: JSON.stringify({ id }), keepalive: true };
+  // If it is lost, the session expires.
+  send('/session/end', token, request).catch(() => undefined);
 }

@@ -2,16 +2,18 @@
  * The connection of this page to its machine.
  *
  * The status is polled over HTTP, which also shows whether the machine is there. Calls are made over
- * gRPC-web at once, and over WebRTC as soon as it is connected.
+ * gRPC-web at once, and over WebRTC as soon as it is connected. Each connection has a session: what the
+ * page moves stops when the page is hidden, closed or lost.
  */
 
-import { RobotClient, MachineConnectionEvent } from '@viamrobotics/sdk';
+import { MachineConnectionEvent, type RobotClient } from '@viamrobotics/sdk';
 import { getContext, setContext } from 'svelte';
 import { withDeadline } from '../lib/deadline';
 import { dropDraft } from './configuration';
 import { describeError } from './errors';
-import { HttpError, logIn, send, type Send } from './http';
-import { parseResources, type Access, type MachineStatus, type Resource } from './status';
+import { endSession, HttpError, logIn, send, type Send } from './http';
+import { SessionClient } from './session_client';
+import { describeMover, parseResources, type Access, type MachineStatus, type Resource } from './status';
 
 export type Phase = 'connecting' | 'online' | 'login' | 'lost';
 
@@ -24,6 +26,9 @@ const WEBRTC_TIMEOUT = 8000;
 /** Until then, the view has what it shows first: connecting takes a slow computer a second of its time. */
 const WEBRTC_DELAY = 900;
 const WEBRTC_RETRY = 10_000;
+/** Seconds after which the page asks for the key again. */
+const LOGIN = 12 * 3600;
+const REMEMBERED_LOGIN = 7 * 24 * 3600;
 const TOKEN_KEY = 'cogwork.token';
 const CONTEXT = Symbol('machine');
 
@@ -40,12 +45,12 @@ export class Machine {
   /** Milliseconds that the last status took. */
   latency = $state(0);
   /** Where calls go: over WebRTC if it is connected, else over gRPC-web. */
-  robot = $state.raw<RobotClient | null>(null);
-  webrtc = $state.raw<RobotClient | null>(null);
+  robot = $state.raw<SessionClient | null>(null);
+  webrtc = $state.raw<SessionClient | null>(null);
   resources = $state.raw<readonly Resource[]>([]);
 
   #token: string;
-  #direct: RobotClient | null = null;
+  #direct: SessionClient | null = null;
   #webrtcAllowedAt = 0;
   #dialing = false;
   /** Counts logins: what was begun for an earlier one is not used. */
@@ -88,31 +93,43 @@ export class Machine {
     return this.resources.find((each) => each.fullName === fullName);
   }
 
+  /** Who moves a resource now, for people; empty if that is not known. */
+  describeMover(resource: Resource): string {
+    return describeMover(resource, this.#connections().map((each) => each.session.id));
+  }
+
   /** Follows the machine until `close`. */
   async run(): Promise<void> {
-    const wake = () => this.#wake?.();
-    document.addEventListener('visibilitychange', wake);
+    const listening = new AbortController();
+    const { signal } = listening;
+    document.addEventListener('visibilitychange', () => (document.hidden ? this.#hide() : this.#show()), { signal });
+    document.addEventListener('freeze', () => this.#hide(), { signal });
+    document.addEventListener('resume', () => this.#show(), { signal });
+    window.addEventListener('pagehide', () => this.#hide(), { signal });
+    window.addEventListener('pageshow', () => this.#show(), { signal });
     while (!this.#closed) {
       await this.#poll();
       await this.#pause();
     }
-    document.removeEventListener('visibilitychange', wake);
+    listening.abort();
   }
 
   close(): void {
     this.#closed = true;
     this.#wake?.();
+    this.#hide();
     void this.webrtc?.disconnect();
   }
 
   async logIn(keyId: string, key: string, remember: boolean): Promise<void> {
-    this.#keepToken(await logIn(keyId, key), remember);
+    this.#keepToken(await logIn(keyId, key, remember ? REMEMBERED_LOGIN : LOGIN), remember);
     this.phase = 'connecting';
     this.#wake?.();
   }
 
-  /** Forgets the login, and everything that was done with it: the SDK keeps its sessions until the page goes. */
+  /** Forgets the login, and everything that was done with it. */
   logOut(): void {
+    this.#hide();
     this.#keepToken('', false);
     dropDraft();
     location.reload();
@@ -120,7 +137,7 @@ export class Machine {
 
   /** Stops everything that moves. Uses every connection there is, and succeeds if one does. */
   async stopAll(): Promise<void> {
-    const robots = [this.#direct, this.webrtc].filter((each) => each !== null);
+    const robots = this.#connections();
     if (robots.length === 0) throw new Error('not connected');
     const stopped = Promise.any(robots.map((each) => each.stopAll())).catch((error: AggregateError) => {
       throw error.errors[0];
@@ -164,10 +181,11 @@ export class Machine {
     this.#webrtcAllowedAt = performance.now() + WEBRTC_DELAY;
     if (this.#direct === null) {
       // Not `dial`, which connects directly only to addresses that contain "local".
-      const robot = new RobotClient(location.origin, undefined, undefined, { noReconnect: true });
+      const robot = new SessionClient((id) => endSession(this.#token, id), location.origin);
       await robot.connect({ ...this.#credentials('creds'), dialTimeout: DIAL_TIMEOUT });
       if (generation !== this.#generation) return;
       this.#direct = robot;
+      this.#beginSession(robot);
     }
     this.robot = this.webrtc ?? this.#direct;
   }
@@ -177,13 +195,14 @@ export class Machine {
     if (typeof RTCPeerConnection === 'undefined') return;
     this.#dialing = true;
     const generation = this.#generation;
-    const robot = new RobotClient();
+    const robot = new SessionClient((id) => endSession(this.#token, id));
     try {
       await robot.dial({
         ...this.#credentials('credentials'),
         host: location.host,
         signalingAddress: location.origin,
         iceServers: [],
+        disableSessions: true,
         noReconnect: true,
         dialTimeout: WEBRTC_TIMEOUT,
       });
@@ -193,6 +212,7 @@ export class Machine {
       }
       robot.on(MachineConnectionEvent.DISCONNECTED, () => this.#loseWebRTC(robot));
       this.webrtc = this.robot = robot;
+      this.#beginSession(robot);
     } catch {
       // Calls go on over gRPC-web.
       this.#webrtcAllowedAt = performance.now() + WEBRTC_RETRY;
@@ -201,7 +221,30 @@ export class Machine {
     }
   }
 
-  #loseWebRTC(robot: RobotClient): void {
+  #connections(): SessionClient[] {
+    return [this.#direct, this.webrtc].filter((each) => each !== null);
+  }
+
+  #beginSession({ session }: SessionClient): void {
+    if (!this.mayControl) return;
+    if (document.hidden) session.pause();
+    else void session.resume();
+  }
+
+  /** Ends what this page moves: it is hidden, locked, frozen or closed, and nobody can stop it here. */
+  #hide(): void {
+    for (const { session } of this.#connections()) session.pause();
+    this.#wake?.();
+  }
+
+  #show(): void {
+    if (document.hidden) return;
+    for (const each of this.#connections()) this.#beginSession(each);
+    this.#wake?.();
+  }
+
+  #loseWebRTC(robot: SessionClient): void {
+    robot.session.pause();
     if (this.webrtc !== robot) return;
     this.webrtc = null;
     this.robot = this.#direct;
@@ -211,6 +254,7 @@ export class Machine {
   #disconnect(): void {
     this.#generation += 1;
     const robot = this.webrtc;
+    this.#hide();
     this.webrtc = this.robot = this.#direct = null;
     void robot?.disconnect();
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseResources, type ResourceStatus } from './status';
+import { describeMover, parseResources, type ResourceStatus } from './status';
 
 const BELT: ResourceStatus = {
   name: 'rdk:component:camera/a/belt',
@@ -19,4 +19,10 @@ it('keeps what has not changed', () => {
   const first = parseResources([BELT], []);
   expect(parseResources([{ ...BELT, depends_on: ['x'] }], first)[0]).toBe(first[0]);
   expect(parseResources([{ ...BELT, state: 'unhealthy' }], first)[0]).not.toBe(first[0]);
+});
+
+it('tells the movers apart', () => {
+  const movedBy = (session: string | null) => describeMover({ ...BELT, moved_by: { who: '10.0.0.7', session } }, ['', '1f3a9c02-aa']);
+  expect([movedBy('1f3a9c02'), movedBy('77777777'), movedBy(null)]).toEqual(['this page', '10.0.0.7', '10.0.0.7']);
+  expect(describeMover({ ...BELT, moved_by: null }, [])).toBe('');
 });

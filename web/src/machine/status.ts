@@ -11,6 +11,14 @@ export interface ResourceStatus {
   readonly revision?: string;
   readonly depends_on: readonly string[];
   readonly ignored_settings?: readonly string[];
+  /** Who moved it last; null if it was stopped since. */
+  readonly moved_by?: Mover | null;
+}
+
+export interface Mover {
+  readonly who: string;
+  /** The beginning of the id of its session; null if it moves without one. */
+  readonly session: string | null;
 }
 
 /** What a process and those that it started use. A share of a core is the difference of two `cpu_seconds`. */
@@ -138,7 +146,7 @@ export function parseResources(statuses: readonly ResourceStatus[], before: read
 }
 
 function isEqual(a: unknown, b: unknown): boolean {
-  return a === b || (Array.isArray(a) && JSON.stringify(a) === JSON.stringify(b));
+  return a === b || (typeof a === 'object' && JSON.stringify(a) === JSON.stringify(b));
 }
 
 function parseResource(status: ResourceStatus): Resource {
@@ -146,4 +154,11 @@ function parseResource(status: ResourceStatus): Resource {
   const api = status.name.slice(0, slash);
   const [, kind = '', subtype = ''] = api.split(':');
   return { ...status, fullName: status.name, api, kind, subtype, shortName: status.name.slice(slash + 1) };
+}
+
+/** Who moves a resource, for people. `own` are the sessions of this page. */
+export function describeMover({ moved_by: mover }: ResourceStatus, own: readonly string[]): string {
+  if (!mover) return '';
+  const { session } = mover;
+  return session !== null && own.some((each) => each.startsWith(session)) ? 'this page' : mover.who;
 }

@@ -1,0 +1,276 @@
+"""What the control page moves stops when its browser is killed, stopped or cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.control_page import Page, needs_browser, open_browser
+from tests.namespaces import Computer, needs_namespaces
+from tests.running import PROGRAM, Output, run_server
+from tests.sizes import FULL, limit
+from tests.slow_network import Rule, SlowNetwork, slow_network
+
+pytestmark = [needs_browser, needs_namespaces, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).parents[3]
+PORT = 8080
+WINDOW = 2.0
+"""Seconds without a heartbeat after which the machine stops what a client moves: the default."""
+SLACK = limit(0.5)
+HEARTBEAT = WINDOW / 5
+DEADLINE = 60.0
+ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "motor": {},
+    "base": {},
+    # A step must take longer than the window.
+    "arm": {"speed_degs_per_sec": 1},
+}
+HELD = {
+    "motor": "Forward while held",
+    "base": "Forward while held",
+    "arm": "waist plus while held",
+}
+NUMBERED = {
+    "base": ("Distance in millimeters", "1000000", "Drive straight"),
+    "arm": ("Target of elbow in °", "-60", "Move elbow to its target"),
+}
+"""The field, the number and the button of a move that needs no button to be held."""
+WAYS = ("killed", "stopped", "cut off")
+CONFIG = {
+    "components": [
+        {"name": name, "api": f"rdk:component:{name}", "model": "fake", "attributes": attributes}
+        for name, attributes in ATTRIBUTES.items()
+    ],
+    "network": {"bind_address": f":{PORT}", "insecure_without_auth": True},
+}
+
+
+class Observer:
+    """What moves on the machine, and since when."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._out.lines]
+
+    @property
+    def moving(self) -> set[str]:
+        return set(self.events[-1]["moving"]) if self._out.lines else set()
+
+    async def wait_until(self, is_so: Callable[[set[str]], bool]) -> None:
+        """Wait until what moves meets a condition."""
+        async with asyncio.timeout(DEADLINE):
+            while not is_so(self.moving):
+                assert not self._out.ended, self._out.text
+                await asyncio.sleep(0.02)
+
+    def seconds_to_rest(self, name: str, since: float) -> float:
+        """Return the seconds from a time until the component was seen at rest for good."""
+        moved = [each["at"] for each in self.events if name in each["moving"]]
+        rests = [each["at"] for each in self.events if name not in each["moving"]]
+        return max(0.0, min(at for at in rests if at > moved[-1]) - since)
+
+
+@contextlib.asynccontextmanager
+async def observe(computer: Computer) -> AsyncIterator[Observer]:
+    process = await asyncio.create_subprocess_exec(
+        *(*computer.prefix, sys.executable, "-m", "tests.interop.motion_observer"),
+        *(str(PORT), ",".join(ATTRIBUTES)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=ROOT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    out = Output()
+    reading = asyncio.ensure_future(out.follow(process.stdout))
+    try:
+        await out.wait_for("moving")
+        yield Observer(out)
+    finally:
+        process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), 10)
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reading
+        await asyncio.sleep(0)
+
+
+class Browser:
+    """A browser on another computer than the machine, with the cards of what moves."""
+
+    def __init__(self, computer: Computer, network: SlowNetwork, url: str, transport: str) -> None:
+        self._computer = computer
+        self._network = network
+        self._url = url
+        self._transport = transport
+        self._page: Page | None = None
+        self._stack = contextlib.AsyncExitStack()
+
+    async def show(self) -> Page:
+        """Return the page, in a new browser if the one before is gone."""
+        if self._page is None:
+            prefix = self._computer.prefix
+            page = await self._stack.enter_async_context(open_browser(prefix=prefix))
+            if self._transport == "gRPC-web":
+                await page.run(
+                    "await page.addInitScript(() => delete globalThis.RTCPeerConnection);"
+                )
+            pins = [f"rdk:component:{name}/{name}" for name in ATTRIBUTES]
+            await page.open(self._url, "control", pin=pins)
+            self._page = page
+        label = "WebRTC" if self._transport == "WebRTC" else "HTTP"
+        await self._page.run(
+            f"await page.locator('[data-connection=online]:has-text(\"{label}\")').waitFor();"
+        )
+        return self._page
+
+    async def lose(self, way: str) -> None:
+        assert self._page is not None
+        if way == "cut off":
+            self._network.apply(Rule(is_cut=True))
+        else:
+            self._page.signal(signal.SIGKILL if way == "killed" else signal.SIGSTOP)
+
+    async def recover(self, way: str) -> None:
+        assert self._page is not None
+        if way == "killed":
+            self._page = None
+            await self._stack.aclose()
+            return
+        if way == "cut off":
+            self._network.apply(Rule())
+        else:
+            self._page.signal(signal.SIGCONT)
+        await self.show()
+        await self._page.run("await page.mouse.up();")
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+
+async def hold(page: Page, name: str) -> None:
+    await page.run(
+        """
+        const card = page.locator(`[data-card$='/${values.name}']`);
+        if (values.name === 'arm') await card.getByLabel('Step of a jog').selectOption('10');
+        await card.getByRole('button', {name: values.label}).hover();
+        await page.mouse.down();
+        """,
+        name=name,
+        label=HELD[name],
+    )
+
+
+async def start_by_number(page: Page, name: str) -> None:
+    field, number, button = NUMBERED[name]
+    await page.run(
+        """
+        const card = page.locator(`[data-card$='/${values.name}']`);
+        await card.getByLabel(values.field, {exact: true}).fill(values.number);
+        await card.getByRole('button', {name: values.button, exact: true}).click();
+        """,
+        name=name,
+        field=field,
+        number=number,
+        button=button,
+    )
+
+
+@contextlib.asynccontextmanager
+async def run_rig(directory: Path, transport: str) -> AsyncIterator[tuple[Browser, Observer]]:
+    with slow_network() as (machine, computer, network):
+        async with (
+            run_server(
+                CONFIG,
+                directory,
+                program=[*machine.prefix, *PROGRAM],
+                arguments=["-disable-mdns"],
+            ) as server,
+            observe(machine) as observer,
+        ):
+            await server.out.wait_for("applied in")
+            browser = Browser(computer, network, f"http://{machine.address}:{PORT}", transport)
+            try:
+                yield browser, observer
+            finally:
+                network.apply(Rule())
+                await browser.close()
+        assert "Traceback" not in server.output, server.output
+
+
+async def measure(
+    browser: Browser, observer: Observer, way: str, names: Sequence[str], keeps_moving: float
+) -> dict[str, float]:
+    """Lose the browser while it moves something, and return the seconds until each is at rest.
+
+    The first of the names is moved by a button that is held.
+    """
+    page = await browser.show()
+    for name in names[1:]:
+        await start_by_number(page, name)
+    await hold(page, names[0])
+    await observer.wait_until({*names}.issubset)
+    await asyncio.sleep(keeps_moving)
+    assert observer.moving == {*names}, "the heartbeats did not keep it moving"
+    since = time.monotonic()
+    await browser.lose(way)
+    await observer.wait_until({*names}.isdisjoint)
+    took = {name: observer.seconds_to_rest(name, since) for name in names}
+    await browser.recover(way)
+    # What the page had sent before must not move anything when it arrives later.
+    assert observer.moving == set()
+    return took
+
+
+@pytest.mark.parametrize("transport", ["WebRTC", "gRPC-web"])
+async def test_what_a_lost_page_moves_stops_within_the_window(
+    tmp_path: Path, transport: str
+) -> None:
+    async with run_rig(tmp_path, transport) as (browser, observer):
+        for number, way in enumerate(("stopped", "cut off", "killed")):
+            # Once for longer than the window: heartbeats keep it moving.
+            keeps_moving = 0.2 if number else WINDOW + 0.5
+            took = await measure(browser, observer, way, ["motor", "base", "arm"], keeps_moving)
+            print(f"{transport}, {way}: " + ", ".join(f"{k} {v:.2f} s" for k, v in took.items()))
+            assert max(took.values()) < WINDOW + SLACK
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not FULL, reason="takes half an hour")
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("transport", ["WebRTC", "gRPC-web"])
+async def test_every_loss_many_times(tmp_path: Path, transport: str) -> None:
+    phase = random.Random(7)
+    async with run_rig(tmp_path, transport) as (browser, observer):
+        for way in WAYS:
+            for name, rounds in {"motor": 20, "base": 5, "arm": 5}.items():
+                took = [
+                    (
+                        await measure(
+                            browser, observer, way, [name], HEARTBEAT * phase.uniform(0.5, 2)
+                        )
+                    )[name]
+                    for _ in range(rounds)
+                ]
+                print(
+                    f"{transport}, {way}, {name}, {rounds} times: "
+                    f"{min(took):.2f} to {max(took):.2f} s",
+                    flush=True,
+                )
+                assert max(took) < WINDOW + SLACK
