@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import grpc
@@ -14,10 +15,12 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message_factory import GetMessageClass
 
 from cogwork.cli.grpc_client import CommandError, call_robot, list_resources, with_channel
+from cogwork.cli.motion_session import open_session, wait_while_moving
 from cogwork.cli.reflection_client import fetch_service
-from cogwork.cli.terminal import EXIT_OK, print_json
+from cogwork.cli.terminal import EXIT_OK, print_json, print_text
 from cogwork.config.diagnostics import did_you_mean
 from cogwork.resource import sdk
+from cogwork.robot.moving_methods import is_marked
 from cogwork.wire.resource_field import NAME_FIELDS, name_field
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
@@ -32,16 +35,33 @@ def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     name, service_name = _find_resource(channel, arguments.resource)
     method = _find_method(fetch_service(channel, service_name), arguments.method)
     request = _build_request(method, name, arguments.request)
-    for reply in _iter_replies(channel, method, request, arguments.timeout):
-        print_json(
-            MessageToDict(
-                reply,
-                preserving_proto_field_name=True,
-                # Zero and false are values, too: a reply of {} would not say what is meant.
-                always_print_fields_with_no_presence=True,
-            )
-        )
+    call = _Call(channel, method, arguments.timeout)
+    if is_marked(method) and not arguments.detach:
+        _move(call, name, request)
+    else:
+        call.print_replies(request)
     return EXIT_OK
+
+
+def _move(call: _Call, name: str, request: Any) -> None:
+    """Make a call that moves something, and stay while it moves."""
+    methods = call.method.containing_service.methods_by_name
+    with open_session(call.channel) as metadata:
+        call.print_replies(request, metadata)
+        if not metadata or not {"IsMoving", "Stop"}.issubset(methods):
+            return
+        sibling = {each: replace(call, method=methods[each]) for each in ("IsMoving", "Stop")}
+        asking = _build_request(methods["IsMoving"], name, "{}")
+        stopping = _build_request(methods["Stop"], name, "{}")
+
+        def is_moving() -> bool:
+            (reply,) = sibling["IsMoving"].iter_replies(asking)
+            return bool(reply.is_moving)
+
+        if is_moving():
+            note = f"{name} moves while this command runs; press Ctrl-C to stop it"
+            print_text(f"{note} (--detach leaves it moving)", sys.stderr)
+            wait_while_moving(is_moving, lambda: list(sibling["Stop"].iter_replies(stopping)))
 
 
 def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
@@ -115,18 +135,34 @@ def _example_request(method: MethodDescriptor) -> str:
     return json.dumps({fields[0]: "…"}) if fields else "{}"
 
 
-def _iter_replies(
-    channel: grpc.Channel, method: MethodDescriptor, request: Any, timeout: float
-) -> Iterator[Any]:
-    path = f"/{method.containing_service.full_name}/{method.name}"
-    make = channel.unary_stream if method.server_streaming else channel.unary_unary
-    start: Any = make(
-        path,
-        request_serializer=type(request).SerializeToString,
-        response_deserializer=GetMessageClass(method.output_type).FromString,
-    )
-    answer = start(request, timeout=timeout)
-    if method.server_streaming:
-        yield from answer
-    else:
-        yield answer
+@dataclass(frozen=True)
+class _Call:
+    channel: grpc.Channel
+    method: MethodDescriptor
+    timeout: float
+
+    def print_replies(self, request: Any, metadata: Sequence[tuple[str, str]] = ()) -> None:
+        for reply in self.iter_replies(request, metadata):
+            print_json(
+                MessageToDict(
+                    reply,
+                    preserving_proto_field_name=True,
+                    # Zero and false are values, too: a reply of {} would not say what is meant.
+                    always_print_fields_with_no_presence=True,
+                )
+            )
+
+    def iter_replies(self, request: Any, metadata: Sequence[tuple[str, str]] = ()) -> Iterator[Any]:
+        method = self.method
+        streams = method.server_streaming
+        make = self.channel.unary_stream if streams else self.channel.unary_unary
+        start: Any = make(
+            f"/{method.containing_service.full_name}/{method.name}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        answer = start(request, timeout=self.timeout, metadata=metadata)
+        if streams:
+            yield from answer
+        else:
+            yield answer

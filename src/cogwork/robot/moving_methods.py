@@ -37,11 +37,14 @@ def is_motion_service_move(method: Method) -> bool:
 
 def sets_in_motion(method: Method) -> bool:
     """Return whether the public API marks a method as one that sets something in motion."""
-    if method.is_unregistered:
-        return False
+    return not method.is_unregistered and is_marked(_describe(method))
+
+
+def is_marked(method: MethodDescriptor) -> bool:
+    """Return whether the public API marks a method as one that sets something in motion."""
     from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
 
-    return bool(_describe(method).GetOptions().Extensions[safety_heartbeat_monitored])
+    return bool(method.GetOptions().Extensions[safety_heartbeat_monitored])
 
 
 def read_component(method: Method, request: Any) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import run_server
-from tests.unit.cli.commands import run_command
+from tests.running import Server, run_server
+from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.call import _build_request
 from cogwork.cli.grpc_client import CommandError
@@ -45,6 +48,56 @@ def test_request_gets_the_name_of_its_resource(method: Any) -> None:
 def test_invalid_request_is_refused(method: Any, text: str) -> None:
     with pytest.raises(CommandError, match="invalid request"):
         _build_request(method, "wheel", text)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    motor = {"name": "wheel", "api": "rdk:component:motor", "model": "fake"}
+    network = {"sessions": {"heartbeat_window": "500ms"}}
+    async with run_server({"components": [motor], "network": network}, tmp_path) as running:
+        await running.wait_for_status(state="running")
+        yield running
+
+
+async def is_moving(server: Server) -> bool:
+    address = f"localhost:{server.port}"
+    reply = await run_command("call", "wheel", "is_moving", "--address", address)
+    return bool(json.loads(reply.out)["is_moving"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+async def test_what_a_call_moves_stops_with_the_command(
+    server: Server, number: signal.Signals
+) -> None:
+    address = f"localhost:{server.port}"
+    async with start_command(
+        "call", "wheel", "SetPower", '{"power_pct": 1}', "--address", address
+    ) as command:
+        assert command.stderr is not None
+        async with asyncio.timeout(60):
+            said = await command.stderr.readline()
+            assert said == (
+                b"wheel moves while this command runs; press Ctrl-C to stop it "
+                b"(--detach leaves it moving)\n"
+            )
+            # Longer than the window: its heartbeats keep it moving.
+            await asyncio.sleep(1)
+            assert await is_moving(server)
+            command.send_signal(number)
+            await command.communicate()
+            while await is_moving(server):  # noqa: ASYNC110 - the machine tells nobody
+                await asyncio.sleep(0.02)
+    if number is signal.SIGINT:
+        assert "no heartbeat" not in server.output
+
+
+async def test_detached_call_leaves_it_moving(server: Server) -> None:
+    address = f"localhost:{server.port}"
+    full = '{"power_pct": 1}'
+    moved = await run_command("call", "--detach", "wheel", "SetPower", full, "--address", address)
+    assert (moved.code, json.loads(moved.out), moved.err) == (0, {}, "")
+    await asyncio.sleep(1)
+    assert await is_moving(server)
 
 
 async def test_false_and_zero_are_printed(tmp_path: Path) -> None:

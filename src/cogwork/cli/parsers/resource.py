@@ -32,6 +32,12 @@ def add_call(commands: Subparsers) -> None:
         metavar="SECONDS",
         help="deadline of the call (default: 60)",
     )
+    call.add_argument(
+        "--detach",
+        action="store_true",
+        help="leave what the call moves moving; by default the command stays while it moves, and "
+        "it stops with the command",
+    )
     add_address_option(call)
     call.set_defaults(run="cogwork.cli.call:call")
 
