@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -70,7 +71,8 @@ class GrantedAccess:
         fingerprint = claims.metadata.get(FINGERPRINT, "")
         for entry in self._candidates(claims.entity, claims.type):
             if entry.fingerprint == fingerprint:
-                return _identity_of(entry, claims.entity, CredentialType(claims.type), fingerprint)
+                kind = CredentialType(claims.type)
+                return _identity_of(entry, claims.entity, kind, fingerprint, claims.valid_until)
         return None
 
     def introduce(self, principal: Principal | None, entity: str) -> Identity:
@@ -127,7 +129,7 @@ def _identity_of(
     entity: str,
     kind: CredentialType,
     fingerprint: str = "",
-    valid_until: float | None = None,
+    valid_until: float = math.inf,
 ) -> Identity:
-    until = entry.until if valid_until is None else min(entry.until, valid_until)
+    until = min(entry.until, valid_until)
     return Identity(entity, kind, entry.role, fingerprint, until, entry.principal)

@@ -63,7 +63,7 @@ class HttpLogin:
         try:
             if scope["path"] == LOGIN_PATH:
                 self._authentication.check_confidential(scope["state"][CLIENT_KEY].is_confidential)
-                response = await self._log_in(authenticator, Request(scope), receive)
+                response = await self._log_in(Request(scope), receive)
                 await response(scope, receive, send)
                 return
             identity = self._identify(authenticator, scope)
@@ -98,19 +98,16 @@ class HttpLogin:
         check_role(identity, _REQUIRED_ROLE, scope["path"])
         return identity
 
-    async def _log_in(
-        self, authenticator: Authenticator, request: Request, receive: Receive
-    ) -> Response:
+    async def _log_in(self, request: Request, receive: Receive) -> Response:
         if request.method != "POST":
             return PlainTextResponse("method not allowed; use POST\n", 405, {"Allow": "POST"})
         if "authorization" in request.headers:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         login = _read_login(await read_body(receive, _MAX_BODY_SIZE))
         address = host_of(request.scope["state"][CLIENT_KEY].address)
-        async with authenticator.refusals.apply():
-            token = authenticator.log_in(
-                login.entity, login.type, login.payload, address, login.lifetime
-            )
+        token = await self._authentication.log_in(
+            login.entity, login.type, login.payload, address, login.lifetime
+        )
         return JSONResponse({"accessToken": token})
 
 

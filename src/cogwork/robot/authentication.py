@@ -12,7 +12,13 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cogwork.auth.errors import NotListed, RoleTooLow, Unauthenticated
+from cogwork.auth.errors import (
+    InvalidLogin,
+    NotListed,
+    RoleTooLow,
+    TooManyAttempts,
+    Unauthenticated,
+)
 from cogwork.auth.exempt_paths import EXEMPT_METHODS
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role, required_role
@@ -70,6 +76,26 @@ class Authentication:
         for identity, end in tuple(self._held.values()):
             if identity is None or not authenticator.is_valid(identity):
                 end()
+
+    async def log_in(
+        self, entity: str, kind: str, payload: str, address: str, lifetime: float | None = None
+    ) -> str:
+        """Return a token for valid credentials. Refusals are delayed.
+
+        Raise Unauthenticated, TooManyAttempts or InvalidLogin.
+        """
+        authenticator = self._authenticator
+        if authenticator is None:
+            raise Unauthenticated("this machine requires no login; connect without credentials")
+        async with authenticator.refusals.apply():
+            try:
+                return authenticator.log_in(entity, kind, payload, address, lifetime)
+            except (Unauthenticated, TooManyAttempts, InvalidLogin):
+                # The credentials may be newer than the access list of this machine.
+                if not await self.refresh_access():
+                    raise
+                newest = self._authenticator or authenticator
+                return newest.log_in(entity, kind, payload, address, lifetime)
 
     async def admit(self, client: Peer, end: Callable[[], None]) -> Callable[[], None]:
         """Hold the connection of a client that a signaling server has introduced.

@@ -87,9 +87,9 @@ class Login:
             if hmac.compare_digest(each.digest, digest)
         ]
         if not matching or not stored:
-            self._limiter.record_failure(address, str(actor))
             if stored and actor.type is ActorType.PART:
                 self._context.watch.note_refusal(actor.id, address)
+            self._limiter.record_failure(address, str(actor))
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, str(actor))
