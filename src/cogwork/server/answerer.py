@@ -226,7 +226,8 @@ class Answerer:
                 self._peers.close(opened)
 
         release = await self._admit(client, end)
-        caller = Holder(client.introduced_as, granted_role(client.introduced_role))
+        role = granted_role(client.introduction.get("role"))
+        caller = Holder(client.introduced_as, role)
         try:
             opened, answer = await self._peers.answer(
                 offer.sdp, client, caller, {}, _ice_servers(offer)
