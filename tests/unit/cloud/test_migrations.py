@@ -18,6 +18,7 @@ async def test_oldest_organization_hosts_a_cloud_of_an_earlier_version(tmp_path:
     path = tmp_path / "records.db"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for script in MIGRATIONS[:RELEASED]:
+            assert isinstance(script, str)
             connection.executescript(script)
         connection.executescript(
             f"INSERT INTO organization (id, name, created_at) VALUES ('b', 'Later', 8), "
