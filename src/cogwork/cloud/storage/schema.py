@@ -279,6 +279,29 @@ UPDATE organization SET is_hosting = 1
     WHERE id = (SELECT id FROM organization ORDER BY created_at, id LIMIT 1);
 """
 
+_CLOUD_KEYS: Final = """
+CREATE TABLE cloud (
+    id TEXT PRIMARY KEY,
+    generation BIGINT NOT NULL,
+    checkpoint BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    restored_at BIGINT
+);
+CREATE TABLE cloud_key (
+    id TEXT PRIMARY KEY,
+    purpose TEXT NOT NULL,
+    public TEXT NOT NULL,
+    sealed TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    active_from BIGINT NOT NULL,
+    ends_at BIGINT
+);
+CREATE TABLE former_fingerprint (
+    digest TEXT PRIMARY KEY,
+    fingerprint TEXT NOT NULL
+);
+"""
+
 Migration = str | Callable[[Transaction], None]
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (
@@ -291,6 +314,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     _HOST_LABELS,
     label_parts,
     _ROLLBACKS_AND_HOSTING,
+    _CLOUD_KEYS,
 )
 """Steps that bring the tables from each version to the next: scripts, and functions for what SQL
 cannot compute. Released ones never change."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -31,6 +32,9 @@ _DUPLICATE: Final = (
     sqlite3.SQLITE_CONSTRAINT_UNIQUE,
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
 )
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_PRIMARY_CODE: Final = 0xFF
+"""The bits of an error code without its details."""
 
 T = TypeVar("T")
 
@@ -42,12 +46,7 @@ class SqliteRecords:
         """Open the file, which is created and brought to the current schema if necessary."""
         self._path = path
         path.touch(0o600)
-        self._writer = _connect(path)
-        try:
-            _migrate(self._writer, path)
-        except BaseException:
-            self._writer.close()
-            raise
+        self._writer = _open(path)
         self._write_worker = Workers("records", waiting=_WAITING)
         self._read_workers = Workers("records-read", threads=_READERS, waiting=_WAITING)
         self._readers = threading.local()
@@ -74,13 +73,32 @@ class SqliteRecords:
     def _read(self, work: Callable[[Transaction], T]) -> T:
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
-            connection = self._readers.connection = _connect(self._path)
-            connection.execute("PRAGMA query_only = ON")
+            with _explain_faults(self._path):
+                connection = self._readers.connection = _connect(self._path)
+                connection.execute("PRAGMA query_only = ON")
             self._open_readers.append(connection)
-        return _transact(connection, "BEGIN", work)
+        return _transact(connection, "BEGIN", work, self._path)
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
-        return _transact(self._writer, "BEGIN IMMEDIATE", work)
+        return _transact(self._writer, "BEGIN IMMEDIATE", work, self._path)
+
+
+def write_records(path: Path, work: Callable[[Transaction], T]) -> T:
+    """Run the work as one transaction, for commands: it may take as long as it needs."""
+    with contextlib.closing(_open(path)) as connection:
+        return _transact(connection, "BEGIN IMMEDIATE", work, path)
+
+
+def copy_records(source: Path, target: Path) -> None:
+    """Copy a file of records, also while a cloud writes to it. Raise RecordsUnavailable."""
+    with (
+        _explain_faults(source),
+        contextlib.closing(sqlite3.connect(_uri(source, "ro"), uri=True)) as connection,
+        contextlib.closing(sqlite3.connect(target)) as copy,
+    ):
+        connection.backup(copy)
+        # Without the write-ahead log, the copy is one file.
+        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 class _SqliteTransaction:
@@ -117,18 +135,40 @@ async def _within_timeout(
         ) from None
 
 
+def _open(path: Path) -> sqlite3.Connection:
+    """Open an existing file, and bring it to the current schema. Raise RecordsUnavailable."""
+    with _explain_faults(path), contextlib.ExitStack() as stack:
+        connection = stack.enter_context(contextlib.closing(_connect(path)))
+        _migrate(connection, path)
+        stack.pop_all()
+        return connection
+
+
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA journal_mode = WAL")
-    # A transaction that returned survives a power cut.
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
+    # A file that is gone is a fault. SQLite would create an empty one.
+    connection = sqlite3.connect(
+        _uri(path, "rw"), uri=True, check_same_thread=False, isolation_level=None
+    )
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A transaction that returned survives a power cut.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def _transact(connection: sqlite3.Connection, begin: str, work: Callable[[Transaction], T]) -> T:
-    try:
+def _uri(path: Path, mode: str) -> str:
+    return f"{path.absolute().as_uri()}?mode={mode}"
+
+
+def _transact(
+    connection: sqlite3.Connection, begin: str, work: Callable[[Transaction], T], path: Path
+) -> T:
+    with _explain_faults(path):
         connection.execute(begin)
         try:
             result = work(_SqliteTransaction(connection))
@@ -137,9 +177,23 @@ def _transact(connection: sqlite3.Connection, begin: str, work: Callable[[Transa
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-    except sqlite3.OperationalError as error:
-        raise RecordsUnavailable(f"the records cannot be used: {error}") from error
     return result
+
+
+@contextlib.contextmanager
+def _explain_faults(path: Path) -> Iterator[None]:
+    """Raise RecordsUnavailable for faults of the file, but not for mistakes in a statement."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        raise
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGED:
+            raise RecordsUnavailable(
+                f"{path.name} is damaged ({error}); restore it from a backup with: "
+                "cogwork-cloud restore FILE"
+            ) from error
+        raise RecordsUnavailable(f"the records cannot be used: {error}") from error
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
