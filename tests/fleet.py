@@ -12,6 +12,7 @@ import grpc.aio
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.create_cloud import create_cloud
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
@@ -77,15 +78,15 @@ async def run_cloud(
 ) -> AsyncIterator[Cloud]:
     """A cloud in this process, with its first owner. `has_watch`: it tells machines of changes."""
     name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
-    opened = open_cloud(CloudDirectory(directory), name, clock or SystemClock(), relays)
-    async with opened as plane:
+    clock = clock or SystemClock()
+    new = create_cloud(CloudDirectory(directory), DOMAIN, "Acme", clock)
+    async with open_cloud(CloudDirectory(directory), name, clock, relays) as plane:
         if not has_watch:
             plane.table.add(FOLLOW_SERVICE, list)
-        key_id, key = await plane.initialize("Acme")
         server: grpc.aio.Server = grpc_server(plane.table)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        cloud = Cloud(f"127.0.0.1:{port}", key_id, key, plane, server)
+        cloud = Cloud(f"127.0.0.1:{port}", new.key_id, new.key, plane, server)
         try:
             yield cloud
         finally:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import datetime
+import contextlib
+import fcntl
 import json
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-
-from cogwork.auth.certificate_authority import (
-    Authority,
-    PemPair,
-    create_authority,
-    parse_authority,
-)
-from cogwork.cloud.identity.machine_tokens import create_token_key, parse_token_key
+from cogwork.cloud.identity.root_key import create_root_key, read_root_key
+from cogwork.cloud.identity.sealer import Sealer
 from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
 
@@ -25,12 +21,24 @@ _DOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]
 
 
 class NoCloud(CogworkError):
-    """The directory does not hold a cloud."""
+    """The directory does not hold a cloud, or not all of it."""
+
+
+class CloudInUse(CogworkError):
+    """Another process uses the directory."""
+
+
+class CloudSettings(NamedTuple):
+    domain: str
+    cloud_id: str
+    """As in the records, so that those of another cloud are noticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudDirectory:
     path: Path
+    given_root_key: str = field(default="", repr=False)
+    """The root key in place of the file, from the environment."""
 
     @property
     def records(self) -> Path:
@@ -45,47 +53,121 @@ class CloudDirectory:
         return self.path / "blobs"
 
     @property
-    def signing_key(self) -> Path:
-        return self.path / "signing-key.pem"
+    def root_key(self) -> Path:
+        return self.path / "root-key"
 
-    def save_domain(self, domain: str) -> None:
-        atomic.write(self._settings, f"{json.dumps({'domain': domain})}\n".encode(), 0o600)
+    @property
+    def authorities(self) -> Path:
+        """The certificates of the authorities that sign those of machines, for clients."""
+        return self.path / "ca.pem"
+
+    @property
+    def settings(self) -> Path:
+        return self.path / "cloud.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out of the directory. Raise CloudInUse."""
+        atomic.make_directory(self.path)
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "r+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = lock.read(20).strip() or "unknown"
+                raise CloudInUse(
+                    f"the cloud in {self.path} is in use by the process {holder}; stop it first"
+                ) from None
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            yield
+
+    def save_settings(self, settings: CloudSettings) -> None:
+        text = json.dumps({"domain": settings.domain, "cloud_id": settings.cloud_id})
+        atomic.write(self.settings, f"{text}\n".encode(), 0o600)
 
     def read_domain(self) -> str:
+        """Return the domain, also of a directory that must be upgraded. Raise NoCloud."""
+        return check_domain(self._read_settings()["domain"])
+
+    def needs_upgrade(self) -> bool:
+        """Return whether version 0.1 has written the directory."""
+        return "cloud_id" not in self._read_settings()
+
+    def read_cloud_id(self) -> str:
+        """Raise NoCloud."""
+        return str(self._read_settings().get("cloud_id", ""))
+
+    def require_current(self) -> CloudSettings:
+        """Raise NoCloud if the directory is incomplete, or must be upgraded first."""
+        found = self._read_settings()
+        if "cloud_id" not in found:
+            raise NoCloud(
+                f"the cloud in {self.path} was written by version 0.1; it is upgraded when it is "
+                "served the next time with: cogwork-cloud serve"
+            )
+        self.require_records()
+        return CloudSettings(check_domain(found["domain"]), str(found["cloud_id"]))
+
+    def require_records(self) -> None:
+        """Raise NoCloud if there are none: starting without them would refuse every machine."""
+        if not self.records.exists():
+            raise NoCloud(
+                f"{self.records} is missing; restore it from a backup with: "
+                "cogwork-cloud restore FILE"
+            )
+        if not self.records.stat().st_size:
+            raise NoCloud(
+                f"{self.records} is empty; restore it from a backup with: "
+                "cogwork-cloud restore FILE"
+            )
+
+    def read_root_key(self) -> Sealer:
+        """Raise NoRootKey."""
+        return read_root_key(self.root_key, self.given_root_key)
+
+    def create_root_key(self) -> Sealer:
+        return create_root_key(self.root_key, self.given_root_key)
+
+    def save_authorities(self, bundle: bytes) -> None:
+        if not self.authorities.exists() or self.authorities.read_bytes() != bundle:
+            atomic.write(self.authorities, bundle, 0o644)
+
+    def read_checkpoint(self) -> int:
+        """Return the checkpoint that was saved last; 0 if there is none."""
         try:
-            return check_domain(json.loads(self._settings.read_bytes())["domain"])
+            return int(self.checkpoint.read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def save_checkpoint(self, checkpoint: int) -> None:
+        atomic.write(self.checkpoint, f"{checkpoint}\n".encode(), 0o600)
+
+    def _read_settings(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self.settings.read_bytes())
+            if not isinstance(found, dict) or not isinstance(found.get("domain"), str):
+                raise ValueError('it has no "domain"')  # noqa: TRY004, TRY301 - as other faults
         except FileNotFoundError:
+            if self.records.exists():
+                raise NoCloud(
+                    f"{self.settings} is missing, but there are records; restore the file from a "
+                    "backup. If `cogwork-cloud init` was interrupted here, delete the directory "
+                    "and run it again"
+                ) from None
             raise NoCloud(
                 f"{self.path} holds no cloud; create one with: cogwork-cloud init"
             ) from None
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise NoCloud(f"{self._settings} cannot be read: {error}") from None
-
-    def load_authority(self, now: datetime.datetime) -> Authority:
-        """Return the authority that signs the machines' certificates; make it the first time."""
-        certificate, key = self.path / "ca.pem", self.path / "ca-key.pem"
-        if not certificate.exists():
-            made = create_authority(now, "Cogwork cloud authority")
-            atomic.write(key, made.pem.key, 0o600)
-            atomic.write(certificate, made.pem.certificate, 0o644)
-        try:
-            return parse_authority(PemPair(certificate.read_bytes(), key.read_bytes()))
         except (OSError, ValueError) as error:
-            raise NoCloud(f"cannot use {certificate} and {key}: {error}") from None
-
-    def load_token_key(self) -> RSAPrivateKey:
-        """Return the key that signs tokens for machines; make it the first time."""
-        path = self.path / "machine-token-key.pem"
-        if not path.exists():
-            atomic.write(path, create_token_key(), 0o600)
-        try:
-            return parse_token_key(path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise NoCloud(f"cannot use {path}: {error}") from None
-
-    @property
-    def _settings(self) -> Path:
-        return self.path / "cloud.json"
+            raise NoCloud(
+                f"{self.settings} cannot be read: {error}; restore it from a backup"
+            ) from None
+        return found
 
 
 def check_domain(domain: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cogwork.auth.certificate_authority import Authority
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.actor_cache import ActorCache
+from cogwork.cloud.identity.cloud_keys import CloudKeys
 from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.identity.open_calls import OpenCalls
@@ -28,9 +29,8 @@ class CloudContext:
     logs: LogStore
     bus: Bus
     blobs: Blobs
+    keys: CloudKeys
     keyring: Keyring
-    authority: Authority
-    """Signs the certificates of machines."""
     name: PublicName
     clock: Clock
     presence: Presence
@@ -39,6 +39,11 @@ class CloudContext:
     actors: ActorCache
     calls: OpenCalls
     relays: RelayServers
+
+    @property
+    def authority(self) -> Authority:
+        """Signs the certificates of machines."""
+        return self.keys.authority
 
     def make_call(self, actor: Actor) -> Call:
         return Call(actor, self.now(), self.keyring, self.name, self.presence, self.watch)

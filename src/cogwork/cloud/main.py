@@ -1,4 +1,4 @@
-"""`cogwork-cloud`: create a fleet cloud, serve it, show what its machines use, update them."""
+"""`cogwork-cloud`: create a fleet cloud, serve it, keep it safe, update its machines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cogwork import __version__
+from cogwork.cloud.key_parser import add_key_parser, cloud_directory
 from cogwork.cloud.updates.release_parser import add_release_parser
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
@@ -97,8 +98,32 @@ def build_parser() -> argparse.ArgumentParser:
     usage = commands.add_parser("usage", help="show the stored logs of each machine")
     usage.add_argument("--json", action="store_true", help="print JSON, with every day")
     usage.set_defaults(run=_usage)
-    for each in (init, serve, usage):
+    backup = commands.add_parser(
+        "backup", help="copy the records to a file, also while the cloud is served"
+    )
+    backup.add_argument("file", type=Path, metavar="FILE", help="where to write the copy")
+    backup.set_defaults(run=_backup)
+    restore = commands.add_parser("restore", help="replace the records by a copy")
+    restore.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="a copy of `cogwork-cloud backup`; without it, the records were restored by other "
+        "means, such as a snapshot of the disk",
+    )
+    restore.set_defaults(run=_restore)
+    repair = commands.add_parser("repair", help="repair a cloud whose root key is lost")
+    repair.add_argument(
+        "--new-root-key",
+        action="store_true",
+        required=True,
+        help="make a new root key, and new keys of the cloud",
+    )
+    repair.set_defaults(run=_repair)
+    for each in (init, serve, usage, backup, restore, repair):
         _add_data_option(each)
+    add_key_parser(commands, _add_data_option)
     add_release_parser(commands, _add_data_option)
     return parser
 
@@ -123,25 +148,17 @@ def _parse_network(text: str) -> str:
 
 
 def _init(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.cloud_directory import CloudDirectory, check_domain
-    from cogwork.cloud.open_cloud import open_cloud
-    from cogwork.cloud.public_name import PublicName
+    from cogwork.cloud.cloud_directory import check_domain
+    from cogwork.cloud.create_cloud import create_cloud
     from cogwork.core.clock import SystemClock
 
-    directory, domain = CloudDirectory(arguments.data), check_domain(arguments.domain)
-
-    async def initialize() -> tuple[str, str]:
-        name = PublicName(domain, domain, is_encrypted=True)
-        async with open_cloud(directory, name, SystemClock()) as plane:
-            return await plane.initialize(arguments.organization)
-
-    key_id, key = asyncio.run(initialize())
-    directory.save_domain(domain)
+    directory, domain = cloud_directory(arguments), check_domain(arguments.domain)
+    new = create_cloud(directory, domain, arguments.organization, SystemClock())
     print(f"""Created a cloud in {directory.path}.
 
 The key of its first owner, which is shown only once:
-  key ID: {key_id}
-  key:    {key}
+  key ID: {new.key_id}
+  key:    {new.key}
 
 Serve it:
   cogwork-cloud serve --data {directory.path}""")
@@ -153,7 +170,6 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise CogworkError("--tls-cert and --tls-key belong together; give both")
     process.prepare(os.environ)
     # These import grpc, which must not happen before the process is prepared.
-    from cogwork.cloud.cloud_directory import CloudDirectory
     from cogwork.cloud.serve import ServeOptions, serve
     from cogwork.cloud.signaling.relay_servers import read_relay_servers
     from cogwork.core.clock import SystemClock
@@ -177,19 +193,18 @@ def _serve(arguments: argparse.Namespace) -> int:
     log = ServerLog(clock, process.STDOUT, os.environ)
     log.open()
     try:
-        return process.run(serve(CloudDirectory(arguments.data), options, clock, log))
+        return process.run(serve(cloud_directory(arguments), options, clock, log))
     finally:
         log.close()
 
 
 def _usage(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.cloud_directory import CloudDirectory
     from cogwork.cloud.log_usage import MachineUsage, format_table, report_usage, select_parts
     from cogwork.cloud.open_cloud import open_stores
     from cogwork.core.clock import SystemClock
 
-    directory, now = CloudDirectory(arguments.data), int(SystemClock().time() * 1e6)
-    directory.read_domain()  # explains a directory without a cloud
+    directory, now = cloud_directory(arguments), int(SystemClock().time() * 1e6)
+    directory.require_current()
 
     async def measure() -> list[MachineUsage]:
         async with open_stores(directory) as (records, logs):
@@ -200,6 +215,42 @@ def _usage(arguments: argparse.Namespace) -> int:
         print(json.dumps([each.as_json() for each in found], indent=2))
     else:
         print(format_table(found))
+    return EXIT_OK
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from cogwork.cloud.backup import back_up
+
+    directory = cloud_directory(arguments)
+    back_up(directory, arguments.file)
+    print(f"copied the records to {arguments.file}; keep the root key elsewhere")
+    return EXIT_OK
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    from cogwork.cloud.backup import restore
+    from cogwork.core.clock import SystemClock
+
+    replaced = restore(cloud_directory(arguments), arguments.file, SystemClock())
+    if replaced is not None:
+        print(f"restored the records; the former ones are {replaced}")
+    print(
+        "For 24 hours, machines whose login fails are asked to try again instead of being refused."
+    )
+    return EXIT_OK
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    from cogwork.cloud.backup import renew_root_key
+    from cogwork.core.clock import SystemClock
+
+    directory = cloud_directory(arguments)
+    renew_root_key(directory, SystemClock())
+    print(
+        "Made a new root key and new keys. Keys and secrets work as before, but cannot be shown "
+        "again. Tokens end, so restart programs that use the cloud. Give clients the new "
+        f"{directory.authorities}."
+    )
     return EXIT_OK
 
 

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
+import logging
 from collections.abc import AsyncIterator
 
-from cogwork.auth.signing_key import load_signing_key
-from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.cloud_directory import CloudDirectory, CloudSettings, NoCloud
+from cogwork.cloud.cloud_record import advance_checkpoint, mark_restored, read_cloud
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.identity.actor_cache import ActorCache
+from cogwork.cloud.identity.cloud_keys import CloudKeys
+from cogwork.cloud.identity.key_records import (
+    delete_ended_keys,
+    find_missing_purposes,
+    list_cloud_keys,
+)
 from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.identity.open_calls import OpenCalls
+from cogwork.cloud.identity.sealer import Sealer
 from cogwork.cloud.machine.part_watch import PartWatch
 from cogwork.cloud.machine.presence import Presence, cancel_and_save
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.cloud.storage.local_bus import LocalBus
+from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
-from cogwork.core.atomic import make_directory
+from cogwork.cloud.upgrade import upgrade_directory
 from cogwork.core.clock import Clock
+
+_log = logging.getLogger("cloud")
 
 
 @contextlib.asynccontextmanager
@@ -34,13 +44,23 @@ async def open_cloud(
     clock: Clock,
     relays: RelayServers = NO_RELAYS,
 ) -> AsyncIterator[ControlPlane]:
-    """Run the block with the cloud, whose files are created where they do not exist."""
-    make_directory(directory.path)
-    key = load_signing_key(directory.signing_key)
-    now = datetime.datetime.fromtimestamp(clock.time(), datetime.UTC)
-    authority = directory.load_authority(now)
-    machine_tokens = MachineTokenIssuer(directory.load_token_key(), name.domain)
-    async with open_stores(directory) as (records, logs), contextlib.AsyncExitStack() as stack:
+    """Run the block with the cloud, which no other process can open meanwhile.
+
+    Raise NoCloud, NoRootKey or CannotUnseal if anything is missing: a cloud without it would refuse
+    the credentials of its machines.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(directory.lock())
+        if directory.needs_upgrade():
+            await asyncio.to_thread(upgrade_directory, directory, clock)
+        settings, root = directory.require_current(), directory.read_root_key()
+        records, logs = await stack.enter_async_context(open_stores(directory))
+        saved = directory.read_checkpoint()
+        keys, checkpoint = await records.write(
+            lambda tx: _check_in(tx, settings, root, clock, saved)
+        )
+        directory.save_checkpoint(checkpoint)
+        directory.save_authorities(keys.authority_bundle)
         blobs = FolderBlobs(directory.blobs)
         stack.push_async_callback(blobs.aclose)
         presence = Presence(clock)
@@ -51,18 +71,54 @@ async def open_cloud(
             logs,
             LocalBus(),
             blobs,
-            Keyring(key),
-            authority,
+            keys,
+            Keyring(keys),
             name,
             clock,
             presence,
             PartWatch(clock),
-            machine_tokens,
+            MachineTokenIssuer(lambda: keys.part_token_key, name.domain),
             ActorCache(clock),
             OpenCalls(),
             relays,
         )
-        yield ControlPlane(context, key)
+        yield ControlPlane(context)
+
+
+def _check_in(
+    tx: Transaction, settings: CloudSettings, root: Sealer, clock: Clock, saved: int
+) -> tuple[CloudKeys, int]:
+    """Check that the records are those of this cloud. Return its keys, and the new checkpoint.
+
+    `saved` is the checkpoint outside of the records.
+    """
+    now = int(clock.time() * 1e6)
+    cloud = read_cloud(tx)
+    if cloud is None:
+        raise NoCloud(
+            "records.db holds no cloud; restore it from a backup with: cogwork-cloud restore FILE"
+        )
+    if cloud.id != settings.cloud_id:
+        raise NoCloud(
+            f"records.db belongs to the cloud {cloud.id}, and cloud.json to {settings.cloud_id}; "
+            "restore both from the same backup"
+        )
+    delete_ended_keys(tx, now)
+    rows = list_cloud_keys(tx)
+    if missing := find_missing_purposes(rows):
+        raise NoCloud(
+            f"records.db has no {' and no '.join(missing)} key; restore it from a backup with: "
+            "cogwork-cloud restore FILE"
+        )
+    keys = CloudKeys(root, clock, rows)
+    if cloud.checkpoint < saved:
+        _log.warning(
+            "records.db is older than this directory: it was restored from a backup. For 24 hours, "
+            "machines whose login fails are asked to try again instead of being refused"
+        )
+        mark_restored(tx, now)
+        tx.execute("UPDATE cloud SET checkpoint = ?", saved)
+    return keys, advance_checkpoint(tx)
 
 
 @contextlib.asynccontextmanager

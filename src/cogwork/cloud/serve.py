@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from cogwork import __version__
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.http import create_app
+from cogwork.cloud.key_watcher import KeyWatcher
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.registry.blob_sweep import sweep_periodically
@@ -104,6 +105,7 @@ async def _start(
         expire_periodically(plane.context.logs, clock),
         sweep_periodically(plane.context),
         supervise_rollouts(plane.context),
+        KeyWatcher(plane.context, directory).run(),
     ):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import base64
 import hmac
-import os
 import secrets
 from dataclasses import dataclass
 from typing import Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.verifier import credential_digest
-from cogwork.core.errors import CogworkError
+from cogwork.cloud.identity.cloud_keys import CloudKeys
+from cogwork.cloud.identity.sealer import CannotUnseal
 
-_NONCE_SIZE: Final = 12
 _SECRET_SIZE: Final = 32
-
-
-class CannotUnseal(CogworkError):
-    """A stored secret was sealed with another key."""
+_SEPARATOR: Final = ":"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,41 +24,37 @@ class NewSecret:
 
 
 class Keyring:
-    """Some secrets must stay readable, such as those of parts, which their owners see again: they
-    are also kept encrypted, with a key that is not among the records."""
+    """Logins need digests only, and these need no key: they work also if every key is lost.
 
-    def __init__(self, key: SigningKey) -> None:
-        def derive(purpose: bytes) -> bytes:
-            return HKDF(SHA256(), 32, salt=None, info=purpose).derive(
-                key.private.private_bytes_raw()
-            )
+    What must be shown again is also kept encrypted. It has the ID of its key in front.
+    """
 
-        self._cipher = AESGCM(derive(b"sealed secrets"))
-        self._derivation_key = derive(b"secrets of parts")
+    def __init__(self, keys: CloudKeys) -> None:
+        self._keys = keys
 
     def make_secret(self) -> NewSecret:
         text = secrets.token_urlsafe(_SECRET_SIZE)
-        return NewSecret(text, self.digest(text), self._seal(text))
+        return NewSecret(text, self.digest(text), self.seal(text))
 
     def derive_secret(self, name: str) -> str:
         """Return a secret that only this cloud can compute, the same each time."""
         return base64.urlsafe_b64encode(
-            hmac.digest(self._derivation_key, name.encode(), "sha256")
+            hmac.digest(self._keys.derivation_key, name.encode(), "sha256")
         ).decode()
 
     def digest(self, secret: str) -> str:
         return credential_digest(secret).hex()
 
-    def unseal(self, sealed: str) -> str:
-        data = base64.b64decode(sealed)
-        try:
-            return self._cipher.decrypt(data[:_NONCE_SIZE], data[_NONCE_SIZE:], None).decode()
-        except InvalidTag:
-            raise CannotUnseal(
-                "a secret was stored with another key; restore the file signing-key.pem that "
-                "belongs to the records"
-            ) from None
+    def seal(self, text: str) -> str:
+        key, sealer = self._keys.sealing_key
+        return f"{key}{_SEPARATOR}{sealer.seal(text.encode())}"
 
-    def _seal(self, text: str) -> str:
-        nonce = os.urandom(_NONCE_SIZE)
-        return base64.b64encode(nonce + self._cipher.encrypt(nonce, text.encode(), None)).decode()
+    def unseal(self, sealed: str) -> str:
+        """Return the text, or nothing if it was not kept. Raise CannotUnseal."""
+        if not sealed:
+            return ""
+        key, _, rest = sealed.partition(_SEPARATOR)
+        sealer = self._keys.find_sealing_key(key)
+        if sealer is None:
+            raise CannotUnseal(f"a secret was sealed with the key {key[:12]}, which is not known")
+        return sealer.unseal(rest).decode()

@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.auth.refusal_delay import RefusalDelay
-from cogwork.auth.signing_key import SigningKey
-from cogwork.auth.tokens import FINGERPRINT, TokenIssuer
+from cogwork.auth.tokens import FINGERPRINT
+from cogwork.cloud.cloud_record import read_cloud
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.cloud_tokens import CloudTokens
 from cogwork.cloud.identity.login_admission import LoginAdmission
+from cogwork.cloud.identity.token_fingerprint import fingerprint_of
 from cogwork.cloud.public_name import location_of
-from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.records import Transaction, first
+from cogwork.core.errors import CogworkError
 from cogwork.wire.handlers import Method, Stream
-
-AUDIENCE: Final = "cogwork-cloud"
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
 """Compared for an unknown actor, so that refusing one takes as long as refusing another."""
 _MAX_ENTITY: Final = 256
-_MAX_TOKENS: Final = 20_000
-"""Verified tokens that are remembered."""
 _OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 
 _log = logging.getLogger("cloud.login")
+
+
+class UnknownPart(CogworkError):
+    """The records do not know a part, or may have lost its secret.
+
+    Small servers erase their credentials when they are refused, so only what is proven to be wrong
+    is refused.
+    """
+
+    status = "UNAVAILABLE"
 
 
 class _StoredSecret(NamedTuple):
     actor: Actor
     """Who logs in with it."""
     digest: str
+    former_fingerprint: str | None = None
+    """That of tokens of version 0.1, which had another digest of the same secret."""
 
     @property
     def fingerprint(self) -> str:
         """Identify the secret in a token, so that the token ends with it."""
-        return hashlib.sha256(self.digest.encode()).hexdigest()[:16]
+        return fingerprint_of(self.digest)
 
 
 class Login:
-    def __init__(self, context: CloudContext, key: SigningKey) -> None:
+    def __init__(self, context: CloudContext) -> None:
         self._context = context
-        self._issuer = TokenIssuer(key, AUDIENCE)
-        # A token stays valid as long as its credentials, which `identify` looks up.
-        self._verify = lru_cache(_MAX_TOKENS)(self._issuer.verify)
+        self._tokens = CloudTokens(context.keys)
         self._limiter = AttemptLimiter(context.clock.monotonic)
         self._admission = LoginAdmission(context.clock)
         self._refusals = RefusalDelay(context.clock)
@@ -59,7 +66,7 @@ class Login:
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
         """Return a token for valid credentials. `address` is where the actor is."""
         found = await self._check(entity, kind, payload, address)
-        return self._issuer.issue(entity, kind, found.fingerprint, self._context.clock.time())
+        return self._tokens.issue(entity, kind, found.fingerprint, self._context.clock.time())
 
     async def verify(self, entity: str, kind: str, payload: str, address: str) -> Actor:
         """Return the actor with these credentials."""
@@ -91,6 +98,8 @@ class Login:
                 self._context.watch.note_refusal(actor.id, address)
             self._limiter.record_failure(address, str(actor))
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
+            now = self._context.now()
+            await self._context.records.read(lambda tx: _require_proof(tx, actor, now))
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, str(actor))
         if actor.type is ActorType.PART:
@@ -100,7 +109,7 @@ class Login:
     def check_call(self, method: Method, stream: Stream) -> None:
         """Raise Unauthenticated if a call has no valid token, before its request is read."""
         if method.path != _AUTHENTICATE:
-            self._verify(_read_token(stream))
+            self._tokens.verify(_read_token(stream))
 
     async def identify(self, stream: Stream) -> Actor:
         """Return who sent a call."""
@@ -108,12 +117,21 @@ class Login:
         if (known := self._context.actors.find(token)) is not None:
             self._context.calls.assign(known)
             return known
-        claims = self._verify(token)
+        claims = self._tokens.verify(token)
         actor = _find_actor(claims.entity, claims.type)
         lookup = self._context.actors.begin(token)
-        stored = await self._context.records.read(lambda tx: _read_secrets(tx, actor))
         used = claims.metadata.get(FINGERPRINT, "")
-        found = next((each.actor for each in stored if each.fingerprint == used), None)
+
+        def find(tx: Transaction) -> Actor | None:
+            _require_known_part(tx, actor)
+            matching = (
+                each.actor
+                for each in _read_secrets(tx, actor)
+                if used in (each.fingerprint, each.former_fingerprint)
+            )
+            return next(matching, None)
+
+        found = await self._context.records.read(find)
         if found is None:
             raise Unauthenticated("unauthenticated: the credentials of this token were removed")
         self._context.actors.add(lookup, found)
@@ -139,12 +157,49 @@ def _read_token(stream: Stream) -> str:
 def _read_secrets(tx: Transaction, actor: Actor) -> list[_StoredSecret]:
     """Return the secrets with which an actor may log in."""
     if actor.type is ActorType.API_KEY:
-        rows = tx.query("SELECT digest, epoch FROM api_key WHERE id = ?", actor.id)
+        rows = tx.query(
+            "SELECT api_key.digest, epoch, fingerprint FROM api_key LEFT JOIN former_fingerprint "
+            "ON former_fingerprint.digest = api_key.digest WHERE id = ?",
+            actor.id,
+        )
         return [
-            _StoredSecret(replace(actor, epoch=int(row["epoch"])), row["digest"]) for row in rows
+            _StoredSecret(
+                replace(actor, epoch=int(row["epoch"])), row["digest"], row["fingerprint"]
+            )
+            for row in rows
         ]
     rows = tx.query(
-        "SELECT id, digest FROM secret WHERE owner_type = ? AND owner_id = ?",
+        "SELECT id, secret.digest, fingerprint FROM secret LEFT JOIN former_fingerprint "
+        "ON former_fingerprint.digest = secret.digest WHERE owner_type = ? AND owner_id = ?",
         *(_OWNER_TYPES[actor.type], actor.id),
     )
-    return [_StoredSecret(replace(actor, secret_id=row["id"]), row["digest"]) for row in rows]
+    return [
+        _StoredSecret(replace(actor, secret_id=row["id"]), row["digest"], row["fingerprint"])
+        for row in rows
+    ]
+
+
+def _require_known_part(tx: Transaction, actor: Actor) -> None:
+    """Raise UnknownPart unless the records say that a part has other secrets, or was deleted."""
+    if actor.type is not ActorType.PART:
+        return
+    row = first(tx.query("SELECT deleted_at FROM part WHERE id = ?", actor.id))
+    if row is None:
+        raise UnknownPart(
+            f'this cloud has no part "{actor.id}", and never deleted one; check the ID and the '
+            "address of the cloud. If the cloud was restored from an older backup, create the "
+            "machine again"
+        )
+    if row["deleted_at"] is None and not _read_secrets(tx, actor):
+        raise UnknownPart(f'the secrets of part "{actor.id}" are lost; create another one for it')
+
+
+def _require_proof(tx: Transaction, actor: Actor, now: int) -> None:
+    """Raise UnknownPart unless a failed login is proven to be wrong."""
+    _require_known_part(tx, actor)
+    cloud = read_cloud(tx)
+    if actor.type is ActorType.PART and cloud is not None and cloud.is_recently_restored(now):
+        raise UnknownPart(
+            "invalid credentials, or the cloud was restored from a backup without them; no part is "
+            "refused within 24 hours of that. Create another secret for this part"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import jwt
@@ -26,18 +26,19 @@ _ALGORITHM: Final = "RS256"
 _KEY_SIZE: Final = 2048
 
 
-class MachineTokenIssuer:
+class PartTokenKey:
     """Machines accept only RSA keys from external issuers, so this key is one."""
 
-    def __init__(self, key: RSAPrivateKey, issuer: str) -> None:
-        self._key = key
-        self._issuer = issuer
-        public = jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    def __init__(self, pem: bytes) -> None:
+        """Raise ValueError."""
+        self.pem = pem
+        self.private = _parse_key(pem)
+        public = jwt.algorithms.RSAAlgorithm.to_jwk(self.private.public_key(), as_dict=True)
         text = json.dumps({"n": public["n"], "e": public["e"]}, sort_keys=True)
-        self._key_id = hashlib.sha256(text.encode()).hexdigest()[:32]
-        self.public_key: dict[str, Any] = {
+        self.id = hashlib.sha256(text.encode()).hexdigest()[:32]
+        self.public: dict[str, Any] = {
             "kty": "RSA",
-            "kid": self._key_id,
+            "kid": self.id,
             "alg": _ALGORITHM,
             "use": "sig",
             "n": public["n"],
@@ -45,10 +46,17 @@ class MachineTokenIssuer:
         }
         """As in a JSON Web Key Set."""
 
+
+class MachineTokenIssuer:
+    def __init__(self, active_key: Callable[[], PartTokenKey], issuer: str) -> None:
+        self._active_key = active_key
+        self._issuer = issuer
+
     def issue(
         self, audience: list[str], entity: str, metadata: Mapping[str, str], now: float
     ) -> str:
         """Return a token for the machine that has these names. `metadata` says who has it."""
+        key = self._active_key()
         claims = {
             "sub": entity,
             "aud": audience,
@@ -59,18 +67,20 @@ class MachineTokenIssuer:
             TYPE_CLAIM: CredentialType.EXTERNAL,
             METADATA_CLAIM: dict(metadata),
         }
-        return jwt.encode(claims, self._key, _ALGORITHM, {"kid": self._key_id})
+        return jwt.encode(claims, key.private, _ALGORITHM, {"kid": key.id})
 
 
-def create_token_key() -> bytes:
+def create_part_token_key() -> bytes:
     """Return a new private key, as PEM."""
     key = generate_private_key(65537, _KEY_SIZE)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def parse_token_key(pem: bytes) -> RSAPrivateKey:
-    """Raise ValueError."""
-    key = load_pem_private_key(pem, password=None)
+def _parse_key(pem: bytes) -> RSAPrivateKey:
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     if not isinstance(key, RSAPrivateKey):
         raise ValueError("it is not an RSA key")  # noqa: TRY004 - as other unusable files
     return key

@@ -11,6 +11,7 @@ from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.local_keys import list_local_keys
+from cogwork.cloud.identity.key_records import list_part_token_keys
 from cogwork.cloud.machine.machine_logins import carry_roles, join_logins
 from cogwork.cloud.machine.message_fit import fit_message
 from cogwork.cloud.public_name import PublicName, local_name
@@ -35,7 +36,7 @@ def build_machine_config(
         auth = carry_roles(auth)
     else:
         keys = list_local_keys(tx, context.keyring, part["machine_id"])
-        auth, left_out = join_logins(auth, keys, context.machine_tokens)
+        auth, left_out = join_logins(auth, keys, list_part_token_keys(tx))
     message, unfit = fit_message({**config, "auth": auth} if auth is not None else config)
     for mistake in (*merged.mistakes, *left_out, *unfit):
         message.overwrite_fragment_status.add(error=str(mistake))

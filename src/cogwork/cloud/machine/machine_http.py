@@ -24,13 +24,20 @@ from cogwork.cloud.identity.login import Login
 from cogwork.cloud.identity.login_admission import LoginAdmission
 from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
 from cogwork.cloud.storage.records import Transaction
-from cogwork.core.errors import InvalidRequest
+from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.token_buckets import Budget
 from cogwork.front.peer_name import host_of
 from cogwork.wire.claim_method import CLAIM_PATH
 from cogwork.wire.http1 import CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, read_body
 from cogwork.wire.status import status_of
+
+
+class SecretNotKept(CogworkError):
+    """The cloud can check a secret, but cannot show it any more."""
+
+    status = "FAILED_PRECONDITION"
+
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
 _WRONG_CODES: Final = Budget(30, 2.0)
@@ -117,6 +124,8 @@ def _redeem(tx: Transaction, context: CloudContext, code: str) -> dict[str, Any]
 
 def _format_machine_file(tx: Transaction, context: CloudContext, part: str) -> dict[str, Any]:
     secret = list_secrets(tx, context.keyring, SecretOwner.PART, part)[0].secret
+    if not secret:
+        raise SecretNotKept("the secret of this part is not kept; create another one for it")
     return {"cloud": {"id": part, "secret": secret, "app_address": context.name.url}}
 
 

@@ -7,10 +7,9 @@ and stop at one that is not a text. So a handler has nothing else.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.config_message import to_message
 
@@ -22,7 +21,7 @@ Json = dict[str, Any]
 
 
 def join_logins(
-    configured: Any, keys: Mapping[str, str], issuer: MachineTokenIssuer
+    configured: Any, keys: Mapping[str, str], token_keys: Sequence[Json]
 ) -> tuple[Json, list[str]]:
     """Return the section `auth` with the logins of the cloud, and what is left out.
 
@@ -32,12 +31,12 @@ def join_logins(
     found = copy.deepcopy(configured) if isinstance(configured, dict) else {}
     try:
         mistakes = _drop_roles(found)
-        _add_logins(found, keys, issuer)
+        _add_logins(found, keys, token_keys)
         to_message({"auth": found})
     except (InvalidRequest, AttributeError, TypeError) as error:
         mistakes = [f"the configured logins are left out: {error}"]
         found = {}
-        _add_logins(found, keys, issuer)
+        _add_logins(found, keys, token_keys)
     return found, mistakes
 
 
@@ -81,9 +80,9 @@ def _drop_roles(auth: Json) -> list[str]:
     ]
 
 
-def _add_logins(auth: Json, keys: Mapping[str, str], issuer: MachineTokenIssuer) -> None:
+def _add_logins(auth: Json, keys: Mapping[str, str], token_keys: Sequence[Json]) -> None:
     jwks = _get_object(_get_object(auth, "external_auth_config"), "jwks")
-    _get_list(jwks, "keys").append(issuer.public_key)
+    _get_list(jwks, "keys").extend(token_keys)
     if not keys:
         return
     handlers = _get_list(auth, "handlers")

@@ -18,8 +18,8 @@ from cogwork.auth.access_list import (
 )
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.verifier import part_verifier
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.access import ResourceType, list_above
+from cogwork.cloud.identity.key_records import list_part_token_keys
 from cogwork.cloud.storage.records import Row, Transaction
 
 _FRESH_SECONDS: Final = 30 * 86_400
@@ -27,13 +27,13 @@ _FRESH_SECONDS: Final = 30 * 86_400
 _REVISION_LENGTH: Final = 16
 
 
-def build_access_list(tx: Transaction, part: Row, context: CloudContext) -> bytes:
+def build_access_list(tx: Transaction, part: Row) -> bytes:
     """Return the list as JSON, without the time of its issue.
 
     `part` is a row with the location of its machine.
     """
     entries = index_entries([*_list_keys(tx, part), *_list_location_secrets(tx, part)])
-    access = AccessList(part["id"], entries, {"keys": [context.machine_tokens.public_key]})
+    access = AccessList(part["id"], entries, {"keys": list_part_token_keys(tx)})
     revision = hashlib.sha256(encode_access_list(access).encode()).hexdigest()[:_REVISION_LENGTH]
     return encode_access_list(replace(access, revision=revision)).encode()
 

@@ -23,7 +23,7 @@ class PartDocuments:
         self._configs_with_keys = PartCache(
             lambda tx, part: build_config(tx, part, has_access_list=False)
         )
-        self._access = PartCache(lambda tx, part: build_access_list(tx, part, context))
+        self._access = PartCache(build_access_list)
 
     def read_config(self, tx: Transaction, part: Row, *, has_access_list: bool) -> pb.RobotConfig:
         """Return the configuration of a part, given its row with the location of its machine.

@@ -59,6 +59,10 @@ class Presence:
                     del self._connected[each]
             self.note(part)
 
+    def list_connected(self) -> list[str]:
+        """Return the IDs of parts and machines with an open stream."""
+        return list(self._connected)
+
     def find(self, row: Row) -> Sighting:
         """Return what is known of a part or a machine, given its row."""
         now = int(self._clock.time() * 1e6)

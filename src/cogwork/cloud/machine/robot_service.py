@@ -89,8 +89,9 @@ class _RobotService(RobotServiceBase):
         for row in (part, *aliases):
             names += cloud.full_name(row), local_name(row)
         now = datetime.datetime.fromtimestamp(self._context.clock.time(), datetime.UTC)
+        authority = self._context.authority
         pem = issue_certificate(
-            self._context.authority,
+            authority,
             [x509.DNSName(each) for each in names],
             now,
             ExtendedKeyUsageOID.SERVER_AUTH,
@@ -99,9 +100,7 @@ class _RobotService(RobotServiceBase):
         await stream.send_message(
             pb.CertificateResponse(
                 id=part["id"],
-                tls_certificate=(
-                    pem.certificate + self._context.authority.pem.certificate
-                ).decode(),
+                tls_certificate=(pem.certificate + authority.pem.certificate).decode(),
                 tls_private_key=pem.key.decode(),
             )
         )

@@ -207,7 +207,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         if isinstance(step, str):
             connection.executescript(f"BEGIN;{step};PRAGMA user_version = {number};COMMIT;")
         else:
-            _transact(connection, "BEGIN IMMEDIATE", partial(_apply, step, number))
+            _transact(connection, "BEGIN IMMEDIATE", partial(_apply, step, number), path)
 
 
 def _apply(step: Callable[[Transaction], None], number: int, tx: Transaction) -> None:

@@ -132,7 +132,7 @@ def _transact(data: Path, work: Callable[[Transaction], T]) -> T:
 
 def _require_cloud(data: Path) -> CloudDirectory:
     directory = CloudDirectory(data)
-    directory.read_domain()  # explains a directory without a cloud
+    directory.require_current()
     return directory
 
 

@@ -1,0 +1,62 @@
+"""A cloud without a network, for tests of its keys and logins."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+from cogwork.cloud.cloud_directory import CloudDirectory  # noqa: E402
+from cogwork.cloud.control_plane import ControlPlane  # noqa: E402
+from cogwork.cloud.create_cloud import NewCloud, create_cloud  # noqa: E402
+from cogwork.cloud.fleet.locations import create_location  # noqa: E402
+from cogwork.cloud.fleet.machines import new_robot  # noqa: E402
+from cogwork.cloud.fleet.parts import part_ids  # noqa: E402
+from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
+from cogwork.cloud.open_cloud import open_cloud  # noqa: E402
+from cogwork.cloud.public_name import PublicName  # noqa: E402
+from cogwork.cloud.storage.records import Transaction  # noqa: E402
+from cogwork.core.clock import Clock, SystemClock  # noqa: E402
+
+DOMAIN = "fleet.test"
+
+
+def new_cloud(path: Path, clock: Clock | None = None) -> tuple[CloudDirectory, NewCloud]:
+    directory = CloudDirectory(path)
+    return directory, create_cloud(directory, DOMAIN, "Acme", clock or SystemClock())
+
+
+def open_plane(
+    directory: CloudDirectory, clock: Clock | None = None
+) -> AbstractAsyncContextManager[ControlPlane]:
+    name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
+    return open_cloud(directory, name, clock or SystemClock())
+
+
+async def add_machine(plane: ControlPlane, owner: str) -> tuple[str, str]:
+    """Return the ID and the secret of the part of a new machine."""
+    context = plane.context
+
+    def work(tx: Transaction) -> tuple[str, str]:
+        call = context.make_call(Actor(ActorType.API_KEY, owner))
+        (row,) = tx.query("SELECT id FROM organization")
+        request = pb.CreateLocationRequest(organization_id=row["id"], name="Hall")
+        location = create_location(tx, call, request).location.id
+        machine = new_robot(tx, call, pb.NewRobotRequest(name="press", location=location)).id
+        (part,) = part_ids(tx, machine)
+        (secret,) = tx.query("SELECT sealed FROM secret WHERE owner_id = ?", part)
+        return part, context.keyring.unseal(secret["sealed"])
+
+    return await context.records.write(work)
+
+
+async def identify(plane: ControlPlane, token: str) -> Actor:
+    """Return who makes a call with this token."""
+    call: Any = SimpleNamespace(metadata={"authorization": f"Bearer {token}"})
+    return await plane.login.identify(call)
