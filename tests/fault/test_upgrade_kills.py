@@ -6,17 +6,21 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cloud_at_rest import identify, open_plane
 from tests.first_version_cloud import FirstVersionCloud
 from tests.sizes import size
 
 from cogwork.cloud.cloud_directory import CloudDirectory
 
-EVERY = size(ci=50, full=1)
+EVERY = size(ci=50, full=3)
 """Lines of code from one kill to the next."""
-KILLS = size(ci=5, full=300)
+WITHIN = size(ci=120, full=1700)
+"""Seconds."""
+KILLS = size(ci=5, full=100)
 
 
+@pytest.mark.timeout(WITHIN + 120)
 async def test_upgrade_survives_kills(tmp_path: Path) -> None:
     former = FirstVersionCloud(tmp_path / "first")
     former.write(secrets=3)
@@ -27,8 +31,13 @@ async def test_upgrade_survives_kills(tmp_path: Path) -> None:
         *(str(former.path), str(work), str(EVERY)),
         stdout=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(200):
-        output, _ = await process.communicate()
+    try:
+        async with asyncio.timeout(WITHIN):
+            output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     assert process.returncode == 0
     killed = int(output)
     assert killed >= KILLS

@@ -30,7 +30,6 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.app_pb2 import LogOrder
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.retention import INTERVAL, expire_periodically
 from cogwork.core.clock import ManualClock
 
@@ -256,7 +255,6 @@ async def test_usage_ends_with_the_machine(tmp_path: Path) -> None:
     """The program reads the directory of the cloud, also while it is served."""
     clock = ManualClock(time.time() // DAY * DAY - 9 * DAY)
     async with run_cloud(tmp_path, clock) as cloud:
-        CloudDirectory(tmp_path).save_domain("fleet.test")
         owner = await cloud.connect()
         app = owner.app_client
         (organization,) = await app.list_organizations()

@@ -17,6 +17,7 @@ from cogwork.cloud.backup import back_up, renew_root_key, restore
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.cloud_record import read_cloud
 from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.create_cloud import NewCloud
 from cogwork.cloud.storage.records import RecordsUnavailable, Transaction
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError
@@ -35,10 +36,16 @@ class Fleet:
     secret: str
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[CloudDirectory, NewCloud]:
+    return new_cloud(tmp_path_factory.mktemp("cloud") / "cloud", ManualClock(START))
+
+
 @pytest.fixture
-async def fleet(tmp_path: Path) -> Fleet:
+async def fleet(template: tuple[CloudDirectory, NewCloud], tmp_path: Path) -> Fleet:
+    made, new = template
+    directory = CloudDirectory(Path(shutil.copytree(made.path, tmp_path / "cloud")))
     clock = ManualClock(START)
-    directory, new = new_cloud(tmp_path / "cloud", clock)
     async with open_plane(directory, clock) as plane:
         part, secret = await add_machine(plane, new.key_id)
     return Fleet(directory, clock, (new.key_id, new.key), part, secret)

@@ -76,7 +76,10 @@ def rotate_key(
     schedule, keys = SCHEDULES[purpose], list_cloud_keys(tx)
     pending = [key for key in keys if key.purpose is purpose and key.active_from > now]
     if pending and not at_once:
-        raise RotationPending(f"the next {purpose} key is there already; it is not used yet")
+        raise RotationPending(
+            f"the next {purpose} key is there already: see cogwork-cloud key list. If the present "
+            "one was stolen, end it with --now"
+        )
     former = [key for key in keys if key.purpose is purpose]
     start = now if at_once else now + schedule.lead
     new = create_material(purpose, now).seal(root, now, start)
