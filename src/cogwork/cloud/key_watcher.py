@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from cogwork.cloud.cloud_directory import CloudDirectory
@@ -55,7 +56,11 @@ class KeyWatcher:
             for key in ended:
                 _log.info("deleted the %s key %s, whose time is over", key.purpose, key.id[:12])
             rows = await context.records.read(list_cloud_keys)
+        former = context.keys.rows
         changed = context.keys.use(rows)
+        if _is_token_key_stolen(former, rows, context.now()):
+            context.actors.forget_all()
+            context.calls.end_all()
         if changed:
             _log.info("the keys of the cloud have changed: %s", ", ".join(sorted(changed)))
         if KeyPurpose.AUTHORITY in changed:
@@ -92,3 +97,12 @@ class KeyWatcher:
             for part in parts[start : start + _MACHINES_AT_ONCE]:
                 self._context.bus.publish(part_topic(part), describe_change(()))
             await self._context.clock.sleep(_PAUSE)
+
+
+def _is_token_key_stolen(former: Sequence[CloudKey], rows: Sequence[CloudKey], now: int) -> bool:
+    """Return whether a token key is gone before its time."""
+    left = {key.id for key in rows}
+    return any(
+        key.purpose is KeyPurpose.TOKEN and key.id not in left and not has_ended(key, now)
+        for key in former
+    )

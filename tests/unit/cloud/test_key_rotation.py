@@ -115,12 +115,29 @@ async def test_tokens_of_a_retired_key_are_accepted_for_400_days(cloud: ServedCl
     assert await cloud.count(KeyPurpose.TOKEN) == 1
 
 
+async def follow(plane: ControlPlane, token: str) -> None:
+    """Make a call that goes on until it is ended."""
+
+    async def handle(stream: Any) -> None:
+        await identify(plane, token)
+        await asyncio.Event().wait()
+
+    call: Any = None
+    await plane.context.calls.wrap(call, handle)(call)
+
+
 async def test_stolen_token_key_ends_at_once(cloud: ServedCloud) -> None:
     old = await cloud.log_in()
+    waiting = asyncio.create_task(follow(cloud.plane, old))
     await identify(cloud.plane, old)
     await cloud.rotate(KeyPurpose.TOKEN)
-    await cloud.rotate(KeyPurpose.TOKEN, at_once=True)
     await cloud.wait(5)
+    assert not waiting.done()
+    await cloud.rotate(KeyPurpose.TOKEN, at_once=True)
+    await cloud.watcher.refresh()
+    async with asyncio.timeout(30):
+        with pytest.raises(Unauthenticated, match="log in again"):
+            await waiting
     with pytest.raises(Unauthenticated):
         await identify(cloud.plane, old)
     await identify(cloud.plane, await cloud.log_in())

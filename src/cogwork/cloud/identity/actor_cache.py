@@ -46,6 +46,10 @@ class ActorCache:
         if len(self._actors) > _MAX_TOKENS:
             self._actors.popitem(last=False)
 
+    def forget_all(self) -> None:
+        self._generation += 1
+        self._actors.clear()
+
     def forget(self, ids: Collection[str]) -> None:
         """Forget the tokens of actors with these IDs."""
         self._generation += 1

@@ -51,6 +51,10 @@ class CloudKeys:
         return changed
 
     @property
+    def rows(self) -> tuple[CloudKey, ...]:
+        return self._unsealed.rows
+
+    @property
     def token_keys(self) -> Mapping[str, SigningKey]:
         """Those that verify tokens, by ID."""
         return self._unsealed.token

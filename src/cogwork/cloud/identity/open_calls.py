@@ -64,6 +64,10 @@ class OpenCalls:
                     call.is_ended = True
                     call.task.cancel()
 
+    def end_all(self) -> None:
+        """End all calls, because the key of their tokens was stolen."""
+        self.end(tuple(self._calls))
+
     def _remove(self, call: _OpenCall) -> None:
         calls = self._calls.get(call.actor_id)
         if calls is not None:
