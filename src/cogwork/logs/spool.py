@@ -2,8 +2,8 @@
 
 Every line has a sequence number. A segment is a file of lines, named after its first number; the
 ledger stores the number to be delivered next. A number that is missing when it is due was dropped:
-its segment was evicted, its line is damaged or memory was full. No other state is needed for exact
-counts, so a kill cannot falsify them: put = delivered + dropped + queued.
+its segment was evicted, its line is damaged, memory was full or the cloud takes fewer. No other
+state is needed for exact counts, so a kill cannot falsify them: put = delivered + dropped + queued.
 
 What can be lost:
 
@@ -139,6 +139,8 @@ class Spool:
         self._ledger_unsaved = True
         self._unwritten: deque[tuple[int, bytes]] = deque()
         self._claimed_batch: Batch | None = None
+        self._first_kept = 0
+        """Lines before it were dropped, although they may still be on the disk."""
         self._read_position = NO_POSITION
         self._sync_at: float | None = None
 
@@ -205,6 +207,22 @@ class Spool:
                     self._save_progress()
             if self._ledger_unsaved:
                 self._wake()
+
+    def drop_older(self, kept: int) -> int:
+        """Drop the queued lines except for the newest ones, and return how many.
+
+        They are reported with the next batch. A kill before that brings them back.
+        """
+        with self._disk_lock:
+            self._assign_numbers()
+            stop = self._ledger.following - kept
+            start = max(self._ledger.position, self._first_kept)
+            if stop <= start:
+                return 0
+            self._first_kept = stop
+            self._claimed_batch = None
+            self._read_position = NO_POSITION
+            return stop - start
 
     def counts(self) -> SpoolCounts:
         with self._disk_lock:
@@ -347,6 +365,7 @@ class Spool:
         found.following = self._ledger.following + shift
         self._ledger = found
         self._claimed_batch = None
+        self._first_kept = 0
 
     def _write_some(self) -> None:
         """Write as many lines as fit into one segment."""
@@ -384,13 +403,13 @@ class Spool:
         if not self._loaded and self._files.segments:
             return None  # The segments may still be there, and precede the lines in memory.
         end = self._files.end_position()
-        on_disk = self._files.read_lines(
-            self._ledger.position, self._first_unwritten(), self._read_position
-        )
+        first = max(self._ledger.position, self._first_kept)
+        on_disk = self._files.read_lines(first, self._first_unwritten(), self._read_position)
         in_memory = (QueuedLine(number, body, end) for number, body in self._unwritten)
         try:
             with contextlib.closing(on_disk):
-                lines = chain(on_disk, in_memory)
+                # A segment may begin before the first one.
+                lines = (line for line in chain(on_disk, in_memory) if line.number >= first)
                 batch, position = collect_batch(
                     lines, self._ledger.position, self._ledger.following, limit
                 )
@@ -407,6 +426,7 @@ class Spool:
         """Return how many lines are known to be dropped but not yet reported."""
         claimed, segments = self._claimed_batch, self._files.segments
         oldest = segments[0].first if segments else self._first_unwritten()
+        oldest = max(oldest, self._first_kept)
         start = claimed.stop if claimed else self._ledger.position
         return max(0, oldest - start) + (claimed.dropped if claimed else 0)
 

@@ -29,11 +29,29 @@ PAUSE = 0.1
 IDLE = 60.0
 """Seconds between two checks of an empty queue without a notification."""
 
+KEPT_LINES = 1000
+"""The newest lines, which are kept when the cloud refuses more."""
+MIN_PAUSE, MAX_PAUSE = 1.0, 300.0
+"""Seconds to wait after a refusal, whatever the cloud asks for."""
+REPORT_INTERVAL = 60.0
+"""Seconds between two lines about lines that were dropped."""
+DROPPED = "dropped"
+"""The field of a notice with the number of lines that are missing before it."""
+
 Send = Callable[[Sequence[Entry]], Awaitable[None]]
-"""Returns once the entries are delivered. If it raises, they are sent again."""
+"""Returns once the entries are delivered. If it raises, they are sent again, or dropped after
+QuotaSpent."""
 
 _log = logging.getLogger(LOGGER)
 _T = TypeVar("_T")
+
+
+class QuotaSpent(Exception):
+    """The cloud takes no more lines of this machine for now."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"the quota of log lines is spent for {duration.render(retry_after)}")
+        self.retry_after = retry_after
 
 
 class Uploader:
@@ -54,6 +72,9 @@ class Uploader:
         """Done to end the pause after a failure."""
         self._is_down = False
         self._failed_at: float | None = None
+        self._over_quota = 0
+        """Lines that were dropped since the last report."""
+        self._reported_at: float | None = None
 
     async def run(self) -> None:
         """Upload until cancelled. Must not run twice at the same time."""
@@ -64,7 +85,15 @@ class Uploader:
                 batch = await thread.run(self._spool.next_batch)
                 if batch is None:
                     await self._clock.wait({news}, IDLE)
-                elif not await self._deliver(batch, thread):
+                    continue
+                try:
+                    is_delivered = await self._deliver(batch, thread)
+                except QuotaSpent as refusal:
+                    failures = 0
+                    await self._wait_for_quota(refusal.retry_after, thread)
+                    continue
+                self._report_drops()
+                if not is_delivered:
                     failures += 1
                     await self._pause(RETRY.delay(failures, self._rng))
                 else:
@@ -77,13 +106,44 @@ class Uploader:
         if self._retry is not None:
             _resolve(self._retry)
 
+    async def _wait_for_quota(self, seconds: float, thread: Workers) -> None:
+        """Wait until the cloud takes lines again, and drop those that are too many for it.
+
+        Lines that were dropped would be sent hours later, because they come faster than the cloud
+        takes them.
+        """
+        if self._reported_at is None:
+            _log.warning(
+                "the cloud takes no more log lines for now, because the quota is spent; keeping "
+                "the newest %d and dropping older ones; log less, or ask the operator of the "
+                "cloud for a larger quota",
+                KEPT_LINES,
+            )
+            self._reported_at = self._clock.monotonic()
+        await self._clock.sleep(min(max(seconds, MIN_PAUSE), MAX_PAUSE))
+        self._over_quota += await thread.run(partial(self._spool.drop_older, KEPT_LINES))
+        self._report_drops()
+
+    def _report_drops(self) -> None:
+        """Log now and then how many lines were dropped. That line enters the queue as well."""
+        now = self._clock.monotonic()
+        if self._reported_at is None or now - self._reported_at < REPORT_INTERVAL:
+            return
+        if self._over_quota:
+            _log.warning(
+                "dropped %d log lines in the last %s, because the quota of the cloud is spent",
+                *(self._over_quota, duration.render(round(now - self._reported_at))),
+            )
+        self._reported_at = now if self._over_quota else None
+        self._over_quota = 0
+
     async def _pause(self, seconds: float) -> None:
         self._retry = asyncio.get_running_loop().create_future()
         await self._clock.wait({self._retry}, seconds)
 
     async def finish(self, budget: float) -> None:
         """Upload the rest after `run` has ended; stop at the first failure."""
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, QuotaSpent):
             await _with_timeout(self._clock, self._drain(), budget)
 
     async def _drain(self) -> None:
@@ -99,10 +159,12 @@ class Uploader:
         return news
 
     async def _deliver(self, batch: Batch, thread: Workers) -> bool:
-        """Send a batch and return whether it was delivered."""
+        """Send a batch and return whether it was delivered. Raise QuotaSpent."""
         try:
             sending = self._send(entries_to_send(batch, self._clock.time()))
             await _with_timeout(self._clock, sending, self._deadline)
+        except QuotaSpent:
+            raise
         except Exception as error:
             self._report_failure(error)
             return False
@@ -141,8 +203,11 @@ def entries_to_send(batch: Batch, now: float) -> list[Entry]:
 
 def _dropped_notice(count: int, time: float) -> Entry:
     lines = "line" if count == 1 else "lines"
-    message = f"dropped {count} log {lines} while the cloud was unreachable or the disk failed"
-    return Entry(time, logging.WARNING, LOGGER, "upload", message, {"dropped": count})
+    message = (
+        f"dropped {count} log {lines} while the cloud was unreachable or refused more, or the disk "
+        "failed"
+    )
+    return Entry(time, logging.WARNING, LOGGER, "upload", message, {DROPPED: count})
 
 
 async def _with_timeout(clock: Clock, work: Awaitable[_T], seconds: float) -> _T:

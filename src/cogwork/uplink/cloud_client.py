@@ -13,7 +13,8 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
 from cogwork.uplink.cloud_login import CloudLogin
-from cogwork.uplink.errors import CloudUnavailable, MethodMissing
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing, RetryLater
+from cogwork.wire.retry_info import read_retry_delay
 from cogwork.wire.tls_credentials import tls_credentials
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
@@ -119,6 +120,10 @@ class CloudClient:
         self._login, self._token = login, None
 
     def _describe(self, error: grpc.aio.AioRpcError) -> CloudUnavailable:
+        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            retry_after = read_retry_delay(error.trailing_metadata() or ())
+            if retry_after is not None:
+                return RetryLater(f"the cloud at {self.address}: {error.details()}", retry_after)
         kind = MethodMissing if error.code() is grpc.StatusCode.UNIMPLEMENTED else CloudUnavailable
         if error.code() is grpc.StatusCode.UNAUTHENTICATED:
             return kind(

@@ -11,6 +11,17 @@ class CloudUnavailable(CogworkError):
     status = "UNAVAILABLE"
 
 
+class RetryLater(CloudUnavailable):
+    """The cloud refuses more for now, and says when it accepts more."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds."""
+
+
 class MethodMissing(CloudUnavailable):
     """The cloud does not have this method."""
 

@@ -12,8 +12,9 @@ from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 from cogwork.core.clock import Clock
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import Spool
-from cogwork.logs.upload import Uploader
+from cogwork.logs.upload import QuotaSpent, Uploader
 from cogwork.uplink.cloud_client import CloudClient
+from cogwork.uplink.errors import RetryLater
 from cogwork.uplink.log_message import to_log_message
 
 _LOG: Final = "/viam.app.v1.RobotService/Log"
@@ -47,7 +48,10 @@ class LogLink:
 
     async def _send(self, entries: Sequence[Entry]) -> None:
         request = LogRequest(id=self._part, logs=map(to_log_message, entries))
-        await self._client.call(_LOG, request, LogResponse, _TIMEOUT)
+        try:
+            await self._client.call(_LOG, request, LogResponse, _TIMEOUT)
+        except RetryLater as refusal:
+            raise QuotaSpent(refusal.retry_after) from refusal
 
 
 async def open_log_link(directory: Path, client: CloudClient, part: str, clock: Clock) -> LogLink:

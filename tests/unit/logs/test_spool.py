@@ -237,6 +237,33 @@ def test_batch_in_delivery_without_its_segment_is_dropped_by_a_restart(directory
     assert arrived == [*range(dropped, 200)]
 
 
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_older_lines_are_dropped_and_counted(directory: Path, on_disk: bool) -> None:
+    with open_spool(directory) as spool:
+        (put_on_disk if on_disk else put)(spool, 0, 20)
+        batch = spool.next_batch()
+        assert batch is not None
+        assert spool.drop_older(kept=8) == 12
+        assert spool.drop_older(kept=8) == 0
+        assert spool.counts() == (20, 0, 12, 8)
+        spool.mark_delivered(batch)
+        assert spool.counts() == (20, 0, 12, 8), "it was dropped in the meantime"
+        put(spool, 20, 24)
+        assert spool.drop_older(kept=8) == 4
+        assert drain(spool) == ([*range(16, 24)], 16)
+        assert spool.counts() == (24, 8, 16, 0)
+        assert spool.drop_older(kept=0) == 0
+
+
+def test_dropped_lines_are_back_after_a_kill(directory: Path) -> None:
+    with open_spool(directory) as spool:
+        put_on_disk(spool, 0, 20)
+        assert spool.drop_older(kept=8) == 12
+        copy = copy_as_killed(spool)
+    with open_spool(copy) as spool:
+        assert drain(spool) == ([*range(20)], 0)
+
+
 def test_dropped_report_counts_toward_the_batch_size(directory: Path) -> None:
     with open_spool(directory) as spool:
         put_on_disk(spool, 0, 200)

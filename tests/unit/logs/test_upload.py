@@ -15,7 +15,7 @@ from cogwork.core.clock import ManualClock, Waitable
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.spool_index import Batch
-from cogwork.logs.upload import Uploader, entries_to_send
+from cogwork.logs.upload import KEPT_LINES, QuotaSpent, Uploader, entries_to_send
 
 DEADLINE = 30.0
 SEGMENT_BYTES, MAX_BYTES = 10_000, 100_000
@@ -430,3 +430,68 @@ def test_dropped_report_precedes_the_lines_after_the_gap() -> None:
     (alone,) = entries_to_send(Batch(0, 1, [], more=False), 9.0)
     assert alone.time == 9.0
     assert alone.message.startswith("dropped 1 log line ")
+
+
+class LimitedCloud(Cloud):
+    """A cloud that takes 20 lines a second, and says so."""
+
+    free_at = 0.0
+
+    async def send(self, lines: Sequence[Entry]) -> None:
+        now = self.clock.monotonic()
+        if now < self.free_at:
+            raise QuotaSpent(self.free_at - now)
+        await super().send(lines)
+        self.free_at = now + len(lines) / 20
+
+
+async def test_machine_that_logs_too_much_drops_counts_and_stays_up_to_date(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = WatchedClock()
+    cloud = LimitedCloud(clock)
+    spool = Spool(tmp_path / "queue")
+    upload = Upload(spool, clock, cloud, Uploader(spool, cloud.send, clock))
+    put = 0
+    async with upload.running():
+        for step in range(40):
+            upload.put(put, put + 2000)
+            put += 2000
+            assert spool.flush(DEADLINE)
+            await clock.advance_stepwise(5, step=1)
+            if step:
+                assert put - cloud.numbers()[-1] <= 3 * 2000 + KEPT_LINES, "what is sent is old"
+        for _ in range(100):
+            await clock.advance_stepwise(5, step=1)
+            if not spool.counts().queued:
+                break
+    spool.close(DEADLINE)
+    numbers, dropped = cloud.numbers(), sum(cloud.reports())
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) + dropped == put
+    assert spool.counts() == (put, len(numbers), dropped, 0)
+    assert dropped > 0.8 * put
+    first, *rest = [record.message for record in caplog.records]
+    assert first.startswith("the cloud takes no more log lines for now")
+    assert 3 <= len(rest) <= 15
+    assert all("because the quota of the cloud is spent" in each for each in rest)
+    assert sum(int(each.split()[1]) for each in rest) == dropped
+
+
+async def test_machine_that_waits_for_its_quota_keeps_what_is_little(upload: Upload) -> None:
+    upload.cloud = LimitedCloud(upload.clock)
+    upload.uploader = Uploader(upload.spool, upload.cloud.send, upload.clock)
+    upload.put(0, 500)
+    async with upload.running():
+        await upload.clock.advance_stepwise(60, step=1)
+        await upload.wait_for_arrival(500)
+    assert upload.cloud.numbers() == [*range(500)]
+    assert upload.cloud.reports() == []
+
+
+async def test_finish_does_not_wait_for_a_quota(upload: Upload) -> None:
+    upload.cloud.refusal = QuotaSpent(60.0)
+    upload.put(0, 250)
+    await upload.uploader.finish(budget=5.0)
+    assert len(upload.cloud.attempts) == 1
+    assert upload.spool.counts().queued == 250
