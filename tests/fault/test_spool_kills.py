@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from tests.sizes import size
+from tests.small_disk import small_disk
 
 from cogwork.core.clock import SystemClock
 from cogwork.logs.entry import Entry
@@ -165,20 +166,6 @@ def drain(spool: Spool) -> tuple[list[int], int]:
         assert len(entries_to_send(batch, 0.0)) <= 100
         spool.mark_delivered(batch)
     return sent, dropped
-
-
-@contextlib.contextmanager
-def small_disk(path: Path, kilobytes: int) -> Iterator[Path]:
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "none", str(path)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True, timeout=END_DEADLINE)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"a disk of {kilobytes} kB needs the right to mount one: {error}")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "--lazy", str(path)], check=True, timeout=END_DEADLINE)
 
 
 @contextlib.contextmanager

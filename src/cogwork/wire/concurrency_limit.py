@@ -7,9 +7,10 @@ turn (round robin), so that a client with hundreds of calls does not starve one 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import operator
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,14 +42,12 @@ class ConcurrencyLimiter:
     """Middleware that limits concurrent calls."""
 
     def __init__(self, clock: Clock, limits: ConcurrencyLimits | None = None) -> None:
-        self._clock = clock
-        self._limits = limits or ConcurrencyLimits()
-        self._queues: dict[Hashable, SlotQueue] = {}
+        self._slots = SlotQueues(clock, limits or ConcurrencyLimits())
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
         if method.path.endswith(STOP_METHODS):
             return handle
-        service, queues = method.service, self._queues
+        service = method.service
         # A method without a resource name has its own slots: many modules that log must not block
         # requests for the machine's status.
         name_of = resource_name_reader(method)
@@ -56,22 +55,39 @@ class ConcurrencyLimiter:
         async def wrapper(stream: Stream) -> None:
             name = name_of(stream.request)
             key = (service, name) if name else method.path
-            slots = queues.get(key)
-            if slots is None:
-                slots = queues[key] = SlotQueue(self._limits)
-            client = stream.peer
-            try:
-                if not slots.try_acquire(client):
-                    await self._wait_for_slot(slots, client, name or method.path)
-                try:
-                    await handle(stream)
-                finally:
-                    slots.release(client)
-            finally:
-                if slots.is_idle:
-                    queues.pop(key, None)
+            async with self._slots.hold(key, stream.peer, name or method.path):
+                await handle(stream)
 
         return wrapper
+
+
+class SlotQueues:
+    """The slots of many resources."""
+
+    def __init__(self, clock: Clock, limits: ConcurrencyLimits) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._queues: dict[Hashable, SlotQueue] = {}
+
+    @contextlib.asynccontextmanager
+    async def hold(self, key: Hashable, client: str, target: str) -> AsyncIterator[None]:
+        """Run the block with a slot of the resource `key`, which errors call `target`.
+
+        Raise TooManyCalls if the client waits for too many slots, or for too long.
+        """
+        slots = self._queues.get(key)
+        if slots is None:
+            slots = self._queues[key] = SlotQueue(self._limits)
+        try:
+            if not slots.try_acquire(client):
+                await self._wait_for_slot(slots, client, target)
+            try:
+                yield
+            finally:
+                slots.release(client)
+        finally:
+            if slots.is_idle:
+                self._queues.pop(key, None)
 
     async def _wait_for_slot(self, slots: SlotQueue, client: str, target: str) -> None:
         turn = slots.enqueue(client)

@@ -5,32 +5,46 @@ They are imported on their first call, so that a machine starts without grpclib'
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.wire.handlers import HandlerTable, Method
 
 
+class ServingStatus(Protocol):
+    """Whether a process does its work, as gRPC's health service reports it."""
+
+    @property
+    def is_serving(self) -> bool: ...
+
+    def change(self) -> asyncio.Future[None]:
+        """Return a future that is done when something changes."""
+
+
 def add_standard_services(
-    table: HandlerTable, external: Callable[[], Mapping[str, DescriptorPool]] = dict
+    table: HandlerTable,
+    external: Callable[[], Mapping[str, DescriptorPool]] = dict,
+    status: ServingStatus | None = None,
 ) -> None:
     """Add health, and both versions of reflection.
 
     `external` returns the services that are not in the table, with the descriptors that their
-    modules provide.
+    modules provide. Without a `status`, the process serves as long as it runs.
     """
-    table.add("grpc.health.v1.Health", lambda: _load_health(table))
+    table.add("grpc.health.v1.Health", lambda: _load_health(table, status))
     for version in ("v1", "v1alpha"):
         table.add(
             f"grpc.reflection.{version}.ServerReflection", lambda: _load_reflection(table, external)
         )
 
 
-def _load_health(table: HandlerTable) -> Iterable[Method]:
+def _load_health(table: HandlerTable, status: ServingStatus | None) -> Iterable[Method]:
     from cogwork.wire.health import health_methods
 
-    return health_methods(table)
+    return health_methods(table, status)
 
 
 def _load_reflection(
