@@ -13,6 +13,7 @@ from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
 from cogwork.cloud.create_cloud import create_cloud
+from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
@@ -75,12 +76,13 @@ async def run_cloud(
     *,
     has_watch: bool = True,
     relays: RelayServers = NO_RELAYS,
+    log_rates: LogRates | None = None,
 ) -> AsyncIterator[Cloud]:
     """A cloud in this process, with its first owner. `has_watch`: it tells machines of changes."""
     name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
     clock = clock or SystemClock()
     new = create_cloud(CloudDirectory(directory), DOMAIN, "Acme", clock)
-    async with open_cloud(CloudDirectory(directory), name, clock, relays) as plane:
+    async with open_cloud(CloudDirectory(directory), name, clock, relays, log_rates) as plane:
         if not has_watch:
             plane.table.add(FOLLOW_SERVICE, list)
         server: grpc.aio.Server = grpc_server(plane.table)

@@ -30,10 +30,13 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.app_pb2 import LogOrder
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.retention import INTERVAL, expire_periodically
+from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.periodic_task import PeriodicTasks
+from cogwork.cloud.serve import list_maintenance
 from cogwork.core.clock import ManualClock
 
-DAY = 24 * 3600.0
+HOUR = 3600.0
+DAY = 24 * HOUR
 START = 1_800_000_000 - 1_800_000_000 % DAY
 ROBOT_METHODS = ("Config", "Certificate", "NeedsRestart")
 
@@ -93,7 +96,8 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
 
 async def test_lines_are_visible_and_stored_for_exactly_30_days(fleet: Fleet) -> None:
     context = fleet.cloud.context
-    retention = asyncio.create_task(expire_periodically(context.logs, fleet.clock))
+    tasks = PeriodicTasks(fleet.clock, context.health)
+    tasks.start(*list_maintenance(context))
     try:
         for day in range(60):
             await fleet.log(f"day {day}")
@@ -102,8 +106,7 @@ async def test_lines_are_visible_and_stored_for_exactly_30_days(fleet: Fleet) ->
             waited = await wait_for_removal(fleet, len(expected))
             await fleet.clock.advance(DAY - waited)
     finally:
-        retention.cancel()
-        await asyncio.gather(retention, return_exceptions=True)
+        await tasks.aclose()
 
 
 async def wait_for_removal(fleet: Fleet, count: int) -> float:
@@ -111,9 +114,9 @@ async def wait_for_removal(fleet: Fleet, count: int) -> float:
     waited = 0.0
     async with asyncio.timeout(60):
         while fleet.count_stored() != count:
-            if waited < 2 * INTERVAL:
-                waited += INTERVAL / 4
-                await fleet.clock.advance(INTERVAL / 4)
+            if waited < 2 * HOUR:
+                waited += HOUR / 4
+                await fleet.clock.advance(HOUR / 4)
             await asyncio.sleep(0.01)  # for the thread that removes lines
     return waited
 
@@ -286,6 +289,9 @@ async def test_usage_ends_with_the_machine(tmp_path: Path) -> None:
     assert kept["deleted_on"] is None
     assert deleted["deleted_on"] == datetime.fromtimestamp(clock.time(), UTC).date().isoformat()
     assert deleted["bytes"] == sum(each["bytes"] for each in deleted["days"]) > 6000
-    assert table[0] == ["ORGANIZATION", "MACHINE", "LINES", "BYTES", "BYTE-DAYS", "DELETED"]
+    assert table[0] == [
+        *("ORGANIZATION", "MACHINE", "LINES", "BYTES", "BYTE-DAYS", "REFUSED", "DROPPED"),
+        "DELETED",
+    ]
     assert table[1][:3] == ["Acme", "deleted", "6"]
     assert table[2][:3] == ["Acme", "kept", "6"]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cogwork.auth.certificate_authority import Authority
+from cogwork.cloud.health import Health
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.actor_cache import ActorCache
 from cogwork.cloud.identity.cloud_keys import CloudKeys
 from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.identity.open_calls import OpenCalls
+from cogwork.cloud.log_searches import LogSearches
+from cogwork.cloud.machine.log_losses import LogLosses
+from cogwork.cloud.machine.log_quota import LogQuota
 from cogwork.cloud.machine.part_watch import PartWatch
 from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.operation import Call
@@ -18,6 +22,7 @@ from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import RelayServers
 from cogwork.cloud.storage.blobs import Blobs
 from cogwork.cloud.storage.bus import Bus
+from cogwork.cloud.storage.disk_space import DiskSpace
 from cogwork.cloud.storage.log_store import LogStore
 from cogwork.cloud.storage.records import Records
 from cogwork.core.clock import Clock
@@ -39,6 +44,11 @@ class CloudContext:
     actors: ActorCache
     calls: OpenCalls
     relays: RelayServers
+    health: Health
+    disk: DiskSpace
+    log_quota: LogQuota
+    log_losses: LogLosses
+    log_searches: LogSearches
 
     @property
     def authority(self) -> Authority:

@@ -50,4 +50,4 @@ class ControlPlane:
         self.table.add(FOLLOW_SERVICE, FollowService(context, login, documents).methods)
         self.table.add(AGENT_DEVICE_SERVICE, lambda: agent_device_methods(context, login))
         self.table.add(UPDATE_SERVICE, UpdateService(context, login).methods)
-        add_standard_services(self.table)
+        add_standard_services(self.table, status=context.health)

@@ -7,11 +7,12 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from cogwork import __version__
 from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.health import State
 from cogwork.cloud.machine.machine_http import machine_routes
 from cogwork.cloud.registry.package_download import package_routes
 from cogwork.cloud.updates.release_download import release_routes
@@ -23,8 +24,14 @@ def create_app(plane: ControlPlane) -> Application:
     async def root(_: Request) -> Response:
         return PlainTextResponse(f"cogwork-cloud {__version__}\n")
 
+    async def healthz(_: Request) -> Response:
+        health = plane.context.health
+        status = 200 if health.state is State.OK else 503
+        return JSONResponse(health.as_json(), status, {"Cache-Control": "no-store"})
+
     routes = [
         Route("/", root),
+        Route("/healthz", healthz),
         *machine_routes(plane.context, plane.login),
         *package_routes(plane.context, plane.login),
         *release_routes(plane.context),

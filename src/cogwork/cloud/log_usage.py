@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final, NamedTuple
 
+from cogwork.cloud.machine.log_losses import LogLoss
 from cogwork.cloud.storage.log_store import LogUsage
 from cogwork.cloud.storage.records import Row, Transaction
 
 _MAX_DAYS: Final = 30
+_LEFT_ALIGNED: Final = (0, 1, 7)
+"""Columns of the table. The others are numbers."""
 
 
 class DayUsage(NamedTuple):
@@ -31,6 +34,17 @@ class MachineUsage(NamedTuple):
     deleted_on: str | None
     """The day on which the machine was deleted, which ended its charges."""
     days: Sequence[DayUsage]
+    losses: Sequence[LogLoss]
+
+    @property
+    def refused(self) -> int:
+        """Lines in requests that were over the quota."""
+        return sum(each.refused for each in self.losses)
+
+    @property
+    def dropped(self) -> int:
+        """Lines that the machine says to have dropped."""
+        return sum(each.dropped for each in self.losses)
 
     @property
     def lines(self) -> int:
@@ -54,7 +68,10 @@ class MachineUsage(NamedTuple):
             "lines": self.lines,
             "bytes": self.bytes,
             "charged_byte_days": self.charged_byte_days,
+            "refused": self.refused,
+            "dropped": self.dropped,
             "days": [each._asdict() for each in self.days],
+            "losses": [each._asdict() for each in self.losses],
         }
 
 
@@ -70,10 +87,11 @@ def select_parts(tx: Transaction) -> dict[str, Row]:
 
 
 def report_usage(
-    stored: Sequence[LogUsage], parts: Mapping[str, Row], now: int
+    stored: Sequence[LogUsage], losses: Sequence[LogLoss], parts: Mapping[str, Row], now: int
 ) -> list[MachineUsage]:
-    """Return the usage of each machine that has stored lines."""
+    """Return the usage of each machine that has stored lines, or lost some."""
     days: dict[str, list[DayUsage]] = defaultdict(list)
+    lost: dict[str, list[LogLoss]] = defaultdict(list)
     machines: dict[str, Row] = {}
     for usage in stored:
         part = parts[usage.part_id]
@@ -83,12 +101,21 @@ def report_usage(
         days[part["machine_id"]].append(
             DayUsage(usage.part_id, usage.day, usage.lines, usage.bytes, charged)
         )
-    found = [_describe(machine, days[machine_id]) for machine_id, machine in machines.items()]
+    for loss in losses:
+        part = parts[loss.part_id]
+        machines[part["machine_id"]] = part
+        lost[part["machine_id"]].append(loss)
+    found = [
+        _describe(machine, days[machine_id], lost[machine_id])
+        for machine_id, machine in machines.items()
+    ]
     return sorted(found, key=lambda each: (each.organization, each.name, each.machine_id))
 
 
 def format_table(usages: Sequence[MachineUsage]) -> str:
-    rows = [("ORGANIZATION", "MACHINE", "LINES", "BYTES", "BYTE-DAYS", "DELETED")]
+    rows = [
+        ("ORGANIZATION", "MACHINE", "LINES", "BYTES", "BYTE-DAYS", "REFUSED", "DROPPED", "DELETED")
+    ]
     rows += [
         (
             each.organization,
@@ -96,6 +123,8 @@ def format_table(usages: Sequence[MachineUsage]) -> str:
             f"{each.lines:,}",
             f"{each.bytes:,}",
             f"{each.charged_byte_days:,}",
+            f"{each.refused:,}",
+            f"{each.dropped:,}",
             each.deleted_on or "",
         )
         for each in usages
@@ -103,14 +132,14 @@ def format_table(usages: Sequence[MachineUsage]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
-            text.ljust(width) if index in (0, 1, 5) else text.rjust(width)
+            text.ljust(width) if index in _LEFT_ALIGNED else text.rjust(width)
             for index, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     )
 
 
-def _describe(machine: Row, days: list[DayUsage]) -> MachineUsage:
+def _describe(machine: Row, days: list[DayUsage], losses: list[LogLoss]) -> MachineUsage:
     deleted_at = machine["machine_deleted_at"]
     return MachineUsage(
         machine["machine_id"],
@@ -118,6 +147,7 @@ def _describe(machine: Row, days: list[DayUsage]) -> MachineUsage:
         machine["organization"],
         _date_of(deleted_at).isoformat() if deleted_at is not None else None,
         days,
+        losses,
     )
 
 

@@ -200,6 +200,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 def _usage(arguments: argparse.Namespace) -> int:
     from cogwork.cloud.log_usage import MachineUsage, format_table, report_usage, select_parts
+    from cogwork.cloud.machine.log_losses import list_losses
     from cogwork.cloud.open_cloud import open_stores
     from cogwork.core.clock import SystemClock
 
@@ -207,8 +208,10 @@ def _usage(arguments: argparse.Namespace) -> int:
     directory.require_current()
 
     async def measure() -> list[MachineUsage]:
-        async with open_stores(directory) as (records, logs):
-            return report_usage(await logs.measure(now), await records.read(select_parts), now)
+        async with open_stores(directory) as stores:
+            stored = await stores.logs.measure(now)
+            losses = await stores.records.read(list_losses)
+            return report_usage(stored, losses, await stores.records.read(select_parts), now)
 
     found = asyncio.run(measure())
     if arguments.json:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, NamedTuple
 
 from cogwork.cloud.cloud_directory import CloudDirectory, CloudSettings, NoCloud
 from cogwork.cloud.cloud_record import advance_checkpoint, mark_restored, read_cloud
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.health import Health
 from cogwork.cloud.identity.actor_cache import ActorCache
 from cogwork.cloud.identity.cloud_keys import CloudKeys
 from cogwork.cloud.identity.key_records import (
@@ -22,17 +24,30 @@ from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.machine_tokens import MachineTokenIssuer
 from cogwork.cloud.identity.open_calls import OpenCalls
 from cogwork.cloud.identity.sealer import Sealer
+from cogwork.cloud.log_searches import LogSearches
+from cogwork.cloud.machine.log_losses import LogLosses
+from cogwork.cloud.machine.log_quota import LogQuota, LogRates
 from cogwork.cloud.machine.part_watch import PartWatch
-from cogwork.cloud.machine.presence import Presence, cancel_and_save
+from cogwork.cloud.machine.presence import Presence
+from cogwork.cloud.monitored_stores import MonitoredBlobs, MonitoredLogStore, MonitoredRecords
+from cogwork.cloud.periodic_task import PeriodicTask, PeriodicTasks
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
+from cogwork.cloud.storage.ballast import Ballast
+from cogwork.cloud.storage.disk_space import DiskSpace
 from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.cloud.storage.local_bus import LocalBus
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
+from cogwork.cloud.storage_check import INTERVAL as CHECK_INTERVAL
+from cogwork.cloud.storage_check import check_storage
 from cogwork.cloud.upgrade import upgrade_directory
 from cogwork.core.clock import Clock
+from cogwork.core.errors import CogworkError
+
+_SAVE_INTERVAL: Final = 30.0
+"""Seconds between two saves of what is counted in memory."""
 
 _log = logging.getLogger("cloud")
 
@@ -43,6 +58,7 @@ async def open_cloud(
     name: PublicName,
     clock: Clock,
     relays: RelayServers = NO_RELAYS,
+    log_rates: LogRates | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """Run the block with the cloud, which no other process can open meanwhile.
 
@@ -54,18 +70,34 @@ async def open_cloud(
         if directory.needs_upgrade():
             await asyncio.to_thread(upgrade_directory, directory, clock)
         settings, root = directory.require_current(), directory.read_root_key()
-        records, logs = await stack.enter_async_context(open_stores(directory))
+        stores = await stack.enter_async_context(open_stores(directory))
+        disk, ballast, health = stores.disk, stores.ballast, Health(clock)
+        records = MonitoredRecords(stores.records, health)
         saved = directory.read_checkpoint()
         keys, checkpoint = await records.write(
             lambda tx: _check_in(tx, settings, root, clock, saved)
         )
         directory.save_checkpoint(checkpoint)
         directory.save_authorities(keys.authority_bundle)
-        blobs = FolderBlobs(directory.blobs)
+        blobs = MonitoredBlobs(FolderBlobs(directory.blobs, disk), health)
         stack.push_async_callback(blobs.aclose)
-        presence = Presence(clock)
-        saving = asyncio.create_task(presence.save_periodically(records), name="presence")
-        stack.push_async_callback(cancel_and_save, saving, presence, records)
+        logs = MonitoredLogStore(stores.logs, health)
+        presence, losses = Presence(clock), LogLosses(clock)
+
+        async def save() -> None:
+            await presence.save(records)
+            await losses.save(records)
+
+        async def check() -> None:
+            await check_storage(disk, ballast, records, health)
+
+        tasks = PeriodicTasks(clock, health)
+        tasks.start(
+            PeriodicTask("saving when machines were last seen", save, _SAVE_INTERVAL),
+            PeriodicTask("checking the disk", check, CHECK_INTERVAL),
+        )
+        stack.push_async_callback(_save_last, save)
+        stack.push_async_callback(tasks.aclose)
         context = CloudContext(
             records,
             logs,
@@ -81,6 +113,11 @@ async def open_cloud(
             ActorCache(clock),
             OpenCalls(),
             relays,
+            health,
+            disk,
+            LogQuota(clock.monotonic, log_rates),
+            losses,
+            LogSearches(logs, clock),
         )
         yield ControlPlane(context)
 
@@ -121,13 +158,26 @@ def _check_in(
     return keys, advance_checkpoint(tx)
 
 
+class Stores(NamedTuple):
+    records: SqliteRecords
+    logs: SqliteLogStore
+    disk: DiskSpace
+    ballast: Ballast
+
+
 @contextlib.asynccontextmanager
-async def open_stores(
-    directory: CloudDirectory,
-) -> AsyncIterator[tuple[SqliteRecords, SqliteLogStore]]:
+async def open_stores(directory: CloudDirectory) -> AsyncIterator[Stores]:
     async with contextlib.AsyncExitStack() as stack:
-        records = SqliteRecords(directory.records)
+        disk, ballast = DiskSpace(directory.path), Ballast(directory.path / "ballast")
+        records = SqliteRecords(directory.records, ballast)
         stack.push_async_callback(records.aclose)
-        logs = SqliteLogStore(directory.logs)
+        logs = SqliteLogStore(directory.logs, disk)
         stack.push_async_callback(logs.aclose)
-        yield records, logs
+        yield Stores(records, logs, disk, ballast)
+
+
+async def _save_last(save: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await save()
+    except CogworkError as error:
+        _log.error("the last seconds of what was counted are lost: %s", error)

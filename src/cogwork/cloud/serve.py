@@ -10,14 +10,16 @@ from typing import Final, NamedTuple
 
 from cogwork import __version__
 from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.context import CloudContext
 from cogwork.cloud.http import create_app
 from cogwork.cloud.key_watcher import KeyWatcher
+from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.open_cloud import open_cloud
+from cogwork.cloud.periodic_task import PeriodicTask, PeriodicTasks
 from cogwork.cloud.public_name import PublicName
-from cogwork.cloud.registry.blob_sweep import sweep_periodically
-from cogwork.cloud.retention import expire_periodically
+from cogwork.cloud.registry.blob_sweep import sweep_blobs
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
-from cogwork.cloud.updates.rollout_supervisor import supervise_rollouts
+from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.front.connections import ConnectionLimits
@@ -33,6 +35,9 @@ EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 _CONNECTIONS: Final = ConnectionLimits(total=20_000, per_host=19_000)
 """Each machine has two. Those behind one router or proxy share an address."""
+
+_HOUR: Final = 3600.0
+_MINUTE: Final = 60.0
 
 _log = logging.getLogger("cloud")
 
@@ -51,6 +56,8 @@ class ServeOptions(NamedTuple):
     relays: RelayServers = NO_RELAYS
     proxies: tuple[str, ...] = ()
     """The networks of proxies that may tell who their clients are."""
+    log_rates: LogRates | None = None
+    """What a part may log; None for the defaults."""
 
 
 async def serve(
@@ -87,7 +94,9 @@ async def _start(
     name = PublicName(
         directory.read_domain(), options.public_address or str(options.address), is_encrypted
     )
-    plane = await stack.enter_async_context(open_cloud(directory, name, clock, options.relays))
+    plane = await stack.enter_async_context(
+        open_cloud(directory, name, clock, options.relays, options.log_rates)
+    )
     listeners = Listeners(plane.table, lambda: create_app(plane), sockets, connections=_CONNECTIONS)
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
@@ -102,13 +111,26 @@ async def _start(
     for work in (
         certificate.watch(),
         log.pipeline.flush_periodically(),
-        expire_periodically(plane.context.logs, clock),
-        sweep_periodically(plane.context),
-        supervise_rollouts(plane.context),
         KeyWatcher(plane.context, directory).run(),
     ):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)
+    tasks = PeriodicTasks(clock, plane.context.health)
+    stack.push_async_callback(tasks.aclose)
+    tasks.start(*list_maintenance(plane.context))
+
+
+def list_maintenance(context: CloudContext) -> list[PeriodicTask]:
+    """Return what a cloud does beside answering calls."""
+    return [
+        PeriodicTask(
+            "removing logs that are over their time",
+            lambda: context.logs.expire(context.now()),
+            _HOUR,
+        ),
+        PeriodicTask("deleting unused packages", lambda: sweep_blobs(context), _HOUR),
+        PeriodicTask("supervising rollouts", lambda: review_rollouts(context), _MINUTE),
+    ]
 
 
 def _check_confidential(options: ServeOptions) -> None:

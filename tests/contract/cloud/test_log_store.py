@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from cogwork.cloud.storage.log_store import LogLine, LogQuery, LogStore, LogsUnavailable, LogUsage
-from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
+from cogwork.cloud.storage.disk_space import DiskLow, DiskSpace, Space
+from cogwork.cloud.storage.log_store import (
+    LogLine,
+    LogQuery,
+    LogStore,
+    LogsUnavailable,
+    LogUsage,
+    SearchTooSlow,
+)
+from cogwork.cloud.storage.sqlite_log_store import READERS, SqliteLogStore
 
 SECOND = 1_000_000
 DAY = 24 * 3600 * SECOND
@@ -69,7 +79,8 @@ async def test_filters(store: LogStore) -> None:
     )
     assert await read(store, LogQuery("p", text="STALLED")) == ["Motor stalled"]
     await store.append([line("ÄRGER mit Straße", part="q")], NOW)
-    assert await read(store, LogQuery("q", text="ärger MIT STRASSE")) == ["ÄRGER mit Straße"]
+    for text in ("ärger MIT STRASSE", "strasse", "STRASSE", "MIT", "Straße"):
+        assert await read(store, LogQuery("q", text=text)) == ["ÄRGER mit Straße"]
     assert await read(store, LogQuery("p", text="%")) == ["100% _done_"]
     assert await read(store, LogQuery("p", levels=frozenset({"warn", "error"}))) == [
         "earlier",
@@ -172,7 +183,8 @@ async def test_serving_connection_cannot_change_lines(tmp_path: Path, sql: str) 
     store = SqliteLogStore(tmp_path)
     await store.append([line("kept")], NOW)
     assert await read(store, LogQuery("p")) == ["kept"]
-    for connections in (store._writer, store._reader):
+    (reader,) = store._readers._idle
+    for connections in (store._writer, reader):
         (connection,) = connections._open.values()
         with pytest.raises(sqlite3.DatabaseError):
             connection.execute(sql)
@@ -190,4 +202,92 @@ async def test_damaged_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(LogsUnavailable, match="cannot be used"):
         await store.read(LogQuery("p"), NOW)
     await store.append([line("two")], NOW)
+    await store.aclose()
+
+
+LONG = "ä" * 16_000
+SLOW = LogQuery("slow", text="not in there")
+"""A search through everything that `fill` wrote."""
+
+
+async def fill(store: LogStore) -> None:
+    """Write a log that takes long to search."""
+    for _ in range(6):
+        await store.append([line(LONG, part="slow") for _ in range(100)], NOW)
+    await store.append([line("found")], NOW)
+
+
+async def test_search_does_not_wait_for_another(store: LogStore) -> None:
+    await fill(store)
+    slow = [asyncio.create_task(store.read(SLOW, NOW)) for _ in range(READERS - 1)]
+    assert await read(store, LogQuery("p")) == ["found"]
+    assert not any(task.done() for task in slow)
+    await store.append([line("more")], NOW)
+    assert await read(store, LogQuery("p")) == ["more", "found"]
+    pages = await asyncio.gather(*slow)
+    assert [[*page.entries] for page in pages] == [[]] * len(slow)
+
+
+async def test_search_ends_with_its_caller(store: LogStore) -> None:
+    await fill(store)
+    began = time.monotonic()
+    await store.read(SLOW, NOW)
+    alone = time.monotonic() - began
+    slow = [asyncio.create_task(store.read(SLOW, NOW)) for _ in range(10 * READERS)]
+    await asyncio.sleep(alone / 10)
+    for task in slow:
+        task.cancel()
+    began = time.monotonic()
+    await asyncio.gather(*slow, return_exceptions=True)
+    assert await read(store, LogQuery("p")) == ["found"]
+    assert time.monotonic() - began < 5 * alone
+    assert [*(await store.read(SLOW, NOW)).entries] == [], "the connection works afterwards"
+
+
+async def test_search_has_a_budget(tmp_path: Path) -> None:
+    store = SqliteLogStore(tmp_path, search_seconds=0.05)
+    await fill(store)
+    for _ in range(2 * READERS):
+        with pytest.raises(SearchTooSlow, match=r"took longer than 0\.05 s; search a shorter time"):
+            await store.read(SLOW, NOW)
+    await store.aclose()
+
+
+async def test_files_of_removed_days_are_closed(tmp_path: Path) -> None:
+    """A file takes space on the disk as long as it is open."""
+    store = SqliteLogStore(tmp_path)
+    await store.append([line("old")], NOW)
+    await store.append([line("new")], NOW + 31 * DAY)
+    await asyncio.gather(*(store.read(LogQuery("p"), NOW) for _ in range(READERS)))
+    await store.expire(NOW + 31 * DAY)
+    assert len([*tmp_path.glob("*.db")]) == 1
+    for each in store._readers._idle:
+        assert day_of(NOW) not in each._open
+    assert await read(store, LogQuery("p"), NOW + 31 * DAY) == ["new"]
+    await store.aclose()
+
+
+async def test_many_lines_of_the_oldest_day_are_removed(tmp_path: Path) -> None:
+    store = SqliteLogStore(tmp_path)
+    start = NOW - NOW % DAY
+    for _ in range(25):
+        await store.append([line("old")] * 1000, start)
+    await store.append([line("kept")], start + 2 * SECOND)
+    await store.expire(start + 30 * DAY + SECOND)
+    (file,) = tmp_path.glob("*.db")
+    assert count_lines(file) == 1
+    await store.aclose()
+
+
+async def test_lines_leave_the_reserve_of_the_disk(tmp_path: Path) -> None:
+    space = Space(1 << 30, 1 << 29)
+    store = SqliteLogStore(tmp_path / "logs", DiskSpace(tmp_path, lambda _: space))
+    await store.append([line("stored")], NOW)
+    space = Space(1 << 30, 100 << 20)
+    with pytest.raises(DiskLow, match="kept for its records"):
+        await store.append([line("refused")], NOW)
+    assert await read(store, LogQuery("p")) == ["stored"]
+    space = Space(1 << 30, 1 << 29)
+    await store.append([line("again")], NOW)
+    assert await read(store, LogQuery("p")) == ["again", "stored"]
     await store.aclose()

@@ -34,10 +34,10 @@ async def get_robot_part_logs(
 ) -> pb.GetRobotPartLogsResponse:
     now = context.now()
     query = _read_query(request, now, context.keyring)
-    await context.records.read(
+    organization = await context.records.read(
         lambda tx: require_log_reader(tx, context.make_call(actor), request.id)
     )
-    page = await context.logs.read(query, now)
+    page = await context.log_searches.read(organization, actor, query, now)
     return pb.GetRobotPartLogsResponse(
         logs=map(LogEntry.FromString, page.entries),
         next_page_token=_make_token(page.last, query, context.keyring) if page.last else "",

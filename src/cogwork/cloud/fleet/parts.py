@@ -21,6 +21,7 @@ from cogwork.cloud.fleet.secrets import (
 )
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
 from cogwork.cloud.machine.agent_info import read_agent_info
+from cogwork.cloud.machine.log_losses import describe_losses
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
 from cogwork.cloud.public_name import local_name
@@ -84,8 +85,8 @@ def find_part(tx: Transaction, call: Call, part: str, role: CloudRole = CloudRol
     return row
 
 
-def require_log_reader(tx: Transaction, call: Call, part: str) -> None:
-    """Raise NotFound unless the actor may read the log of a part.
+def require_log_reader(tx: Transaction, call: Call, part: str) -> str:
+    """Return the organization of a part. Raise NotFound unless the actor may read its log.
 
     The log of a deleted part stays until it expires, for owners of the organization.
     """
@@ -93,8 +94,8 @@ def require_log_reader(tx: Transaction, call: Call, part: str) -> None:
     if row is not None and row["deleted_at"] is not None:
         organization = (ResourceType.ORGANIZATION, row["organization_id"])
         if find_role(tx, call.actor, organization) is CloudRole.OWNER:
-            return
-    find_part(tx, call, part)
+            return str(row["organization_id"])
+    return str(find_part(tx, call, part)["organization_id"])
 
 
 def new_robot_part(
@@ -216,6 +217,8 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         found.user_supplied_info.update({"software": software})
     if notices := call.watch.list_notices(row["id"]):
         found.user_supplied_info.update({"notices": notices})
+    if losses := describe_losses(tx, row["id"]):
+        found.user_supplied_info.update({"log": losses})
     if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
         found.secret = secrets[0].secret

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from cogwork.core.clock import Clock
 ONLINE_SECONDS: Final = 25.0
 """Seconds after its last call for which a machine without an open stream counts as online: those
 that poll do so every ten."""
-_SAVE_INTERVAL: Final = 30.0
 
 
 class Sighting(NamedTuple):
@@ -97,15 +95,3 @@ class Presence:
         except BaseException:
             self._unsaved |= unsaved
             raise
-
-    async def save_periodically(self, records: Records) -> None:
-        """Run until cancelled."""
-        while True:
-            await self._clock.sleep(_SAVE_INTERVAL)
-            await self.save(records)
-
-
-async def cancel_and_save(saving: asyncio.Task[None], presence: Presence, records: Records) -> None:
-    saving.cancel()
-    await asyncio.gather(saving, return_exceptions=True)
-    await presence.save(records)

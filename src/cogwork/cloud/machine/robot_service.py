@@ -22,23 +22,22 @@ from cogwork.cloud.machine.agent_info import (
     read_agent_info,
     save_agent_info,
 )
-from cogwork.cloud.machine.log_lines import limit_entry, to_line
+from cogwork.cloud.machine.log_intake import LogIntake, LogQuotaSpent
 from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.machine.part_documents import PartDocuments
 from cogwork.cloud.machine.part_watch import instance_of
 from cogwork.cloud.public_name import local_name
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
-from cogwork.cloud.storage.bus import describe_change, log_topic, part_topic
+from cogwork.cloud.storage.bus import describe_change, part_topic
 from cogwork.cloud.storage.records import Row, Transaction
-from cogwork.core.errors import InvalidRequest
 from cogwork.wire.follow_method import ACCESS_METADATA
 from cogwork.wire.handlers import Method, Stream, methods_from_service
+from cogwork.wire.retry_info import encode_retry_info
 
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
 
 _RESTART_CHECK_INTERVAL: Final = 30
 """Seconds between two questions of a machine whether it must restart."""
-_MAX_LINES: Final = 1000
 
 T = TypeVar("T")
 
@@ -48,6 +47,7 @@ class _RobotService(RobotServiceBase):
         self._context = context
         self._login = login
         self._documents = documents
+        self._intake = LogIntake(context)
 
     async def Config(self, stream: Stream) -> None:  # type: ignore[override]
         name, value = ACCESS_METADATA
@@ -107,15 +107,17 @@ class _RobotService(RobotServiceBase):
 
     async def Log(self, stream: Stream) -> None:  # type: ignore[override]
         part = await self._read(stream, lambda _, part: part)
-        request: pb.LogRequest = stream.request
-        if len(request.logs) > _MAX_LINES:
-            raise InvalidRequest(f"more than {_MAX_LINES} lines at once; send fewer at a time")
-        if entries := list(map(limit_entry, request.logs)):
-            await self._context.logs.append(
-                [to_line(part["id"], entry) for entry in entries], self._context.now()
-            )
-            message = pb.LogRequest(id=part["id"], logs=entries)
-            self._context.bus.publish(log_topic(part["id"]), message.SerializeToString())
+
+        async def check_again() -> None:
+            actor = await self._login.identify(stream)
+            await self._context.records.read(lambda tx: require_own_part(tx, actor, part["id"]))
+
+        try:
+            await self._intake.store(part, stream.request, check_again)
+        except LogQuotaSpent as error:
+            retry = encode_retry_info(error, error.retry_after)
+            await stream.send_trailing_metadata(metadata=retry)
+            raise
         await stream.send_message(pb.LogResponse())
 
     async def NeedsRestart(self, stream: Stream) -> None:  # type: ignore[override]

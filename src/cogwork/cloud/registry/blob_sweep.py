@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from typing import Final
 
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
-from cogwork.core.errors import CogworkError
 
-_INTERVAL: Final = 3600.0
 _MIN_AGE: Final = 24 * 3600.0
 """Seconds. Younger content may belong to an upload whose record is not written yet."""
-
-_log = logging.getLogger("cloud.packages")
-
-
-async def sweep_periodically(context: CloudContext) -> None:
-    while True:
-        try:
-            await sweep_blobs(context)
-        except CogworkError as error:
-            _log.warning("cannot delete unused packages: %s; retrying later", error)
-        await asyncio.sleep(_INTERVAL)
 
 
 async def sweep_blobs(context: CloudContext) -> int:

@@ -50,7 +50,7 @@ class Blobs(Protocol):
 
         The check runs in a thread. If it raises, if there are more bytes than the limit, or if the
         chunks end with an error or come too slowly, nothing is stored. Raises BlobTooLarge,
-        UploadStalled, BlobsUnavailable, and what the check and the chunks raise.
+        UploadStalled, BlobsUnavailable, DiskLow, and what the check and the chunks raise.
         """
 
     def read(self, digest: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:

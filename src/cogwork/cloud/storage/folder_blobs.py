@@ -24,6 +24,7 @@ from cogwork.cloud.storage.blobs import (
     Check,
     UploadStalled,
 )
+from cogwork.cloud.storage.disk_space import DiskSpace
 from cogwork.core import atomic
 from cogwork.core.errors import Interrupted, NotFound
 from cogwork.core.workers import TooMuchWork, Workers
@@ -44,13 +45,20 @@ class FolderBlobs:
     The modification time of a file is the time when it was last written.
     """
 
-    def __init__(self, folder: Path, upload_timeout: float = UPLOAD_TIMEOUT) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        disk: DiskSpace | None = None,
+        upload_timeout: float = UPLOAD_TIMEOUT,
+    ) -> None:
+        """`disk` is the folder's own, unless its owner watches it, too."""
         self._folder = folder
         self._incoming = folder / "incoming"
         self._upload_timeout = upload_timeout
         atomic.make_directory(self._incoming)
         for each in self._incoming.iterdir():
             _remove_leftover(each)
+        self._disk = disk or DiskSpace(folder)
         self._workers = Workers("blobs", threads=_THREADS, waiting=_WAITING)
 
     async def write(self, chunks: AsyncIterator[bytes], limit: int, check: Check) -> Blob:
@@ -62,9 +70,9 @@ class FolderBlobs:
                     raise BlobTooLarge(f"it is larger than the limit of {limit >> 20} MiB")
                 batch += chunk
                 if len(batch) >= _BATCH_SIZE:
-                    await self._run(upload.append, bytes(batch))
+                    await self._run(self._append, upload, bytes(batch))
                     batch.clear()
-            await self._run(upload.append, bytes(batch))
+            await self._run(self._append, upload, bytes(batch))
             return await self._run(self._finish, upload, check)
         finally:
             self._submit(upload.discard)
@@ -123,6 +131,10 @@ class FolderBlobs:
                     f"nothing arrived for {self._upload_timeout:g} s; upload it again"
                 ) from None
             yield chunk
+
+    def _append(self, upload: _Upload, data: bytes) -> None:
+        self._disk.require(len(data))
+        upload.append(data)
 
     def _finish(self, upload: _Upload, check: Check) -> Blob:
         blob = upload.complete(check)

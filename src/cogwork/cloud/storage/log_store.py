@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol
 
 from cogwork.core.errors import CogworkError
@@ -20,6 +21,12 @@ class LogsUnavailable(CogworkError):
     """The logs cannot be read or written now."""
 
     status = "UNAVAILABLE"
+
+
+class SearchTooSlow(CogworkError):
+    """A search through a log takes longer than its budget."""
+
+    status = "DEADLINE_EXCEEDED"
 
 
 class LogLine(NamedTuple):
@@ -77,10 +84,14 @@ class LogUsage(NamedTuple):
 
 class LogStore(Protocol):
     async def append(self, lines: Sequence[LogLine], received_at: int) -> None:
-        """Store lines. Returns when they are on disk."""
+        """Store lines. Returns when they are on disk. Raise DiskLow or LogsUnavailable."""
 
     async def read(self, query: LogQuery, now: int) -> LogPage:
-        """Return lines that were received within the last 30 days, newest first by default."""
+        """Return lines that were received within the last 30 days, newest first by default.
+
+        Several reads run at the same time. A read ends with its caller, and with SearchTooSlow
+        when its time is over.
+        """
 
     async def expire(self, now: int) -> None:
         """Remove the lines that are older than 30 days. Nothing else removes lines."""
@@ -89,3 +100,8 @@ class LogStore(Protocol):
         """Return what is stored and not older than 30 days."""
 
     async def aclose(self) -> None: ...
+
+
+def day_of(microseconds: int) -> str:
+    """Return the day of a time in UTC: `2026-11-17`."""
+    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).strftime("%Y-%m-%d")

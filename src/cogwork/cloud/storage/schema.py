@@ -302,6 +302,16 @@ CREATE TABLE former_fingerprint (
 );
 """
 
+_LOG_LOSSES: Final = """
+CREATE TABLE log_loss (
+    part_id TEXT NOT NULL REFERENCES part (id),
+    day TEXT NOT NULL,
+    refused BIGINT NOT NULL,
+    dropped BIGINT NOT NULL,
+    PRIMARY KEY (part_id, day)
+);
+"""
+
 Migration = str | Callable[[Transaction], None]
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (
@@ -315,6 +325,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     label_parts,
     _ROLLBACKS_AND_HOSTING,
     _CLOUD_KEYS,
+    _LOG_LOSSES,
 )
 """Steps that bring the tables from each version to the next: scripts, and functions for what SQL
 cannot compute. Released ones never change."""

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from cogwork.cloud.storage.ballast import Ballast
 from cogwork.cloud.storage.records import (
     BrokenReference,
     DuplicateRecord,
@@ -42,9 +43,13 @@ T = TypeVar("T")
 class SqliteRecords:
     """One thread writes; others read at the same time, thanks to the write-ahead log."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, which is created and brought to the current schema if necessary."""
+    def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
+        """Open the file, which is created and brought to the current schema if necessary.
+
+        The ballast is given up when the disk is full.
+        """
         self._path = path
+        self._ballast = ballast
         path.touch(0o600)
         self._writer = _open(path)
         self._write_worker = Workers("records", waiting=_WAITING)
@@ -80,6 +85,11 @@ class SqliteRecords:
         return _transact(connection, "BEGIN", work, self._path)
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
+        try:
+            return _transact(self._writer, "BEGIN IMMEDIATE", work, self._path)
+        except RecordsUnavailable as error:
+            if not _is_disk_full(error) or self._ballast is None or not self._ballast.release():
+                raise
         return _transact(self._writer, "BEGIN IMMEDIATE", work, self._path)
 
 
@@ -194,6 +204,14 @@ def _explain_faults(path: Path) -> Iterator[None]:
                 "cogwork-cloud restore FILE"
             ) from error
         raise RecordsUnavailable(f"the records cannot be used: {error}") from error
+
+
+def _is_disk_full(error: RecordsUnavailable) -> bool:
+    cause = error.__cause__
+    return (
+        isinstance(cause, sqlite3.OperationalError)
+        and cause.sqlite_errorcode == sqlite3.SQLITE_FULL
+    )
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:

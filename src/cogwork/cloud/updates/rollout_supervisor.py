@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollouts import check_failures, list_newest, widen_rollout
 from cogwork.cloud.updates.update_service import log_pause
-from cogwork.core.errors import CogworkError
-
-INTERVAL: Final = 60.0
-"""Seconds between two looks at all rollouts."""
 
 _log = logging.getLogger("cloud.updates")
-
-
-async def supervise_rollouts(context: CloudContext) -> None:
-    """Run until cancelled."""
-    while True:
-        try:
-            await review_rollouts(context)
-        except CogworkError as error:
-            _log.warning("rollouts do not go on: %s; retrying later", error)
-        await context.clock.sleep(INTERVAL)
 
 
 async def review_rollouts(context: CloudContext) -> None:

@@ -1,0 +1,70 @@
+"""Takes the log lines of machines: as many as their quota and the disk allow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from viam.gen.app.v1.robot_pb2 import LogRequest
+
+from cogwork.cloud.context import CloudContext
+from cogwork.cloud.machine.log_lines import limit_entry, to_line
+from cogwork.cloud.machine.log_quota import Verdict
+from cogwork.cloud.storage.bus import log_topic
+from cogwork.cloud.storage.records import Row
+from cogwork.core.errors import CogworkError, InvalidRequest
+
+_MAX_LINES: Final = 1000
+
+
+class LogQuotaSpent(CogworkError):
+    """A part or its organization has sent more log lines than its quota allows."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+    def __init__(self, retry_after: float, holder: str) -> None:
+        self.retry_after = retry_after
+        super().__init__(
+            f"the quota of this {holder} for log lines is spent; send fewer lines, and try again "
+            f"in {max(1.0, retry_after):.0f}s"
+        )
+
+
+class LogIntake:
+    def __init__(self, context: CloudContext) -> None:
+        self._context = context
+
+    async def store(
+        self, part: Row, request: LogRequest, check_again: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Store the lines of a part and tell those who follow its log.
+
+        `check_again` raises if the part was cut off while its lines waited. Raise LogQuotaSpent,
+        DiskLow or LogsUnavailable.
+        """
+        if len(request.logs) > _MAX_LINES:
+            raise InvalidRequest(f"more than {_MAX_LINES} lines at once; send fewer at a time")
+        if not request.logs:
+            return
+        pause = self._admit(part, request)
+        if pause > 0:
+            await self._context.clock.sleep(pause)
+            await check_again()
+        entries = list(map(limit_entry, request.logs))
+        lines = [to_line(part["id"], entry) for entry in entries]
+        await self._context.logs.append(lines, self._context.now())
+        self._context.log_losses.note_dropped(part["id"], entries)
+        message = LogRequest(id=part["id"], logs=entries)
+        self._context.bus.publish(log_topic(part["id"]), message.SerializeToString())
+
+    def _admit(self, part: Row, request: LogRequest) -> float:
+        """Return the seconds for which the request should wait. Raise LogQuotaSpent or DiskLow."""
+        context, count = self._context, len(request.logs)
+        context.disk.require_any()
+        verdict: Verdict = context.log_quota.admit(
+            part["id"], part["organization_id"], count, request.ByteSize(), context.disk.last.share
+        )
+        if not verdict.is_admitted:
+            context.log_losses.note_refused(part["id"], count)
+            raise LogQuotaSpent(verdict.seconds, verdict.holder)
+        return verdict.seconds

@@ -1,0 +1,85 @@
+"""How much of its disk a cloud may fill.
+
+Logs and packages leave a reserve that only the records may use, so that whatever machines send,
+their owners can still change configurations and remove keys.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cogwork.core.errors import CogworkError
+
+_MIN_RESERVE: Final = 32 << 20
+_MAX_RESERVE: Final = 1 << 30
+_RESERVED_PART: Final = 0.1
+
+
+class DiskLow(CogworkError):
+    """The disk has no space for logs and packages."""
+
+    status = "UNAVAILABLE"
+
+
+class Space(NamedTuple):
+    total: int
+    free: int
+
+    @property
+    def reserve(self) -> int:
+        """Bytes that logs and packages leave free."""
+        return min(max(int(self.total * _RESERVED_PART), _MIN_RESERVE), _MAX_RESERVE)
+
+    @property
+    def share(self) -> float:
+        """Return how freely logs may grow, from 1 down to 0 at the reserve.
+
+        It sinks when less than twice the reserve is left, so that a disk fills ever more slowly,
+        and machines that log little are served for longer than those that log much.
+        """
+        return min(max((self.free - self.reserve) / self.reserve, 0.0), 1.0)
+
+    def __str__(self) -> str:
+        return f"{_mebibytes(self.free)} of {_mebibytes(self.total)} are left"
+
+
+def measure_space(path: Path) -> Space:
+    usage = shutil.disk_usage(path)
+    return Space(usage.total, usage.free)
+
+
+class DiskSpace:
+    """The disk of a directory. Threads may use it."""
+
+    def __init__(self, path: Path, measure: Callable[[Path], Space] = measure_space) -> None:
+        self._path = path
+        self._measure = measure
+        self.last = measure(path)
+        """As it was when it was last measured."""
+
+    def measure(self) -> Space:
+        self.last = self._measure(self._path)
+        return self.last
+
+    def require(self, size: int) -> None:
+        """Raise DiskLow unless so many bytes can be written beside the reserve."""
+        _require(self.measure(), size)
+
+    def require_any(self) -> None:
+        """Raise DiskLow if the reserve was touched when the disk was last measured."""
+        _require(self.last, 0)
+
+
+def _require(space: Space, size: int) -> None:
+    if space.free - size < space.reserve:
+        raise DiskLow(
+            f"the disk of the cloud is low: {space}, and {_mebibytes(space.reserve)} are kept "
+            "for its records; the operator of the cloud must free space or use a larger disk"
+        )
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"
