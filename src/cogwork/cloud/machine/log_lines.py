@@ -17,13 +17,36 @@ _MAX_FIELDS_SIZE: Final = 32 << 10
 _FIRST_SECOND: Final = -62_135_596_800
 _LAST_SECOND: Final = 253_402_300_799
 """The years 1 and 9999, between which a Timestamp is valid."""
+_MAX_NANOS: Final = 999_999_999
 
 
-def limit_entry(entry: LogEntry) -> LogEntry:
-    """Return an entry that every client can read, cut where it is too long.
+def limit_entry(entry: LogEntry) -> None:
+    """Change an entry so that every client can read it, and cut it where it is too long.
 
-    Its time is a valid one, and its caller has the fields that the SDK expects.
+    Its time is then a valid one, and its caller has the fields that the SDK expects.
     """
+    if not _is_within_limits(entry):
+        entry.CopyFrom(_cut(entry))
+
+
+def _is_within_limits(entry: LogEntry) -> bool:
+    """Return whether an entry can stay as it is, as nearly all can."""
+    caller = entry.caller.fields
+    return (
+        entry.ByteSize() <= _MAX_MESSAGE
+        and len(entry.host) <= _MAX_NAME
+        and len(entry.level) <= _MAX_LEVEL
+        and len(entry.logger_name) <= _MAX_NAME
+        and _FIRST_SECOND <= entry.time.seconds <= _LAST_SECOND
+        and 0 <= entry.time.nanos <= _MAX_NANOS
+        and "File" in caller
+        and caller["File"].HasField("string_value")
+        and "Line" in caller
+        and caller["Line"].HasField("number_value")
+    )
+
+
+def _cut(entry: LogEntry) -> LogEntry:
     kept = LogEntry(
         host=entry.host[:_MAX_NAME],
         level=entry.level[:_MAX_LEVEL],
@@ -58,4 +81,4 @@ def to_line(part_id: str, entry: LogEntry) -> LogLine:
 
 def _limit_time(time: Timestamp) -> Timestamp:
     seconds = min(max(time.seconds, _FIRST_SECOND), _LAST_SECOND)
-    return Timestamp(seconds=seconds, nanos=min(max(time.nanos, 0), 999_999_999))
+    return Timestamp(seconds=seconds, nanos=min(max(time.nanos, 0), _MAX_NANOS))
