@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cogwork import __version__
 from cogwork.cloud.key_parser import add_key_parser, cloud_directory
+from cogwork.cloud.machine.log_quota import LINES_PER_SECOND
 from cogwork.cloud.updates.release_parser import add_release_parser
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
@@ -22,6 +23,7 @@ from cogwork.serving.address import Address
 EXIT_OK = 0
 EXIT_FAILURE = 1
 _DEFAULT_ADDRESS = "localhost:8090"
+_MAX_LOG_QUOTA = 1_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,8 +96,18 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the secret that the TURN servers share (static-auth-secret of coturn)",
     )
+    serve.add_argument(
+        "--log-quota",
+        type=_parse_rate,
+        default=LINES_PER_SECOND,
+        metavar="LINES",
+        help="lines of its log that a part may send each second, on average over hours (default: "
+        f"{LINES_PER_SECOND:g}); an organization may send 50 times as many",
+    )
     serve.set_defaults(run=_serve)
-    usage = commands.add_parser("usage", help="show the stored logs of each machine")
+    usage = commands.add_parser(
+        "usage", help="show the stored logs of each machine, and how many lines were lost"
+    )
     usage.add_argument("--json", action="store_true", help="print JSON, with every day")
     usage.set_defaults(run=_usage)
     backup = commands.add_parser(
@@ -126,6 +138,18 @@ def build_parser() -> argparse.ArgumentParser:
     add_key_parser(commands, _add_data_option)
     add_release_parser(commands, _add_data_option)
     return parser
+
+
+def _parse_rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0.001 <= rate <= _MAX_LOG_QUOTA:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a number of lines from 0.001 to {_MAX_LOG_QUOTA:,}'
+        )
+    return rate
 
 
 def _add_data_option(parser: argparse.ArgumentParser) -> None:
@@ -170,6 +194,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise CogworkError("--tls-cert and --tls-key belong together; give both")
     process.prepare(os.environ)
     # These import grpc, which must not happen before the process is prepared.
+    from cogwork.cloud.machine.log_quota import part_rates
     from cogwork.cloud.serve import ServeOptions, serve
     from cogwork.cloud.signaling.relay_servers import read_relay_servers
     from cogwork.core.clock import SystemClock
@@ -188,6 +213,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         arguments.public_address,
         read_relay_servers(arguments.turn_url, arguments.turn_secret_file),
         tuple(arguments.trusted_proxy),
+        part_rates(arguments.log_quota),
     )
     clock = SystemClock()
     log = ServerLog(clock, process.STDOUT, os.environ)

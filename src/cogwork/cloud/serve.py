@@ -57,7 +57,7 @@ class ServeOptions(NamedTuple):
     proxies: tuple[str, ...] = ()
     """The networks of proxies that may tell who their clients are."""
     log_rates: LogRates | None = None
-    """What a part may log; None for the defaults."""
+    """What a part may send of its log; None for the defaults."""
 
 
 async def serve(

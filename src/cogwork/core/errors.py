@@ -114,7 +114,10 @@ CogworkError
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/storage/records.py, with the next)
 ├── DuplicateRecord a record that exists
 ├── BrokenReference a record that refers to one that does not exist (cloud/storage/records.py)
-├── LogsUnavailable the cloud's logs cannot be used (cloud/storage/log_store.py)
+├── LogsUnavailable the cloud's logs cannot be used (cloud/storage/log_store.py, with the next)
+├── SearchTooSlow   a search through a log that takes too long
+├── DiskLow         a disk without space for logs and packages (cloud/storage/disk_space.py)
+├── LogQuotaSpent   a machine that logs more than it may (cloud/machine/log_intake.py)
 ├── BlobsUnavailable the contents of packages cannot be used (storage/blobs.py, with the next two)
 ├── BlobTooLarge    an upload that is larger than the limit
 ├── UploadStalled   an upload whose sender pauses for too long

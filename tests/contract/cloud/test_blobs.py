@@ -13,6 +13,7 @@ import google_crc32c
 import pytest
 
 from cogwork.cloud.storage.blobs import Blob, Blobs, BlobTooLarge, UploadStalled
+from cogwork.cloud.storage.disk_space import DiskLow, DiskSpace, Space
 from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.core.errors import InvalidRequest, NotFound
 
@@ -154,6 +155,17 @@ async def test_stalled_upload_ends(tmp_path: Path) -> None:
 
     with pytest.raises(UploadStalled):
         await blobs.write(stall(), LIMIT, accept)
+    await blobs.aclose()
+    assert [*(tmp_path / "incoming").iterdir()] == []
+
+
+async def test_uploads_leave_the_reserve_of_the_disk(tmp_path: Path) -> None:
+    measured = iter([1 << 29, 1 << 29, 0])
+    disk = DiskSpace(tmp_path, lambda _: Space(1 << 30, next(measured)))
+    blobs = FolderBlobs(tmp_path, disk)
+    with pytest.raises(DiskLow):
+        await write(blobs, CONTENT)
+    await assert_nothing_stored(blobs)
     await blobs.aclose()
     assert [*(tmp_path / "incoming").iterdir()] == []
 
