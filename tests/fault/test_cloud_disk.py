@@ -109,7 +109,7 @@ async def check_low_disk(cloud: FullCloud, part: PartClient) -> None:
     (organization,) = await cloud.app.list_organizations()
     for number in range(20):
         await cloud.app.create_location(organization.id, f"Hall {number}")
-    config = {"components": [], "note": "x" * 500_000}
+    config: dict[str, Any] = {"components": [], "note": "x" * 500_000}
     for _ in range(5):
         await cloud.app.update_robot_part(part.id, "press", config)
     space = os.statvfs(cloud.disk)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from grpclib import GRPCError
@@ -132,8 +133,7 @@ async def test_machine_counts_what_it_drops_and_the_cloud_shows_it(tmp_path: Pat
         assert counts.dropped > 10_000
         context = fleet.cloud.context
         await context.log_losses.save(context.records)
-        shown = (await fleet.app.get_robot_part(part.id)).user_supplied_info
-        assert shown is not None
+        shown: Any = (await fleet.app.get_robot_part(part.id)).user_supplied_info
         assert shown["log"]["dropped_lines"] == counts.dropped
         assert shown["log"]["refused_lines"] > 0
         losses = await context.records.read(list_losses)

@@ -22,11 +22,12 @@ from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 
+from cogwork.cloud.periodic_task import PeriodicTasks
 from cogwork.cloud.registry.blob_sweep import sweep_blobs
+from cogwork.cloud.serve import list_maintenance
 from cogwork.cloud.updates.part_software import describe_software
 from cogwork.cloud.updates.release_commands import store_release
 from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
-from cogwork.cloud.updates.rollout_supervisor import INTERVAL, supervise_rollouts
 from cogwork.cloud.updates.rollouts import (
     RolloutPlan,
     pause_rollout,
@@ -343,12 +344,12 @@ async def test_supervisor_begins_stages_by_itself(
 ) -> None:
     await add(cloud, tmp_path, "2.0.0")
     await roll_out(cloud, "2.0.0", RolloutPlan(stage_time=3_600_000_000))
-    supervisor = asyncio.create_task(supervise_rollouts(cloud.context))
+    tasks = PeriodicTasks(clock, cloud.context.health)
+    tasks.start(*list_maintenance(cloud.context))
     async with asyncio.timeout(60):
         while (await status_of(cloud)).rollout.share < 100:
-            await clock.advance(INTERVAL)
-    supervisor.cancel()
-    await asyncio.gather(supervisor, return_exceptions=True)
+            await clock.advance(60)
+    await tasks.aclose()
     assert clock.time() >= 1_000_000 + 3 * 3600
 
 

@@ -41,15 +41,15 @@ class FloodingMachine:
         self._client = CloudClient(f"http://{address}", CloudLogin(part, "robot-secret", secret))
         self._spool = Spool(directory)
         self._link = LogLink(self._spool, self._client, part, SystemClock())
-        self._logging: asyncio.Task[None] | None = asyncio.create_task(self._log())
+        self._logging = asyncio.create_task(self._log())
         self._sending: asyncio.Task[None] | None = None
         self._ignored = 0
         """Refusals that it ignored."""
 
     async def run(self, command: str) -> None:
-        self._sending = await end(self._sending)
+        await end(self._sending)
         if command == "drain":
-            self._logging = await end(self._logging)
+            await end(self._logging)
         if command in ("upload", "drain"):
             self._sending = asyncio.create_task(self._link.run())
         elif command == "ignore":

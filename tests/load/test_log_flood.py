@@ -182,6 +182,6 @@ async def wait_for_dropped(app: AppClient, part: str, dropped: int) -> None:
     shown = 0
     async with asyncio.timeout(120):
         while shown != dropped:
-            info = (await app.get_robot_part(part)).user_supplied_info or {}
+            info: Any = (await app.get_robot_part(part)).user_supplied_info or {}
             shown = int(info.get("log", {}).get("dropped_lines", 0))
             await asyncio.sleep(1)

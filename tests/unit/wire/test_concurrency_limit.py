@@ -241,7 +241,7 @@ async def test_waiting_call_times_out_with_a_reason() -> None:
         await late.task
     assert raised.value.status == "RESOURCE_EXHAUSTED"
     await calls.end_all()
-    assert not calls.limiter._queues
+    assert not calls.limiter._slots._queues
 
 
 async def test_call_over_the_queue_limit_fails_at_once() -> None:
@@ -251,7 +251,7 @@ async def test_call_over_the_queue_limit_fails_at_once() -> None:
     with pytest.raises(TooManyCalls, match="2 of your calls waiting"):
         await started[3].task
     await calls.end_all()
-    assert not calls.limiter._queues
+    assert not calls.limiter._slots._queues
 
 
 async def test_call_cancelled_when_its_turn_comes_releases_its_slot() -> None:
@@ -267,7 +267,7 @@ async def test_call_cancelled_when_its_turn_comes_releases_its_slot() -> None:
     assert not unlucky.entered
     assert third.entered, "the place of a call that was cancelled was lost"
     await calls.end_all()
-    assert not calls.limiter._queues
+    assert not calls.limiter._slots._queues
 
 
 async def test_each_resource_has_its_own_slots() -> None:
@@ -283,7 +283,7 @@ async def test_each_resource_has_its_own_slots() -> None:
     await calls.clock.settle()
     assert all(call.entered for call in entered)
     await calls.end_all()
-    assert not calls.limiter._queues
+    assert not calls.limiter._slots._queues
 
 
 @pytest.mark.parametrize("kind", list(Cardinality))
@@ -294,7 +294,7 @@ async def test_every_cardinality_is_handled(kind: Cardinality) -> None:
     await calls.clock.settle()
     assert call.entered
     assert await calls.end_all() == [None]
-    assert not calls.limiter._queues
+    assert not calls.limiter._slots._queues
 
 
 @given(
@@ -328,6 +328,6 @@ def test_random_starts_ends_and_cancellations_lose_no_slot(
         ends = await calls.end_all()
         assert calls.most_inside <= running
         assert all(isinstance(e, TooManyCalls | asyncio.CancelledError | None) for e in ends), ends
-        assert not calls.limiter._queues, "a place was lost"
+        assert not calls.limiter._slots._queues, "a place was lost"
 
     asyncio.run(run_steps())
