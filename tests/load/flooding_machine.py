@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from google.protobuf.message import Message
+
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -24,7 +26,7 @@ from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse  # noqa: E402
 from cogwork.core.clock import SystemClock  # noqa: E402
 from cogwork.logs.entry import Entry  # noqa: E402
 from cogwork.logs.spool import Spool  # noqa: E402
-from cogwork.uplink.cloud_client import CloudClient  # noqa: E402
+from cogwork.uplink.cloud_client import CloudClient, Reply  # noqa: E402
 from cogwork.uplink.cloud_login import CloudLogin  # noqa: E402
 from cogwork.uplink.errors import CloudUnavailable  # noqa: E402
 from cogwork.uplink.log_link import LogLink  # noqa: E402
@@ -35,25 +37,43 @@ MESSAGE = "the conveyor reports position %d and waits for the next item of the b
 LOG = "/viam.app.v1.RobotService/Log"
 
 
+class PausedClient(CloudClient):
+    """A client whose calls begin while it is open. A call that has begun is never cut off, because
+    its lines would be sent, and counted, twice."""
+
+    def __init__(self, address: str, login: CloudLogin) -> None:
+        super().__init__(address, login)
+        self.is_open = asyncio.Event()
+
+    async def call(self, path: str, request: Message, reply: type[Reply], timeout: float) -> Reply:
+        await self.is_open.wait()
+        return await super().call(path, request, reply, timeout)
+
+
 class FloodingMachine:
     def __init__(self, address: str, directory: Path, part: str, secret: str) -> None:
         self._part = part
-        self._client = CloudClient(f"http://{address}", CloudLogin(part, "robot-secret", secret))
+        login = CloudLogin(part, "robot-secret", secret)
+        self._client = CloudClient(f"http://{address}", login)
+        self._paused = PausedClient(f"http://{address}", login)
         self._spool = Spool(directory)
-        self._link = LogLink(self._spool, self._client, part, SystemClock())
+        self._link = LogLink(self._spool, self._paused, part, SystemClock())
         self._logging = asyncio.create_task(self._log())
-        self._sending: asyncio.Task[None] | None = None
+        self._uploading = asyncio.create_task(self._link.run())
+        self._ignoring: asyncio.Task[None] | None = None
         self._ignored = 0
         """Refusals that it ignored."""
 
     async def run(self, command: str) -> None:
-        await end(self._sending)
+        self._paused.is_open.clear()
+        await end(self._ignoring)
         if command == "drain":
             await end(self._logging)
         if command in ("upload", "drain"):
-            self._sending = asyncio.create_task(self._link.run())
+            self._paused.is_open.set()
+            self._link.retry_now()
         elif command == "ignore":
-            self._sending = asyncio.create_task(self._ignore_refusals())
+            self._ignoring = asyncio.create_task(self._ignore_refusals())
 
     async def report(self) -> str:
         counts = await asyncio.to_thread(self._spool.counts)

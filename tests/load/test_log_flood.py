@@ -155,7 +155,6 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
                 counts = await flood.counts()
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
-    await wait_for_dropped(app, flooding, counts["dropped"])
     host, _, port = process.address.partition(":")
     status, health = await http_get(host, int(port), "/healthz")
     print(
@@ -170,6 +169,7 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
                 f"{percentile(values, 0.5) * 1000:.1f} ms, p99 "
                 f"{percentile(values, 0.99) * 1000:.1f} ms"
             )
+    await wait_for_dropped(app, flooding, counts["dropped"])
     assert status == 200
     assert counts["put"] == counts["delivered"] + counts["dropped"]
     for command in ("upload", "ignore"):
@@ -178,10 +178,14 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
 
 
 async def wait_for_dropped(app: AppClient, part: str, dropped: int) -> None:
-    """Wait until the cloud shows that so many lines were dropped."""
+    """Wait until the cloud shows that so many lines were dropped.
+
+    A request that took too long is sent again, and what it says counts twice.
+    """
     shown = 0
     async with asyncio.timeout(120):
-        while shown != dropped:
+        while shown < dropped:
             info: Any = (await app.get_robot_part(part)).user_supplied_info or {}
             shown = int(info.get("log", {}).get("dropped_lines", 0))
             await asyncio.sleep(1)
+    assert shown <= 1.1 * dropped
