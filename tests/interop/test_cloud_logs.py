@@ -30,7 +30,6 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.app_pb2 import LogOrder
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.periodic_task import PeriodicTasks
 from cogwork.cloud.serve import list_maintenance
 from cogwork.core.clock import ManualClock
