@@ -9,11 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
 from tests.control_page import connect_sdk
+from tests.fault.modules import rogue_module, thing
 from tests.interop import login, sdk_server
 from tests.interop.modular import module, service
 from tests.interop.programs import start_mover
@@ -21,7 +23,7 @@ from tests.interop.test_sdk_client import component
 from tests.modules import make
 from tests.modules.sdk.echo.api import EchoClient
 from tests.rtsp_server import free_port
-from tests.running import Server, run_server, start_server
+from tests.running import Server, run_server, start_server, with_free_port
 from tests.sizes import limit
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
@@ -263,3 +265,45 @@ async def test_machines_that_are_remotes_of_each_other(tmp_path: Path) -> None:
         async with connect_sdk(one.port) as robot:
             scale = Sensor.from_robot(robot, "right:right-scale")
             assert await scale.get_readings() == {"of": "right"}
+
+
+async def test_failing_modules_leave_remotes_alone(tmp_path: Path) -> None:
+    """Neither a module that is killed nor one that never starts changes what is on a remote."""
+    (tmp_path / "line").mkdir()
+    (tmp_path / "cell").mkdir()
+    healthy = rogue_module(tmp_path, "healthy")
+    failing = {"name": "failing", "type": "local", "executable_path": "/bin/false"}
+    async with run_server(LINE, tmp_path / "line") as line:
+        config: dict[str, Any] = {
+            "remotes": [remote("line", line.port)],
+            "modules": [healthy],
+            "components": [
+                thing("local", "acme:healthy:thing"),
+                {**component("generic", "user"), "depends_on": ["line:scale"]},
+            ],
+        }
+        async with run_server(config, tmp_path / "cell") as cell:
+            for name in ("local", "user"):
+                await wait_for_state(cell, f"rdk:component:generic/{name}", "ready")
+            await wait_for_state(cell, "rdk:component:motor/line:belt", "ready")
+            before = await remote_states(cell)
+            module_pid = (await cell.status())["modules"][0]["pid"]
+            psutil.Process(module_pid).kill()
+            await cell.out.wait_for("rdk:component:generic/local is unhealthy", within=limit(30))
+            assert await remote_states(cell) == before
+            config["modules"].append(failing)
+            cell.save(with_free_port(config))
+            await cell.out.wait_for("failing.* before it was ready", within=limit(30))
+            assert await remote_states(cell) == before
+        async with run_server(config, tmp_path / "cell") as cell:
+            for name, _, _ in before:
+                await wait_for_state(cell, name, "ready")
+
+
+async def remote_states(server: Server) -> list[tuple[str, str, float]]:
+    """Return the resources that are on a remote or use one, with the times of their states."""
+    return [
+        (each["name"], each["state"], each["since"])
+        for each in (await server.status())["resources"]
+        if "line" in each["name"] or each["name"].endswith("/user")
+    ]

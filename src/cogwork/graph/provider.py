@@ -54,7 +54,11 @@ class Unavailable:
 
 class Provider(Protocol):
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
-        """Return None if the provider does not have this model."""
+        """Return None if the resource belongs to another provider.
+
+        A provider that is not ready answers only for what nothing but itself can provide.
+        Otherwise, its failure would take down the resources of others.
+        """
 
 
 class Providers:

@@ -101,6 +101,9 @@ class ModuleManager:
         }
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
+        """Return None for built-in models, such as that of remotes: no module provides them."""
+        if spec.model.is_builtin:
+            return None
         module = self._module_by_model.get((spec.name.api, spec.model))
         if module is not None:
             return module.offer(spec)
