@@ -53,9 +53,9 @@ class PlanExecution:
             node = self._nodes[step.name]
             if node.call is not None and not node.is_doing(Activity.CLOSING):
                 self._in_progress.add(step.name)
-        for name, node in list(self._nodes.items()):
-            if name not in self.plan.steps and node.usable is not None:
-                self._mark_ready(node)
+        for name in self.plan.specs:
+            if name not in self.plan.steps and self._nodes[name].usable is not None:
+                self._mark_ready(self._nodes[name])
         for step in steps:
             if step.action is Action.WAIT and self._nodes[step.name].call is None:
                 self._released[step.name].set()
@@ -68,6 +68,11 @@ class PlanExecution:
                 self._required_tasks.add(task)
         if not self._required_tasks:
             self.done.set_result(None)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether steps have not ended, including retries."""
+        return bool(self._tasks)
 
     async def interrupt(self) -> None:
         tasks = list(self._tasks)

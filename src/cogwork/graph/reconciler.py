@@ -2,7 +2,8 @@
 
 Every trigger (a new configuration, a provider that appears or fails, a retry that is due, a lost
 resource) only marks the plan stale. One loop then makes a new plan from the current state and
-executes it; there is no other way to change the graph.
+executes it; there is no other way to change the graph. Discovered resources that are connected to
+no others are planned apart (`standalone_nodes.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -24,8 +25,9 @@ from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.node import Node, State
 from cogwork.graph.plan import Plan, build_inputs, plan
-from cogwork.graph.provider import Providers
+from cogwork.graph.provider import Offer, Providers, Unavailable
 from cogwork.graph.spec import Spec
+from cogwork.graph.standalone_nodes import StandaloneNodes
 
 _log = logging.getLogger("rdk.resource_manager")
 
@@ -84,16 +86,24 @@ class Reconciler:
         self._configured: dict[ResourceName, Spec] = {}
         self._discovered: dict[ResourceName, Spec] = {}
         self._desired: dict[ResourceName, Spec] = {}
-        """The configured and the discovered ones."""
+        """The configured ones, and the discovered ones that are connected to others."""
+        self._references: set[str] = set()
+        """Names that resources refer to, as of the last plan."""
+        self._offers: dict[ResourceName, Offer | Unavailable] = {}
+        """The offers for the last plan."""
         self._nodes: dict[ResourceName, Node] = {}
+        self._standalone = StandaloneNodes(
+            self._nodes, self._calls, clock, self._limits, providers.offer, self._adopt_spec
+        )
         self._execution: PlanExecution | None = None
         self._stale = False
         self._wakeup: asyncio.Future[None] | None = None
         self._pending: _Pending | None = None
         self._revision = ""
         self._loop_task: asyncio.Task[None] | None = None
+        self._standalone_task: asyncio.Task[None] | None = None
         self._close_outcome: asyncio.Future[Outcome] | None = None
-        self._unsubscribe = providers.subscribe(self._replan)
+        self._unsubscribe = providers.subscribe(self._replan_all)
 
     @property
     def nodes(self) -> Mapping[ResourceName, Node]:
@@ -109,10 +119,14 @@ class Reconciler:
         """Whether a running resource is being changed, replaced or removed.
 
         Also true until a new configuration is planned, because that decides what it replaces.
+        Standalone resources do not count: another machine may change them all the time.
         """
         if self._stale and self._pending is not None:
             return True
-        return any(node.is_being_replaced for node in self._nodes.values())
+        return any(
+            node.is_being_replaced and name not in self._standalone
+            for name, node in self._nodes.items()
+        )
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
         """Return the dependencies of a resource that are configured."""
@@ -141,11 +155,26 @@ class Reconciler:
 
         A configured resource of the same name takes precedence.
         """
-        if self._close_outcome is None:
-            self._discovered = {spec.name: spec for spec in specs}
-            self._merge_desired()
-            self._start_loop()
-            self._replan()
+        if self._close_outcome is not None:
+            return
+        before, self._discovered = self._discovered, {spec.name: spec for spec in specs}
+        changed = [
+            name
+            for name in {**before, **self._discovered}
+            if before.get(name) != self._discovered.get(name)
+        ]
+        self._start_loop()
+        for name in changed:
+            if name in self._configured:
+                continue
+            spec = self._discovered.get(name)
+            is_planned = name in self._nodes and name not in self._standalone
+            if is_planned or (spec is not None and self._is_connected(spec)):
+                self._replan()
+            elif spec is not None:
+                self._standalone.put(spec)
+            else:
+                self._standalone.remove(name)
 
     def report_lost(self, name: ResourceName, resource: object, why: str) -> None:
         """Report that a resource no longer works: it is closed and rebuilt.
@@ -159,7 +188,7 @@ class Reconciler:
             needs = self._execution.plan.edges.needs.get(name, ())
             inputs = build_inputs(node.spec, needs, self._nodes, node.live.offer)
             self._calls.mark_lost(node, node.live, why, inputs)
-            self._replan()
+            self._replan_node(name)
 
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
         """Close everything, dependents first. Returns what did not close within the budget."""
@@ -172,9 +201,10 @@ class Reconciler:
             waitables.add(self._loop_task)
         await self._clock.wait(waitables, budget)
         self._close_outcome.cancel()
-        if self._loop_task is not None:
-            self._loop_task.cancel()
-            await asyncio.gather(self._loop_task, return_exceptions=True)
+        for task in (self._loop_task, self._standalone_task):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         self._unsubscribe()
         left = max(0.0, budget - (self._clock.monotonic() - started))
         unfinished = await self._calls.aclose(left)
@@ -184,7 +214,8 @@ class Reconciler:
         self._configured = {}
         for spec in specs:
             self._configured.setdefault(spec.name, spec)
-        self._merge_desired()
+        self._standalone.release(self._configured)
+        self._desired = self._adopt_specs(self._configured)
         if self._pending is not None:
             self._pending.resolve(Superseded(self._pending.revision))
         self._pending = _Pending(revision, self._clock.monotonic())
@@ -194,12 +225,14 @@ class Reconciler:
 
     def _start_loop(self) -> None:
         if self._loop_task is None:
-            self._loop_task = asyncio.get_running_loop().create_task(self._run(), name="reconciler")
+            loop = asyncio.get_running_loop()
+            self._loop_task = loop.create_task(self._run(), name="reconciler")
+            self._standalone_task = loop.create_task(self._standalone.run(), name="standalone")
             self._loop_task.add_done_callback(self._on_loop_done)
+            self._standalone_task.add_done_callback(self._on_loop_done)
 
-    def _merge_desired(self) -> None:
-        merged = {**self._configured, **self._discovered, **self._configured}
-        self._desired = {name: self._adopt_spec(spec) for name, spec in merged.items()}
+    def _adopt_specs(self, specs: Mapping[ResourceName, Spec]) -> dict[ResourceName, Spec]:
+        return {name: self._adopt_spec(spec) for name, spec in specs.items()}
 
     def _adopt_spec(self, spec: Spec) -> Spec:
         """Return the node's own spec if it is equal, so that plans can compare by identity."""
@@ -223,6 +256,10 @@ class Reconciler:
     async def _run(self) -> None:
         while True:
             self._stale = False
+            self._divide()
+            while self._standalone.has_released_steps:
+                await self._standalone.interrupt_released()
+                self._divide()
             self._execution = PlanExecution(
                 self._make_plan(), self._nodes, self._calls, self._clock, self._limits, self._replan
             )
@@ -239,12 +276,65 @@ class Reconciler:
             if self._pending is not None:
                 self._pending.fail(error)
 
+    def _divide(self) -> None:
+        """Decide which discovered resources are planned with the configured ones."""
+        if self._close_outcome is not None:
+            self._standalone.release_all()
+        self._offers = {
+            name: self._providers.offer(spec) for name, spec in self._configured.items()
+        }
+        self._references = {each.short for each in self._find_references()}
+        holds = self._find_holds()
+        connected: dict[ResourceName, Spec] = {}
+        for name, spec in self._discovered.items():
+            if name in self._configured:
+                continue
+            if name in holds or self._is_connected(spec):
+                connected[name] = spec
+            else:
+                self._standalone.put(spec)
+        self._standalone.release(connected)
+        # This also makes the nodes that the previous plan has removed and that are desired again.
+        self._desired = self._adopt_specs({**self._configured, **connected})
+
+    def _find_references(self) -> Iterator[Reference]:
+        for spec in (*self._configured.values(), *self._discovered.values()):
+            yield from spec.needs
+            yield from spec.wants
+        for offer in self._offers.values():
+            if isinstance(offer, Offer):
+                yield from offer.needs
+                yield from offer.wants
+
+    def _find_holds(self) -> set[ResourceName]:
+        """Return what holds or is held now, even if it no longer refers to the other."""
+        found: set[ResourceName] = set()
+        for name, node in self._nodes.items():
+            for holder in (node.held, node.call):
+                if holder is not None and holder.holds:
+                    found.add(name)
+                    found.update(holder.holds)
+        return found
+
+    def _is_connected(self, spec: Spec) -> bool:
+        """Return whether a discovered resource refers to others, or others to it.
+
+        A name without that of the remote counts: the fault of such a reference shows the full name.
+        """
+        name = spec.name
+        return (
+            bool(spec.needs or spec.wants)
+            or name.short in self._references
+            or name.name in self._references
+        )
+
     def _make_plan(self) -> Plan:
-        for name, spec in self._desired.items():
-            # The previous plan may have removed a node that is desired again.
-            if name not in self._nodes:
-                self._nodes[name] = self._make_node(spec)
-        return plan(self._desired, self._nodes, self._providers.offer, self._clock.monotonic())
+        nodes = {name: node for name, node in self._nodes.items() if name not in self._standalone}
+        return plan(self._desired, nodes, self._find_offer, self._clock.monotonic())
+
+    def _find_offer(self, spec: Spec) -> Offer | Unavailable:
+        offer = self._offers.get(spec.name)
+        return offer if offer is not None else self._providers.offer(spec)
 
     async def _wait_until_stale(self, current: PlanExecution) -> None:
         """Wait until the plan is stale or a retry is due."""
@@ -263,8 +353,10 @@ class Reconciler:
     def _seconds_to_retry(self, current: PlanExecution) -> float | None:
         due = [
             node.failure.retry_at
-            for node in self._nodes.values()
-            if node.failure is not None and node.failure.retry_at > current.planned_at
+            for name, node in self._nodes.items()
+            if node.failure is not None
+            and node.failure.retry_at > current.planned_at
+            and name not in self._standalone
         ]
         return min(due) - self._clock.monotonic() if due else None
 
@@ -283,6 +375,9 @@ class Reconciler:
 
     def _on_call_end(self, node: Node) -> None:
         """Replan if the running execution does not take the result into account."""
+        if node.spec.name in self._standalone:
+            self._standalone.on_call_end(node)
+            return
         lost = node.live is not None and node.usable is None
         if lost or (self._execution is not None and self._execution.needs_replan(node.spec.name)):
             self._replan()
@@ -290,6 +385,16 @@ class Reconciler:
 
     def _on_abandoned_return(self, node: Node) -> None:
         if node.live is None and node.call is None:
+            self._replan_node(node.spec.name)
+
+    def _replan_all(self) -> None:
+        self._standalone.mark_all_stale()
+        self._replan()
+
+    def _replan_node(self, name: ResourceName) -> None:
+        if name in self._standalone:
+            self._standalone.mark_stale([name])
+        else:
             self._replan()
 
     def _replan(self) -> None:

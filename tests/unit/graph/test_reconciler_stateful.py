@@ -25,6 +25,7 @@ from tests.unit.graph.world import (
 from cogwork.graph.name import Reference
 from cogwork.graph.node import State
 from cogwork.graph.plan import plan
+from cogwork.graph.reconciler import Outcome
 from cogwork.graph.spec import Spec
 
 FAMILIES = ("acme", "beta", "gamma")
@@ -42,6 +43,8 @@ class WalkConfig:
     settle_every: int
     """Average number of edits between two checks of the whole state."""
     kinds: tuple[str, ...] = ("plain", "mutable")
+    discovers: bool = False
+    """Whether some resources are discovered instead of configured."""
 
 
 # With few nodes, edits hit nodes under construction; many make long chains and wide groups.
@@ -50,12 +53,14 @@ WALK_CONFIGS = [
     WalkConfig(2, EDITS, NODES // 5, 6),
     WalkConfig(3, EDITS, 6, 4),
     WalkConfig(4, EDITS, 7, 5, kinds=("mutable",)),
+    WalkConfig(5, EDITS, NODES, 12, discovers=True),
+    WalkConfig(6, EDITS, 7, 5, discovers=True),
 ]
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "walk", WALK_CONFIGS, ids=lambda walk: f"{walk.edits}-edits-{walk.nodes}-nodes"
+    "walk", WALK_CONFIGS, ids=lambda walk: f"{walk.seed}-{walk.edits}-edits-{walk.nodes}-nodes"
 )
 async def test_random_edits_settle_in_the_expected_state(walk: WalkConfig) -> None:
     await RandomWalk(walk).run()
@@ -68,6 +73,7 @@ class RandomWalk:
         self.rng = random.Random(size.seed)
         self.names = [f"n{number}" for number in range(size.nodes)]
         self.specs: dict[str, Spec] = {}
+        self.discovered: set[str] = set()
         self.settings = 0
         self.edits: list[tuple[int, Callable[[], None]]] = [
             (8, self.add),
@@ -80,6 +86,7 @@ class RandomWalk:
             (6, self.change_script),
             (2, self.move_provider),
             (4, self.lose),
+            (6 if size.discovers else 0, self.discover),
         ]
 
     async def run(self) -> None:
@@ -104,11 +111,18 @@ class RandomWalk:
         weights, edits = zip(*self.edits, strict=True)
         self.rng.choices(edits, weights)[0]()
         if self.rng.random() < 0.7:
-            self.world.apply(*self.shuffle_specs())
+            self.apply()
         for _ in range(self.rng.choice((0, 0, 0, 1, 2, 3, 5))):
             await asyncio.sleep(0)
         if self.rng.random() < 0.6:
             await self.world.advance(self.rng.choice((0, 0.3, 0.5, 1, 1, 2, 5, 30, 119.5)))
+
+    def apply(self, revision: str = "") -> asyncio.Future[Outcome]:
+        specs = self.shuffle_specs()
+        discovered = [each for each in specs if each.name.short in self.discovered]
+        configured = [each for each in specs if each.name.short not in self.discovered]
+        self.world.graph.set_discovered(discovered)
+        return self.world.apply(*configured, revision=revision)
 
     def shuffle_specs(self) -> list[Spec]:
         specs = list(self.specs.values())
@@ -117,7 +131,7 @@ class RandomWalk:
 
     async def settle(self) -> None:
         """Wait until the state is as expected and check that it stays so."""
-        applied = self.world.apply(*self.shuffle_specs(), revision="rest")
+        applied = self.apply("rest")
         end = self.world.now + SETTLE_SECONDS
         while (
             (mismatches := self.find_mismatches()) or not applied.done()
@@ -142,7 +156,7 @@ class RandomWalk:
             )
             for number, name in enumerate(self.names)
         }
-        self.world.apply(*self.shuffle_specs(), revision="good")
+        self.apply("good")
         await self.world.advance(200)
         assert not (mismatches := self.find_mismatches()), mismatches
         assert {node.state for node in self.world.graph.nodes.values()} == {State.READY}
@@ -200,6 +214,12 @@ class RandomWalk:
             supplier.leave()
         else:
             supplier.come_back()
+
+    def discover(self) -> None:
+        """Let a resource that was configured be discovered, or the other way round."""
+        self.discovered ^= {self.rng.choice(self.names)}
+        if self.rng.random() < 0.5:
+            self.apply()
 
     def lose(self) -> None:
         self.world.lose(self.rng.choice(self.names), "the cable was pulled")
@@ -290,8 +310,9 @@ class RandomWalk:
 
     def plan_twice(self) -> None:
         graph, now = self.world.graph, self.world.clock.monotonic()
+        desired = {**graph._desired, **graph._standalone._specs}
         first, second = (
-            plan(graph._desired, graph._nodes, self.world.providers.offer, now) for _ in range(2)
+            plan(desired, graph._nodes, self.world.providers.offer, now) for _ in range(2)
         )
         assert first == second
         assert list(first.steps) == list(second.steps)
