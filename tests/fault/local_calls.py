@@ -6,6 +6,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from tests.control_page import connect_sdk
 from tests.interop.test_sdk_client import component
@@ -13,6 +14,8 @@ from tests.running import Server, run_server
 from tests.sizes import limit
 from viam.components.sensor import Sensor
 
+SCHEDULE = 0.01
+"""Seconds between calls, which go to the two machines in turn."""
 LOCAL = component("sensor", "local", readings={"ok": True})
 
 
@@ -44,6 +47,67 @@ async def compare(cell: Server, trouble: Callable[[], Awaitable[None]], name: st
     )
     # A single pause of this computer doubles the quantile of a short run.
     assert ratio < limit(1.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Milliseconds from when calls were due until they were answered."""
+
+    count: int
+    p50: float
+    p99: float
+    longest: float
+
+    @classmethod
+    def of(cls, durations: list[float]) -> Latencies:
+        quantiles = statistics.quantiles(durations, n=100)
+        times = (quantiles[49], quantiles[98], max(durations))
+        return cls(len(durations), *(round(each * 1e3, 1) for each in times))
+
+
+async def measure_on_schedule(
+    cell: Server, trouble: Callable[[], Awaitable[None]], name: str
+) -> tuple[Latencies, Latencies]:
+    """Call the machine and one without remotes at fixed times, even if it has not answered yet.
+
+    A server that is stuck for a second then delays all the calls of that second, not only one.
+    """
+    twin_directory = cell.file.parents[1] / "twin"
+    twin_directory.mkdir()
+    found: tuple[list[float], list[float]] = ([], [])
+    async with (
+        run_server({"components": [LOCAL]}, twin_directory) as twin,
+        connect_sdk(cell.port) as cell_robot,
+        connect_sdk(twin.port) as twin_robot,
+    ):
+        sensors = [Sensor.from_robot(each, "local") for each in (cell_robot, twin_robot)]
+        async with asyncio.TaskGroup() as calls:
+            calling = asyncio.ensure_future(call_on_schedule(sensors, found, calls))
+            try:
+                await trouble()
+            finally:
+                calling.cancel()
+                await asyncio.gather(calling, return_exceptions=True)
+    beside, without = Latencies.of(found[0]), Latencies.of(found[1])
+    print(f"{name}: {beside}, without: {without}")
+    return beside, without
+
+
+async def call_on_schedule(
+    sensors: list[Sensor], durations: tuple[list[float], list[float]], calls: asyncio.TaskGroup
+) -> None:
+    due = time.perf_counter()
+    turns = list(zip(sensors, durations, strict=True))
+    while True:
+        for sensor, found in turns:
+            due += SCHEDULE
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            calls.create_task(call_once(sensor, found, due))
+
+
+async def call_once(sensor: Sensor, durations: list[float], due: float) -> None:
+    await sensor.get_readings()
+    durations.append(time.perf_counter() - due)
 
 
 async def call_in_turn(sensors: list[Sensor], durations: tuple[list[float], list[float]]) -> None:

@@ -23,11 +23,11 @@ from cogwork.graph.spec import Spec
 
 SLICE: Final = 5
 """Nodes that are planned together. A slice takes about two milliseconds of the event loop."""
-_SHARE: Final = 0.2
+_SHARE: Final = 0.1
 """Share of the time that slices may take."""
 _PATIENCE: Final = 0.05
 """Seconds to wait for a slice. After that the next one begins: a close may wait for calls."""
-_MAX_PAUSE: Final = 0.25
+_MAX_PAUSE: Final = 0.05
 """Seconds between two slices."""
 
 

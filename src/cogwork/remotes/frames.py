@@ -9,8 +9,9 @@ from viam.gen.common.v1 import common_pb2 as common
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.errors import InvalidRequest
-from cogwork.graph.name import REMOTE_SEPARATOR, Api, ResourceName
-from cogwork.remotes.names import MAX_HOPS, MAX_RESOURCES
+from cogwork.graph.name import REMOTE_SEPARATOR, ResourceName
+from cogwork.graph.spec import Spec
+from cogwork.remotes.names import MAX_HOPS, MAX_RESOURCES, RemoteName
 from cogwork.resource.pose_proto import pose_from_proto
 from cogwork.robot.placed_frame import JOINTED, PlacedFrame
 from cogwork.spatial.kinematics import WORLD
@@ -24,17 +25,17 @@ _MAX_DEPTH: Final = 100
 def place_frames(
     config: RemoteConfig,
     transforms: Iterable[common.Transform],
-    names: Iterable[tuple[Api, str]],
+    resources: Iterable[Spec],
 ) -> Sequence[PlacedFrame]:
     """Attach the frames of a remote to its `frame`; none without it.
 
-    The world of the remote `line2` becomes the frame `line2_world`. `names` are the resources of
-    the remote, among which are its arms and gantries: their joints are read where they are.
+    The world of the remote `line2` becomes the frame `line2_world`. `resources` are those of the
+    remote, among which are its arms and gantries: their joints are read where they are.
     """
     if config.frame is None:
         return ()
     world = config.frame.id or config.name + _WORLD_SUFFIX
-    jointed = _find_jointed(config, names)
+    jointed = _find_jointed(config.prefix, resources)
     frames = {world: PlacedFrame(world, config.frame.parent, config.frame.pose, None)}
     for transform in transforms:
         if len(frames) > MAX_RESOURCES:
@@ -45,16 +46,13 @@ def place_frames(
     return tuple(frame for frame in frames.values() if _is_near(frame, frames))
 
 
-def _find_jointed(
-    config: RemoteConfig, names: Iterable[tuple[Api, str]]
-) -> dict[str, ResourceName]:
+def _find_jointed(prefix: str, resources: Iterable[Spec]) -> dict[str, ResourceName]:
     """Return the arms and gantries of the remote, by what their frames are called here."""
     found: dict[str, ResourceName] = {}
-    for api, name in names:
-        if api in JOINTED:
-            short = f"{config.name}{REMOTE_SEPARATOR}{config.prefix}{name}"
-            frame = config.prefix + name.rpartition(REMOTE_SEPARATOR)[2]
-            found.setdefault(frame, ResourceName.from_short(api, short))
+    for spec in resources:
+        if spec.name.api in JOINTED and isinstance(spec.settings, RemoteName):
+            frame = prefix + spec.settings.name.rpartition(REMOTE_SEPARATOR)[2]
+            found.setdefault(frame, spec.name)
     return found
 
 

@@ -49,6 +49,7 @@ class RemoteManager:
         self._mdns = mdns
         self._remotes: dict[str, Remote] = {}
         self._published: list[Spec] = []
+        self._offers: dict[str, Offer | Unavailable] = {}
         self._frames: tuple[PlacedFrame, ...] = ()
         self._stopping: set[asyncio.Task[None]] = set()
 
@@ -122,4 +123,7 @@ class RemoteManager:
         frames = tuple(frame for remote in self._remotes.values() for frame in remote.frames)
         if frames != self._frames:
             self._frames = frames
-        self._notify_changed()
+        offers = {name: remote.offer() for name, remote in self._remotes.items()}
+        if offers != self._offers:
+            self._offers = offers
+            self._notify_changed()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from cogwork.graph.name import (
@@ -13,6 +14,7 @@ from cogwork.graph.name import (
     ModelName,
     ResourceName,
 )
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
 
 REMOTE_API: Final = Api(BUILTIN_NAMESPACE, "remote", "")
@@ -21,8 +23,10 @@ REMOTE_MODEL: Final = ModelName(BUILTIN_NAMESPACE, BUILTIN_FAMILY, "remote")
 MAX_HOPS: Final = 5
 """Machines between a client and a resource. Machines that are remotes of each other would
 otherwise repeat their names without end."""
-MAX_RESOURCES: Final = 10_000
-"""Resources of one remote."""
+MAX_RESOURCES: Final = 1_000
+"""Resources of one remote that are used here."""
+MAX_FOREIGN_APIS: Final = 50
+"""APIs of one remote that this server does not have itself. Each of them has to be described."""
 _MAX_NAME: Final = 512
 _DEFAULT_SERVICE: Final = "builtin"
 """Every machine has services of this name, which only concern itself."""
@@ -41,18 +45,51 @@ def remote_spec(remote: str) -> Spec:
     return Spec(ResourceName(REMOTE_API, remote), REMOTE_MODEL, RemoteName(remote, ""))
 
 
-def resource_specs(remote: str, prefix: str, names: Iterable[tuple[Api, str]]) -> list[Spec]:
-    """Return the nodes of a remote's resources: `camera` of `line2` is `line2:camera` here."""
-    found: dict[ResourceName, Spec] = {}
-    for api, name in names:
-        short = f"{remote}{REMOTE_SEPARATOR}{prefix}{name}"
+class ResourceList:
+    """The resources that a remote lists, up to the limits: `camera` of `line2` is `line2:camera`.
+
+    Those that are there already come first. Otherwise others would be used whenever a machine with
+    too many of them lists them in another order.
+    """
+
+    def __init__(self, remote: str, prefix: str, present: Mapping[ResourceName, Spec]) -> None:
+        self._remote = remote
+        self._prefix = prefix
+        self._present = present
+        self._kept: dict[ResourceName, Spec] = {}
+        self._added: dict[ResourceName, Spec] = {}
+        self._foreign_apis = {name.api for name in present if name.api not in SERVICE_BY_API}
+        self._left_out = 0
+
+    def add(self, api: Api, name: str) -> None:
+        short = f"{self._remote}{REMOTE_SEPARATOR}{self._prefix}{name}"
         if name == _DEFAULT_SERVICE or not _is_usable(api, short):
-            continue
+            return
         here = ResourceName.from_short(api, short)
-        found.setdefault(here, Spec(here, REMOTE_MODEL, RemoteName(remote, name)))
-        if len(found) >= MAX_RESOURCES:
-            break
-    return list(found.values())
+        if here in self._present:
+            self._kept[here] = self._present[here]
+        elif here not in self._added:
+            if len(self._added) < MAX_RESOURCES and self._accepts(api):
+                self._added[here] = Spec(here, REMOTE_MODEL, RemoteName(self._remote, name))
+            else:
+                self._left_out += 1
+
+    def _accepts(self, api: Api) -> bool:
+        if api not in SERVICE_BY_API and api not in self._foreign_apis:
+            if len(self._foreign_apis) >= MAX_FOREIGN_APIS:
+                return False
+            self._foreign_apis.add(api)
+        return True
+
+    @property
+    def specs(self) -> dict[ResourceName, Spec]:
+        """The nodes of the resources."""
+        return dict(islice({**self._kept, **self._added}.items(), MAX_RESOURCES))
+
+    @property
+    def left_out(self) -> int:
+        """How many resources are beyond the limits."""
+        return self._left_out + max(0, len(self._kept) + len(self._added) - MAX_RESOURCES)
 
 
 def _is_usable(api: Api, short: str) -> bool:
@@ -63,4 +100,5 @@ def _is_usable(api: Api, short: str) -> bool:
         and all(words)
         and len(words) <= MAX_HOPS + 1
         and len(short) <= _MAX_NAME
+        and len(api.namespace) + len(api.subtype) <= _MAX_NAME
     )

@@ -14,14 +14,15 @@ from viam.gen.common.v1 import common_pb2 as common
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.clock import Clock
-from cogwork.graph.name import Api
+from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
+from cogwork.remotes.change_limit import ChangeLimit
 from cogwork.remotes.connection import RemoteConnection
 from cogwork.remotes.errors import RemoteUnavailable, describe
 from cogwork.remotes.frames import place_frames
-from cogwork.remotes.names import remote_spec, resource_specs
+from cogwork.remotes.names import MAX_FOREIGN_APIS, MAX_RESOURCES, ResourceList, remote_spec
 from cogwork.remotes.session import RemoteSession
 from cogwork.robot.placed_frame import PlacedFrame
 
@@ -31,6 +32,10 @@ _MIN_INTERVAL: Final = 0.02
 """Seconds. The intervals of a configuration may be zero."""
 _FRAMES_INTERVAL: Final = 5.0
 """Seconds after which its frames are listed again. They seldom change without its resources."""
+_DESCRIBING_COST: Final = 200
+"""Changes that fetching the descriptors of APIs counts for."""
+_LONG_WAIT: Final = 5.0
+"""Seconds until the next list after which people are told why."""
 
 Connect = Callable[[RemoteConfig], Awaitable[RemoteConnection]]
 """Opens a connection and logs in. Raises RemoteUnavailable or AioRpcError."""
@@ -47,6 +52,7 @@ class RemoteContext:
 class Remote:
     def __init__(self, config: RemoteConfig, context: RemoteContext) -> None:
         self.config = config
+        self._spec = remote_spec(config.name)
         self.fault = "connecting"
         """Why it cannot be used; empty if it can."""
         self.is_connecting = True
@@ -59,7 +65,13 @@ class Remote:
         """Their descriptors, by service."""
         self.frames: Sequence[PlacedFrame] = place_frames(config, (), ())
         """Its frames on this machine, also while it is away."""
-        self._names: list[tuple[Api, str]] = []
+        self._specs: dict[ResourceName, Spec] = {}
+        """The nodes of its resources."""
+        self._listed: ResourceList | None = None
+        """The newest list, until it is applied."""
+        self._changes = ChangeLimit(context.clock)
+        self._left_out = 0
+        """Resources that it lists and that are not used here."""
         self._transforms: list[common.Transform] = []
         self._frames_due = 0.0
         self._frames_fault = ""
@@ -79,8 +91,7 @@ class Remote:
 
     def specs(self) -> list[Spec]:
         """Return the nodes of the remote and of its resources, also while it is away."""
-        name, prefix = self.config.name, self.config.prefix
-        return [remote_spec(name), *resource_specs(name, prefix, self._names)]
+        return [self._spec, *self._specs.values()]
 
     def offer(self) -> Offer | Unavailable:
         if self._session is None:
@@ -137,7 +148,8 @@ class Remote:
 
         No method of the public API tells of changes. Asking is cheap: our server keeps the reply
         until the names change, and the same reply is not parsed again. However often the resources
-        change, the graph changes only as often as they are listed.
+        change, the graph changes only as often as they are listed, and they are listed less often
+        if many of them change.
         """
         while True:
             try:
@@ -146,23 +158,60 @@ class Remote:
                 if self._session is not session or session.is_lost_by(error):
                     raise
             interval = max(self.config.connection_check_interval, _MIN_INTERVAL)
-            await self._clock.sleep(max(interval, session.min_list_interval))
+            await self._clock.sleep(
+                max(interval, session.min_list_interval, self._changes.wait_time())
+            )
 
     async def _list_once(self, session: RemoteSession) -> None:
-        names = await session.list_resources()
-        if names != self._names or self._session is not session:
-            unknown = {api for api, _ in names} - SERVICE_BY_API.keys()
-            if unknown != self.services.keys():
-                self.services, self.descriptors = await session.describe_services(unknown)
-            self._names = names
-            await self._list_frames(session)
-            self._find(session)
+        listed = ResourceList(self.config.name, self.config.prefix, self._specs)
+        if await session.list_resources(listed.add):
+            self._listed = listed
+        if self._listed is not None:
+            await self._apply_list(session, self._listed)
+            self._listed = None
         elif self._clock.monotonic() >= self._frames_due and await self._list_frames(session):
             self._context.on_change()
+        self._report_limits(session)
+
+    async def _apply_list(self, session: RemoteSession, listed: ResourceList) -> None:
+        self._left_out = listed.left_out
+        specs = listed.specs
+        # Many machines list the same resources in another order each time.
+        changes = len(specs.keys() ^ self._specs.keys())
+        if not changes and self._session is session:
+            return
+        unknown = {name.api for name in specs} - SERVICE_BY_API.keys()
+        if unknown != self.services.keys():
+            changes += _DESCRIBING_COST
+            self.services, self.descriptors = await session.describe_services(unknown)
+        self._changes.spend(changes)
+        self._specs = specs
+        await self._list_frames(session)
+        self._find(session)
+
+    def _report_limits(self, session: RemoteSession) -> None:
+        """Show which limits apply, and log it when that begins."""
+        was_fine, session.fault = session.fault is None, self._describe_limits(session)
+        if was_fine and session.fault is not None:
+            _log.warning("remote %s: %s", self.config.name, session.fault)
+
+    def _describe_limits(self, session: RemoteSession) -> str | None:
+        if self._left_out:
+            more = "at least " if session.has_truncated_list else ""
+            return (
+                f"{more}{self._left_out:,} of its resources are not available here, because a "
+                f"remote is limited to {MAX_RESOURCES:,}, and to {MAX_FOREIGN_APIS} APIs that this "
+                "server does not have; connect to that machine itself to use them"
+            )
+        if self._changes.wait_time() > _LONG_WAIT:
+            return (
+                "its resources change so often that changes appear here with a delay; check the "
+                "modules and remotes of that machine"
+            )
+        return None
 
     async def _list_frames(self, session: RemoteSession) -> bool:
         """Return whether its frames here have changed. It keeps them if it does not tell them."""
-        self._frames_due = self._clock.monotonic() + _FRAMES_INTERVAL
         if self.config.frame is None:
             return False
         try:
@@ -170,7 +219,11 @@ class Remote:
             self._frames_fault = ""
         except grpc.aio.AioRpcError as error:
             self._report_frames(describe(error))
-        frames = place_frames(self.config, self._transforms, self._names)
+        except RemoteUnavailable as error:
+            self._report_frames(str(error))
+        interval = max(_FRAMES_INTERVAL, session.min_frames_interval)
+        self._frames_due = self._clock.monotonic() + interval
+        frames = place_frames(self.config, self._transforms, self._specs.values())
         if frames == self.frames:
             return False
         self.frames = frames

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable, Collection
+from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.clock import Clock
+from cogwork.core.loop_budget import LoopBudget
 from cogwork.graph.name import Api
 from cogwork.graph.provider import Builder, Dependencies
 from cogwork.graph.spec import Spec
 from cogwork.remotes.connection import RemoteConnection
 from cogwork.remotes.errors import CALL_TIMEOUT, NO_ANSWER, RemoteUnavailable, describe
-from cogwork.remotes.names import REMOTE_API, RemoteName
+from cogwork.remotes.listed_members import UnreadableList, split_members
+from cogwork.remotes.names import MAX_RESOURCES, REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.wire.metadata_channel import MetadataChannel
@@ -38,10 +40,19 @@ _RENEWAL_INTERVAL: Final = 0.5
 """Seconds between attempts to open one."""
 _UNANSWERED: Final = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
 _MAX_LIST_RATE: Final = 100_000
-"""Bytes per second that the names of resources may take."""
+"""Bytes per second that the names of resources may take, and those of frames."""
+_MAX_LIST_SIZE: Final = 4 << 20
+"""Bytes of a list that are read."""
+_MEMBERS_AT_ONCE: Final = 100
+"""Members of a list that are read before other work may go on."""
+_LIST_SHARE: Final = 0.2
+"""Share of the event loop's time for reading lists."""
+_MAX_SESSION_ID: Final = 1_000
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
-_MAX_DESCRIPTORS: Final = 4 << 20
+_MAX_DESCRIPTORS: Final = 1 << 20
 SESSION_KEY: Final = "viam-sid"
+
+_Reply = TypeVar("_Reply", bound=Message)
 
 
 class RemoteSession(Builder):
@@ -64,21 +75,32 @@ class RemoteSession(Builder):
         self._control = MetadataChannel(lambda: connection.control, lambda: self._metadata)
         self._calls = MetadataChannel(lambda: connection.calls, lambda: self._metadata)
         self._metadata = self._login
-        self._names_reply = b""
-        self._names: list[tuple[Api, str]] = []
+        self._names_reply: bytes | None = None
+        self._names_size = 0
+        self._frames_size = 0
+        self._reading = LoopBudget(clock, _LIST_SHARE)
+        self.fault: str | None = None
+        """What is wrong with the machine although it can be used."""
 
     async def start(self) -> float | None:
         """Start a session, which stops what this machine moves there if this machine disappears.
 
         Return the seconds between heartbeats; None if the machine has no sessions. Raise
-        AioRpcError.
+        RemoteUnavailable or AioRpcError.
         """
         try:
-            reply = await self._call("StartSession", robot.StartSessionRequest(), _START_REPLY)
+            reply = await self._call(
+                "StartSession", robot.StartSessionRequest(), robot.StartSessionResponse
+            )
         except grpc.aio.AioRpcError as error:
             if error.code() in _NO_SESSIONS:
                 return None
             raise
+        if len(reply.id) > _MAX_SESSION_ID:
+            raise RemoteUnavailable(
+                f"the ID of its session has {len(reply.id)} characters, not at most "
+                f"{_MAX_SESSION_ID}; check that it is a machine"
+            )
         self._session_id = reply.id
         self._metadata = (*self._login, (SESSION_KEY, reply.id))
         window: float = reply.heartbeat_window.ToMilliseconds() / 1000
@@ -92,44 +114,68 @@ class RemoteSession(Builder):
         """
         return not self._session_id or error.code() not in _UNANSWERED
 
-    async def list_resources(self) -> list[tuple[Api, str]]:
-        """Raise AioRpcError."""
-        reply = await self._call("ResourceNames", robot.ResourceNamesRequest(), bytes)
-        if reply != self._names_reply:
-            self._names_reply = reply
-            self._names = [
-                (Api(each.namespace, each.type, each.subtype), each.name)
-                for each in robot.ResourceNamesResponse.FromString(reply).resources
-            ]
-        return self._names
+    async def list_resources(self, into: Callable[[Api, str], None]) -> bool:
+        """Pass each name that the machine lists; return False if the list is that of the last time.
+
+        Raise RemoteUnavailable or AioRpcError.
+        """
+        reply = await self._call_raw("ResourceNames", robot.ResourceNamesRequest())
+        # Only what is read is kept and compared.
+        head = reply[:_MAX_LIST_SIZE]
+        self._names_size = len(reply)
+        if head == self._names_reply:
+            return False
+        async for part in self._read_list(reply, robot.ResourceNamesResponse, "list of resources"):
+            for each in part.resources:
+                into(Api(each.namespace, each.type, each.subtype), each.name)
+        self._names_reply = head
+        return True
+
+    @property
+    def has_truncated_list(self) -> bool:
+        """Whether the machine listed more than was read."""
+        return self._names_size > _MAX_LIST_SIZE
 
     @property
     def min_list_interval(self) -> float:
         """Return the seconds until the resources may be listed again."""
-        return len(self._names_reply) / _MAX_LIST_RATE
+        return self._names_size / _MAX_LIST_RATE
 
     async def list_frames(self) -> list[common.Transform]:
-        """Raise AioRpcError."""
-        request = robot.FrameSystemConfigRequest()
-        reply = await self._call("FrameSystemConfig", request, _FRAMES_REPLY)
-        return [each.frame for each in reply.frame_system_configs]
+        """Return as many as may be used. Raise RemoteUnavailable or AioRpcError."""
+        reply = await self._call_raw("FrameSystemConfig", robot.FrameSystemConfigRequest())
+        self._frames_size = len(reply)
+        frames: list[common.Transform] = []
+        reading = self._read_list(reply, robot.FrameSystemConfigResponse, "list of frames")
+        async with contextlib.aclosing(reading):
+            async for part in reading:
+                frames += (each.frame for each in part.frame_system_configs)
+                if len(frames) >= MAX_RESOURCES:
+                    break
+        return frames[:MAX_RESOURCES]
+
+    @property
+    def min_frames_interval(self) -> float:
+        """Return the seconds until the frames may be listed again."""
+        return self._frames_size / _MAX_LIST_RATE
 
     async def describe_services(
         self, apis: Collection[Api]
     ) -> tuple[dict[Api, str], dict[str, DescriptorPool]]:
         """Return the gRPC services of these APIs, and the descriptors of those that have some.
 
-        Raise AioRpcError.
+        Raise RemoteUnavailable or AioRpcError.
         """
         if not apis:
             return {}, {}
         request = robot.ResourceRPCSubtypesRequest()
-        reply = await self._call("ResourceRPCSubtypes", request, _SUBTYPES_REPLY)
-        services = {
-            api: each.proto_service
-            for each in reply.resource_rpc_subtypes
-            if (api := Api(each.subtype.namespace, each.subtype.type, each.subtype.subtype)) in apis
-        }
+        reply = await self._call_raw("ResourceRPCSubtypes", request)
+        services: dict[Api, str] = {}
+        async for part in self._read_list(reply, robot.ResourceRPCSubtypesResponse, "list of APIs"):
+            for each in part.resource_rpc_subtypes:
+                api = Api(each.subtype.namespace, each.subtype.type, each.subtype.subtype)
+                if api in apis:
+                    services[api] = each.proto_service
         pools: dict[str, DescriptorPool] = {}
         budget = DescriptorBudget(_MAX_DESCRIPTORS)
         for service in services.values():
@@ -188,12 +234,17 @@ class RemoteSession(Builder):
             self._heard = self._clock.monotonic()
         except grpc.aio.AioRpcError as error:
             self._fault = describe(error)
+        except RemoteUnavailable as error:
+            self._fault = str(error)
 
     async def _extend(self, session_id: str) -> None:
-        """Extend the session, or start another one if it has expired. Raise AioRpcError."""
+        """Extend the session, or start another one if it has expired.
+
+        Raise RemoteUnavailable or AioRpcError.
+        """
         request = robot.SendSessionHeartbeatRequest(id=session_id)
         try:
-            await self._call("SendSessionHeartbeat", request, _HEARTBEAT_REPLY)
+            await self._call("SendSessionHeartbeat", request, robot.SendSessionHeartbeatResponse)
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise
@@ -220,19 +271,47 @@ class RemoteSession(Builder):
     async def close(self, resource: object) -> None:
         del resource  # the other machine keeps it
 
-    async def _call(self, method: str, request: Message, parse: Callable[[bytes], Any]) -> Any:
+    async def _read_list(
+        self, reply: bytes, kind: type[_Reply], what: str
+    ) -> AsyncGenerator[_Reply, None]:
+        """Parse a list in parts, with pauses for other work. Raise RemoteUnavailable."""
+        parts = split_members(reply, _MAX_LIST_SIZE, _MEMBERS_AT_ONCE)
+        while True:
+            began = self._clock.monotonic()
+            try:
+                part = next(parts, None)
+            except UnreadableList as error:
+                raise _unreadable(what, error) from None
+            if part is None:
+                return
+            yield _parse(part, kind, what)
+            took = self._clock.monotonic() - began
+            await self._clock.sleep(self._reading.spend(took))
+
+    async def _call(self, method: str, request: Message, kind: type[_Reply]) -> _Reply:
+        """Raise RemoteUnavailable or AioRpcError."""
+        return _parse(await self._call_raw(method, request), kind, f"answer to {method}")
+
+    async def _call_raw(self, method: str, request: Message) -> bytes:
+        """Raise AioRpcError."""
         start: Any = self._control.unary_unary(
-            _SERVICE + method,
-            request_serializer=type(request).SerializeToString,
-            response_deserializer=parse,
+            _SERVICE + method, request_serializer=type(request).SerializeToString
         )
-        return await start(request, timeout=CALL_TIMEOUT)
+        reply: bytes = await start(request, timeout=CALL_TIMEOUT)
+        return reply
 
 
-_SUBTYPES_REPLY: Final = robot.ResourceRPCSubtypesResponse.FromString
-_START_REPLY: Final = robot.StartSessionResponse.FromString
-_FRAMES_REPLY: Final = robot.FrameSystemConfigResponse.FromString
-_HEARTBEAT_REPLY: Final = robot.SendSessionHeartbeatResponse.FromString
+def _parse(reply: bytes, kind: type[_Reply], what: str) -> _Reply:
+    try:
+        return kind.FromString(reply)
+    except DecodeError as error:
+        raise _unreadable(what, error) from None
+
+
+def _unreadable(what: str, error: Exception) -> RemoteUnavailable:
+    return RemoteUnavailable(
+        f"its {what} cannot be read: {error}; check that the address is that of a machine"
+    )
 
 
 def _stop_by_silence() -> None:

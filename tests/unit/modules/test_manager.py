@@ -9,14 +9,14 @@ import pytest
 
 from cogwork.core.clock import SystemClock
 from cogwork.graph.name import Api, ModelName, ResourceName
-from cogwork.graph.provider import Providers, Unavailable
+from cogwork.graph.provider import Provider, Providers, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.manager import ModuleManager
 from cogwork.programs.host import ProgramHost
 from cogwork.remotes.manager import RemoteManager
-from cogwork.remotes.names import remote_spec, resource_specs
+from cogwork.remotes.names import REMOTE_MODEL, RemoteName, remote_spec
 
 SENSOR = Api.parse("rdk:component:sensor")
 WAITING = {"drivers": Unavailable("package acme/drivers is being downloaded")}
@@ -60,7 +60,8 @@ def test_module_that_is_not_ready_is_not_blamed_for_an_unknown_builtin_model(
 
 
 def test_module_that_is_not_ready_does_not_claim_remotes(pending: ModuleManager) -> None:
-    for spec in (remote_spec("line"), *resource_specs("line", "", [(SENSOR, "scale")])):
+    name = ResourceName(SENSOR, "scale", "line")
+    for spec in (remote_spec("line"), Spec(name, REMOTE_MODEL, RemoteName("line", "scale"))):
         assert pending.offer(spec) is None
 
 
@@ -69,6 +70,6 @@ def test_remotes_answer_for_their_resources_in_any_order(
     pending: ModuleManager, *, remotes_first: bool
 ) -> None:
     remotes = RemoteManager(SystemClock(), lambda: None, lambda _: None, allow_plaintext=False)
-    both = {"modules": pending, "remotes": remotes}
+    both: dict[str, Provider] = {"modules": pending, "remotes": remotes}
     providers = Providers(dict(sorted(both.items(), reverse=remotes_first)))
     assert providers.offer(remote_spec("line")) == Unavailable("its remote was removed")

@@ -6,9 +6,10 @@ import pytest
 from viam.gen.common.v1 import common_pb2 as common
 
 from cogwork.config.schema import RemoteConfig
-from cogwork.graph.name import Api
+from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.spec import Spec
 from cogwork.remotes.frames import place_frames
-from cogwork.remotes.names import MAX_HOPS, MAX_RESOURCES
+from cogwork.remotes.names import MAX_HOPS, MAX_RESOURCES, REMOTE_MODEL, RemoteName
 from cogwork.robot.placed_frame import ARM
 from cogwork.spatial.frame_tree import FrameTree
 
@@ -19,6 +20,11 @@ FRAME = {"parent": "table", "translation": {"x": 100}}
 def remote(frame: object = FRAME, prefix: str = "") -> RemoteConfig:
     given = {"name": "line", "address": "line:8080", "frame": frame, "prefix": prefix}
     return RemoteConfig.model_validate(given)
+
+
+def resource(api: Api, name: str) -> Spec:
+    here = ResourceName.from_short(api, f"line:left_{name}")
+    return Spec(here, REMOTE_MODEL, RemoteName("line", name))
 
 
 def transform(name: str, parent: str, x: float = 0.0) -> common.Transform:
@@ -44,7 +50,7 @@ def test_names_get_the_prefix() -> None:
     frames = place_frames(
         remote(prefix="left_"),
         [transform("arm", "world"), transform("lens", "arm"), transform("tool", "cell_world")],
-        [(ARM, "cell:arm"), (CAMERA, "lens")],
+        [resource(ARM, "cell:arm"), resource(CAMERA, "lens")],
     )
     _, arm, lens, tool = frames
     assert (arm.name, arm.parent) == ("left_arm", "line_world")

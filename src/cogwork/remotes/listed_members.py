@@ -1,0 +1,58 @@
+"""Splits a list that another machine sends, so that it can be read in small steps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cogwork.wire.protobuf_encoding import read_varint
+
+_VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
+"""The wire types of protobuf, without groups."""
+_WIDTHS: Final = {_I64: 8, _I32: 4}
+_MEMBER_TAG: Final = 1 << 3 | _LEN
+"""The tag of the members: field 1 of every such reply."""
+
+
+class UnreadableList(ValueError):
+    """It is no list of messages."""
+
+
+def split_members(reply: bytes, size: int, count: int) -> Iterator[bytes]:
+    """Yield the list in parts, each of them a message with at most `count` members.
+
+    Members beyond the first `size` bytes are left out. Raise UnreadableList.
+    """
+    start = at = 0
+    found = 0
+    end = len(reply)
+    while at < end:
+        after = _find_end(reply, at, end)
+        if after > size:
+            break
+        at = after
+        found += 1
+        if found == count:
+            yield reply[start:at]
+            start, found = at, 0
+    if found:
+        yield reply[start:at]
+
+
+def _find_end(reply: bytes, at: int, end: int) -> int:
+    """Return where the field that begins here ends."""
+    if reply[at] == _MEMBER_TAG and at + 1 < end and reply[at + 1] < 0x80:
+        at += 2 + reply[at + 1]  # nearly all members are that short
+    else:
+        tag, at = read_varint(reply, at, end)
+        kind = tag & 7
+        if kind in (_VARINT, _LEN):
+            value, at = read_varint(reply, at, end)
+            at += value if kind == _LEN else 0
+        elif kind in _WIDTHS:
+            at += _WIDTHS[kind]
+        else:
+            raise UnreadableList(f"a field has the wire type {kind}")
+    if at > end:
+        raise UnreadableList("it is truncated")
+    return at
