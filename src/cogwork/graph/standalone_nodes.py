@@ -21,9 +21,9 @@ from cogwork.graph.node import Node
 from cogwork.graph.plan import FindOffer, plan
 from cogwork.graph.spec import Spec
 
-SLICE: Final = 5
+SLICE: Final = 4
 """Nodes that are planned together. A slice takes about two milliseconds of the event loop."""
-_SHARE: Final = 0.1
+_SHARE: Final = 0.2
 """Share of the time that slices may take."""
 _PATIENCE: Final = 0.05
 """Seconds to wait for a slice. After that the next one begins: a close may wait for calls."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from viam.gen.common.v1 import common_pb2 as common
 
@@ -43,7 +43,8 @@ def place_frames(
         frame = _place(config.prefix, world, transform, jointed)
         if frame is not None:
             frames.setdefault(frame.name, frame)
-    return tuple(frame for frame in frames.values() if _is_near(frame, frames))
+    near = _find_near(frames)
+    return tuple(frame for name, frame in frames.items() if name in near)
 
 
 def _find_jointed(prefix: str, resources: Iterable[Spec]) -> dict[str, ResourceName]:
@@ -75,16 +76,38 @@ def _place(
     return PlacedFrame(name, parent, pose, jointed.get(name), geometry)
 
 
-def _is_near(frame: PlacedFrame, frames: dict[str, PlacedFrame]) -> bool:
-    """Whether the frame is at most as many machines away as a resource may be.
+class _Distance(NamedTuple):
+    """How far a frame is from the root of its tree."""
 
-    Machines that are remotes of each other would otherwise repeat their frames without end.
+    frames: int
+    worlds: int
+    """Machines in between."""
+
+
+def _find_near(frames: Mapping[str, PlacedFrame]) -> set[str]:
+    """Return the frames that are at most as many machines away as a resource may be.
+
+    Machines that are remotes of each other would otherwise repeat their frames without end. Frames
+    in a cycle, or too deep, are left out, too.
     """
-    worlds = 0
-    ancestor: PlacedFrame | None = frame
-    for _ in range(_MAX_DEPTH):
-        if ancestor is None:
-            return worlds <= MAX_HOPS
-        worlds += ancestor.component is None and ancestor.name.endswith(_WORLD_SUFFIX)
-        ancestor = frames.get(ancestor.parent)
-    return False
+    distances: dict[str, _Distance | None] = {}
+    for name in frames:
+        path: list[PlacedFrame] = []
+        while name in frames and name not in distances:
+            distances[name] = None  # until it is known: a frame that leads back here is in a cycle
+            path.append(frames[name])
+            name = frames[name].parent
+        distance = distances[name] if name in frames else _Distance(0, 0)
+        for frame in reversed(path):
+            distance = _add_frame(distance, frame)
+            distances[frame.name] = distance
+    return {name for name, distance in distances.items() if distance is not None}
+
+
+def _add_frame(parent: _Distance | None, frame: PlacedFrame) -> _Distance | None:
+    """Return None if the frame is too far away."""
+    if parent is None or parent.frames >= _MAX_DEPTH:
+        return None
+    is_world = frame.component is None and frame.name.endswith(_WORLD_SUFFIX)
+    worlds = parent.worlds + is_world
+    return _Distance(parent.frames + 1, worlds) if worlds <= MAX_HOPS else None

@@ -115,13 +115,15 @@ class Remote:
     async def _stay_connected(self) -> None:
         """Connect, and follow the resources until the connection is lost."""
         connection = await self._context.connect(self.config)
+        self._sessions += 1
+        session = RemoteSession(self._sessions, connection, self._clock)
         try:
-            self._sessions += 1
-            session = RemoteSession(self._sessions, connection, self._clock)
             heartbeat = await session.start()
             await self._follow(session, connection, heartbeat)
         finally:
             self._session = None
+            where = f"remote {self.config.name} at {self.config.address}"
+            session.end(f"the connection to {where} was lost; connecting again")
             await connection.aclose()
 
     async def _follow(
@@ -169,8 +171,11 @@ class Remote:
         if self._listed is not None:
             await self._apply_list(session, self._listed)
             self._listed = None
-        elif self._clock.monotonic() >= self._frames_due and await self._list_frames(session):
-            self._context.on_change()
+        elif self._clock.monotonic() >= self._frames_due:
+            placed = self._transforms
+            await self._list_frames(session)
+            if self._transforms is not placed and self._place_frames():
+                self._context.on_change()
         self._report_limits(session)
 
     async def _apply_list(self, session: RemoteSession, listed: ResourceList) -> None:
@@ -187,6 +192,7 @@ class Remote:
         self._changes.spend(changes)
         self._specs = specs
         await self._list_frames(session)
+        self._place_frames()
         self._find(session)
 
     def _report_limits(self, session: RemoteSession) -> None:
@@ -210,10 +216,10 @@ class Remote:
             )
         return None
 
-    async def _list_frames(self, session: RemoteSession) -> bool:
-        """Return whether its frames here have changed. It keeps them if it does not tell them."""
+    async def _list_frames(self, session: RemoteSession) -> None:
+        """Ask for its frames. It keeps those that it has if it does not tell them."""
         if self.config.frame is None:
-            return False
+            return
         try:
             self._transforms = await session.list_frames()
             self._frames_fault = ""
@@ -223,11 +229,12 @@ class Remote:
             self._report_frames(str(error))
         interval = max(_FRAMES_INTERVAL, session.min_frames_interval)
         self._frames_due = self._clock.monotonic() + interval
-        frames = place_frames(self.config, self._transforms, self._specs.values())
-        if frames == self.frames:
-            return False
-        self.frames = frames
-        return True
+
+    def _place_frames(self) -> bool:
+        """Return whether its frames here have changed."""
+        before = self.frames
+        self.frames = place_frames(self.config, self._transforms, self._specs.values())
+        return self.frames != before
 
     def _report_frames(self, fault: str) -> None:
         """Log why its frames are unknown, once for each reason."""

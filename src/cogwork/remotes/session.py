@@ -24,6 +24,7 @@ from cogwork.remotes.errors import CALL_TIMEOUT, NO_ANSWER, RemoteUnavailable, d
 from cogwork.remotes.listed_members import UnreadableList, split_members
 from cogwork.remotes.names import MAX_RESOURCES, REMOTE_API, RemoteName
 from cogwork.resource.clients import connect_to
+from cogwork.wire.channel import ForwardChannel
 from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
 from cogwork.wire.metadata_channel import MetadataChannel
 
@@ -73,11 +74,14 @@ class RemoteSession(Builder):
         self._fault = NO_ANSWER
         """Why heartbeats are not answered."""
         self._control = MetadataChannel(lambda: connection.control, lambda: self._metadata)
-        self._calls = MetadataChannel(lambda: connection.calls, lambda: self._metadata)
+        self._calls = MetadataChannel(self._find_calls_channel, lambda: self._metadata)
+        self._end_reason: str | None = None
         self._metadata = self._login
         self._names_reply: bytes | None = None
         self._names_size = 0
         self._frames_size = 0
+        self._frames_reply: bytes | None = None
+        self._frames: list[common.Transform] = []
         self._reading = LoopBudget(clock, _LIST_SHARE)
         self.fault: str | None = None
         """What is wrong with the machine although it can be used."""
@@ -106,6 +110,15 @@ class RemoteSession(Builder):
         window: float = reply.heartbeat_window.ToMilliseconds() / 1000
         interval = window / _HEARTBEATS_IN_WINDOW
         return min(max(interval, _MIN_HEARTBEAT_INTERVAL), _MAX_HEARTBEAT_INTERVAL)
+
+    def end(self, reason: str) -> None:
+        """Refuse further calls. Resources may be in use for a moment after the connection ended."""
+        self._end_reason = reason
+
+    def _find_calls_channel(self) -> ForwardChannel:
+        if self._end_reason is not None:
+            raise RemoteUnavailable(self._end_reason)
+        return self._connection.calls
 
     def is_lost_by(self, error: grpc.aio.AioRpcError) -> bool:
         """Return whether an error shows that the machine is lost.
@@ -142,9 +155,15 @@ class RemoteSession(Builder):
         return self._names_size / _MAX_LIST_RATE
 
     async def list_frames(self) -> list[common.Transform]:
-        """Return as many as may be used. Raise RemoteUnavailable or AioRpcError."""
+        """Return as many as may be used: the same list until they change.
+
+        Raise RemoteUnavailable or AioRpcError.
+        """
         reply = await self._call_raw("FrameSystemConfig", robot.FrameSystemConfigRequest())
+        head = reply[:_MAX_LIST_SIZE]
         self._frames_size = len(reply)
+        if head == self._frames_reply:
+            return self._frames
         frames: list[common.Transform] = []
         reading = self._read_list(reply, robot.FrameSystemConfigResponse, "list of frames")
         async with contextlib.aclosing(reading):
@@ -152,7 +171,8 @@ class RemoteSession(Builder):
                 frames += (each.frame for each in part.frame_system_configs)
                 if len(frames) >= MAX_RESOURCES:
                     break
-        return frames[:MAX_RESOURCES]
+        self._frames_reply, self._frames = head, frames[:MAX_RESOURCES]
+        return self._frames
 
     @property
     def min_frames_interval(self) -> float:
@@ -261,7 +281,7 @@ class RemoteSession(Builder):
         if spec.name.api == REMOTE_API:
             return self
         return await connect_to(
-            spec.name.api, where.name, self._calls, _stop_by_silence, lambda: None
+            spec.name.api, where.name, self._calls, _stop_by_silence, lambda: self._end_reason
         )
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:

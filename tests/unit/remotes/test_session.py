@@ -1,0 +1,131 @@
+"""A session with another machine that misbehaves, over a real connection."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import grpc.aio
+import pytest
+
+from cogwork.core.clock import SystemClock
+from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.spec import Spec
+from cogwork.remotes.errors import RemoteUnavailable
+from cogwork.remotes.grpc_connection import GrpcConnection
+from cogwork.remotes.names import MAX_RESOURCES, REMOTE_MODEL, RemoteName
+from cogwork.remotes.session import RemoteSession
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+
+SENSOR = Api.parse("rdk:component:sensor")
+
+
+class Machine(grpc.GenericRpcHandler):
+    """Answers each method with given bytes."""
+
+    def __init__(self, replies: Mapping[str, bytes]) -> None:
+        self.replies = dict(replies)
+
+    def service(self, handler_call_details: Any) -> Any:
+        reply = self.replies.get(handler_call_details.method.rpartition("/")[2], b"")
+
+        async def answer(*_: Any) -> bytes:
+            return reply
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+@contextlib.asynccontextmanager
+async def open_session(machine: Machine) -> AsyncIterator[RemoteSession]:
+    server = grpc.aio.server(handlers=[machine], options=[("grpc.max_send_message_length", -1)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    options = [("grpc.max_receive_message_length", -1)]
+
+    async def open_channel() -> grpc.aio.Channel:
+        return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options)
+
+    connection = GrpcConnection(await open_channel(), (), open_channel)
+    try:
+        yield RemoteSession(1, connection, SystemClock())
+    finally:
+        await connection.aclose()
+        await server.stop(None)
+
+
+async def list_names(session: RemoteSession) -> list[str] | None:
+    """Return None if the list is that of the last time."""
+    names: list[str] = []
+    is_new = await session.list_resources(lambda _, name: names.append(name))
+    return names if is_new else None
+
+
+def make_names(*names: str) -> bytes:
+    resources = [common.ResourceName(namespace="rdk", name=name) for name in names]
+    return bytes(robot.ResourceNamesResponse(resources=resources).SerializeToString())
+
+
+async def test_same_list_is_read_once() -> None:
+    machine = Machine({"ResourceNames": make_names("a", "b")})
+    async with open_session(machine) as session:
+        assert await list_names(session) == ["a", "b"]
+        assert await list_names(session) is None
+        machine.replies["ResourceNames"] = make_names("b")
+        assert await list_names(session) == ["b"]
+
+
+async def test_list_that_is_too_large_is_read_in_part() -> None:
+    names = [f"{number}-" + "x" * 20_000 for number in range(300)]
+    async with open_session(Machine({"ResourceNames": make_names(*names)})) as session:
+        read = await list_names(session)
+        assert read is not None
+        assert 100 < len(read) < 300
+        assert session.has_truncated_list
+        assert session.min_list_interval > 30
+        assert await list_names(session) is None
+
+
+async def test_millions_of_empty_frames_are_not_read() -> None:
+    reply = b"\x0a\x00" * 5_000_000
+    async with open_session(Machine({"FrameSystemConfig": reply})) as session:
+        frames = await session.list_frames()
+        assert len(frames) == MAX_RESOURCES
+        assert await session.list_frames() is frames
+        assert session.min_frames_interval > 60
+
+
+@pytest.mark.parametrize("reply", [b"\xff\xff", b"\x0a\x05ab", b"\x0a\x02\x0a\xff"])
+async def test_reply_that_cannot_be_read_is_an_error_of_the_remote(reply: bytes) -> None:
+    replies = dict.fromkeys(("ResourceNames", "FrameSystemConfig", "StartSession"), reply)
+    async with open_session(Machine(replies)) as session:
+        with pytest.raises(RemoteUnavailable, match="its list of resources cannot be read"):
+            await list_names(session)
+        with pytest.raises(RemoteUnavailable, match="its list of frames cannot be read"):
+            await session.list_frames()
+        with pytest.raises(RemoteUnavailable, match="its answer to StartSession cannot be read"):
+            await session.start()
+
+
+async def test_long_session_id_is_refused() -> None:
+    reply = robot.StartSessionResponse(id="x" * 100_000).SerializeToString()
+    async with open_session(Machine({"StartSession": reply})) as session:
+        with pytest.raises(RemoteUnavailable, match="100000 characters"):
+            await session.start()
+
+
+async def test_resource_of_an_ended_session_says_so() -> None:
+    async with open_session(Machine({})) as session:
+        where = RemoteName("line", "scale")
+        spec = Spec(ResourceName(SENSOR, "scale", "line"), REMOTE_MODEL, where)
+        scale: Any = await session.build(spec, {})
+        assert scale.fault is None
+        assert await scale.get_readings() == {}
+        session.end("the connection was lost")
+        assert scale.fault == "the connection was lost"
+        with pytest.raises(RemoteUnavailable, match="the connection was lost"):
+            await scale.get_readings()
