@@ -20,6 +20,7 @@ from cogwork.config.schema import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.exit_trap import trap_exit
+from cogwork.core.sentences import join_names
 from cogwork.graph.events import Observer, log_event
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, Reference, ResourceName
@@ -71,6 +72,10 @@ HALT_TIMEOUT = 2.0
 """Seconds for everything to stop moving before the machine begins to close."""
 _MAX_IGNORED = 3
 """Ignored settings of a resource that the status shows."""
+_MAX_CHOICES = 200
+"""Names that an unknown one is compared with."""
+_MAX_HINTS = 20
+"""Names that an error lists."""
 _NON_MOVING_PREFIXES = ("Get", "Is", "List", "Stop")
 """Prefixes of methods that move nothing."""
 _MOTION_APIS = (MOTION_API, Api.parse("rdk:service:navigation"))
@@ -360,10 +365,11 @@ class Machine:
         extra: Mapping[ResourceName, dict[str, Any]],
         plans: Collection[MotionPlan],
     ) -> list[ResourceName]:
-        # Includes resources that are unhealthy or being reconfigured.
+        # Includes resources that are unhealthy or being reconfigured. Those of this machine come
+        # first, because another machine may have any number of them.
         live = {
             name: node.live.resource
-            for name in names
+            for name in sorted(names, key=lambda name: bool(name.remote))
             if (node := self.nodes.get(name)) is not None and node.live is not None
         }
         moving = {name: each for name, each in live.items() if isinstance(each, Stoppable)}
@@ -534,11 +540,15 @@ class Machine:
         same_name = [other for other in self.nodes if other.short == name.short]
         if same_name:
             return f"{same_name[0]} has that name"
-        same_api = [other.short for other in self.nodes if other.api == name.api]
-        suggestion = did_you_mean(name.short, same_api)
+        # Those of this machine first: another machine may have any number of them.
+        same_api = sorted(
+            (bool(each.remote), each.short) for each in self.nodes if each.api == name.api
+        )
+        choices = [short for _, short in same_api]
+        suggestion = did_you_mean(name.short, choices[:_MAX_CHOICES])
         if suggestion is not None:
             return suggestion
-        return f"resources of this API: {', '.join(sorted(same_api)) or 'none'}"
+        return f"resources of this API: {join_names(choices, _MAX_HINTS) or 'none'}"
 
 
 async def _call_stop(resource: Stoppable, extra: dict[str, Any]) -> None:

@@ -32,8 +32,9 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.gen.service.motion.v1 import motion_pb2 as motion
 from viam.utils import dict_to_struct
 
-from cogwork.graph.name import Api
+from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.reconciler import Applied, Superseded
+from cogwork.graph.spec import Spec
 from cogwork.robot.change_wait import CHANGE_TIMEOUT
 from cogwork.robot.module_host import NoModules
 
@@ -65,6 +66,22 @@ class TestCalls:
             await bench.do_command(name)
         assert error.status is Status.NOT_FOUND
         assert error.words == f"no node found with api {GENERIC} and name {name}; {hint}"
+
+    async def test_hint_lists_a_few_names_and_those_of_this_machine_first(
+        self, bench: Bench
+    ) -> None:
+        await bench.apply(thing("zebra"))
+        bench.machine.set_discovered(
+            Spec(ResourceName(GENERIC, f"c{number}", "far"), ModelName.parse("remote"))
+            for number in range(500)
+        )
+        async with asyncio.timeout(30):
+            while len(bench.machine.nodes) <= 500:  # noqa: ASYNC110 - no event to wait for
+                await asyncio.sleep(0)
+        with refused() as error:
+            await bench.do_command("???")
+        assert "resources of this API: zebra, far:c0, far:c1, " in error.words
+        assert error.words.endswith(" and 481 more")
 
     async def test_api_without_resources_is_not_found(self, bench: Bench) -> None:
         await bench.apply(thing("belt"))
