@@ -123,8 +123,7 @@ async def test_resource_of_an_ended_session_says_so() -> None:
         where = RemoteName("line", "scale")
         spec = Spec(ResourceName(SENSOR, "scale", "line"), REMOTE_MODEL, where)
         scale: Any = await session.build(spec, {})
-        assert scale.fault is None
-        assert await scale.get_readings() == {}
+        assert (scale.fault, await scale.get_readings()) == (None, {})
         session.end("the connection was lost")
         assert scale.fault == "the connection was lost"
         with pytest.raises(RemoteUnavailable, match="the connection was lost"):
