@@ -33,6 +33,7 @@ from cogwork.cloud.fleet.app_service import served_methods
 from cogwork.core.product import Product
 from cogwork.wire.claim_method import CREATE_CLAIM
 from cogwork.wire.follow_method import FOLLOW, GET_ACCESS
+from cogwork.wire.fragment_method import PREVIEW
 from cogwork.wire.update_method import REPORT, UpdateReport
 from cogwork.wire.update_method import Outcome as UpdateOutcome
 
@@ -87,6 +88,9 @@ def list_machine_methods() -> dict[str, CloudMethod]:
     found["GetAccess"] = CloudMethod(GET_ACCESS, Cardinality.UNARY_UNARY, StringValue, StringValue)
     found["CreateClaim"] = CloudMethod(
         CREATE_CLAIM, Cardinality.UNARY_UNARY, StringValue, StringValue
+    )
+    found["Preview"] = CloudMethod(
+        PREVIEW, Cardinality.UNARY_UNARY, app_pb2.UpdateFragmentRequest, Struct
     )
     found["Report"] = CloudMethod(REPORT, Cardinality.UNARY_UNARY, Struct, Empty)
     return found

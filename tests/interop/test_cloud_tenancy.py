@@ -36,6 +36,7 @@ from viam.gen.app.v1.app_pb2 import GetRobotAPIKeysResponse
 from cogwork.cloud.fleet.app_service import APP_SERVICE
 from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
 
+APP = f"/{APP_SERVICE}/"
 METHODS = {**list_fleet_methods(), **list_machine_methods()}
 FREE = {"CreateOrganization", "ListOrganizations", "ReportConnectionMetadata"}
 """Methods that name nothing of an organization."""
@@ -62,6 +63,8 @@ SHARED = {
 BY_NAME = "GetRobotPartByNameAndLocation"
 CANARY = "canary-7b21"
 """A name in a fragment that must not leave its organization."""
+SECRETS = {"part", "other part", "secret of a location"}
+"""Logins that are not for people, so they get nothing of AppService."""
 OTHERS = size(ci=1, full=2)
 """Organizations whose IDs are tried."""
 RESOURCES = ("organization", "location", "robot")
@@ -124,6 +127,8 @@ async def test_no_login_reveals_or_changes_another_organization(
                     what = f"{name} by {who}: {found}"
                     if who == "nobody":
                         assert found.status is Status.UNAUTHENTICATED, what
+                    elif who in SECRETS and METHODS[name].path.startswith(APP):
+                        assert found.status is Status.PERMISSION_DENIED, what
                     elif name in ASKS:
                         assert found.is_empty, what
                     elif name not in FREE:
@@ -175,7 +180,9 @@ async def test_no_login_reveals_or_changes_its_siblings(
                     continue
                 found = await call_both(channel, name, (target, ghost), login)
                 what = f"{name} by {who}: {found}"
-                if name in SHARED and who != "secret of a location":
+                if who in SECRETS and METHODS[name].path.startswith(APP):
+                    assert found.status is Status.PERMISSION_DENIED, what
+                elif name in SHARED and who != "secret of a location":
                     assert found.status is Status.OK, what
                 elif name not in ASKS:
                     assert found.status is Status.NOT_FOUND, what

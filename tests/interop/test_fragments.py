@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.gen.app.v1.robot_pb2 import ConfigRequest, RobotConfig
 
+from cogwork.cloud.fleet.fragments import update_fragment
+from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.bus import part_topic
+from cogwork.cloud.storage.records import Transaction
 
 DEADLINE = 60.0
 CAMERA: dict[str, Any] = {
@@ -180,11 +184,16 @@ async def test_mistake_is_refused_when_it_is_saved(mine: Tenant) -> None:
     assert (await mine.app.get_robot_part(part)).robot_config == {}
 
 
-async def test_later_mistake_leaves_the_rest_and_is_visible(mine: Tenant) -> None:
-    fragment = await mine.create("eyes", {"components": [{"name": "old"}]})
+async def test_later_mistake_leaves_the_rest_and_is_visible(
+    tenants: tuple[Tenant, Tenant],
+) -> None:
+    mine, other = tenants
+    fragment = await other.create("eyes", {"components": [{"name": "old"}]})
+    await other.app.update_fragment(fragment, "eyes", visibility=PUBLIC)
     own: dict[str, Any] = {"components": [{"name": "arm"}]}
     part = await mine.make_part({**own, "fragments": [fragment]})
-    await mine.app.update_fragment(fragment, "eyes", {"components": [CAMERA, {"name": "new"}]})
+    # Machines of others do not keep an owner from changing a fragment.
+    await other.app.update_fragment(fragment, "eyes", {"components": [CAMERA, {"name": "new"}]})
     config = await mine.read(part)
     assert names_of(config) == ["arm", "new"]
     (status,) = config.overwrite_fragment_status
@@ -374,3 +383,54 @@ async def test_fragment_that_does_not_fit_into_a_message_leaves_out_only_that(
     assert (names_of(config), config.debug, len(config.processes)) == (["a"], True, 0)
     (status,) = config.overwrite_fragment_status
     assert '"x" in processes is left out' in status.error
+
+
+async def test_large_revisions_come_in_pages_that_clients_accept(mine: Tenant) -> None:
+    fragment = await mine.create("large", {})
+    texts = [json.dumps({"x": str(number) * 600_000}) for number in range(4)]
+    for text in texts:
+        request = pb.UpdateFragmentRequest(id=fragment, fragment_config_json=text)
+        await mine.stub.UpdateFragment(request, metadata=mine.metadata)
+    found, token = [], ""
+    while token or not found:
+        page = await mine.stub.GetFragmentHistory(
+            pb.GetFragmentHistoryRequest(id=fragment, page_limit=100, page_token=token),
+            metadata=mine.metadata,
+        )
+        assert page.ByteSize() < 4 << 20
+        found += page.history
+        token = page.next_page_token
+    assert [each.revision for each in found] == ["5", "4", "3", "2", "1"]
+    assert [each.old.fragment_config_json for each in found[:-2]] == texts[-2::-1]
+
+
+async def test_history_keeps_what_is_used(mine: Tenant) -> None:
+    """1,000 revisions and those of a year are kept, and older ones that machines use."""
+    fragment, context = await mine.create("old", {}), mine.cloud.context
+    for debug in (True, False):
+        await mine.app.update_fragment(fragment, "old", {"debug": debug})
+    await mine.make_part({"fragments": [{"id": fragment, "version": "3"}]})
+    actor = Actor(ActorType.API_KEY, mine.cloud.key_id)
+    year = 366 * 24 * 3600 * 1_000_000
+
+    started = context.now()
+
+    def edit(tx: Transaction, numbers: range, now: int) -> None:
+        for number in numbers:
+            text = json.dumps({"revision": str(number)})
+            request = pb.UpdateFragmentRequest(id=fragment, fragment_config_json=text)
+            update_fragment(tx, replace(context.make_call(actor), now=now), request)
+
+    def select(tx: Transaction) -> list[int]:
+        rows = tx.query("SELECT revision FROM fragment_revision WHERE fragment_id = ?", fragment)
+        return sorted(row["revision"] for row in rows)
+
+    for first in range(0, 1200, 100):
+        now = started + (0 if first < 1100 else 2 * year)
+        await context.records.write(partial(edit, numbers=range(first, first + 100), now=now))
+        if first == 0:
+            tag = pb.SetFragmentTagRequest(fragment_id=fragment, tag="stable", revision="5")
+            await mine.stub.SetFragmentTag(tag, metadata=mine.metadata)
+    kept = await context.records.read(select)
+    assert kept[:2] == [3, 5]
+    assert kept[2:] == list(range(203, 1204))

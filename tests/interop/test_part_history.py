@@ -7,6 +7,8 @@ import json
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,20 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.fleet import Cloud, make_part, run_cloud
+from tests.sizes import size
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 
+from cogwork.cloud.fleet.part_configs import update_robot_part
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.storage.records import Transaction
+
 REVISIONS = 100
+LARGE_EDITS, LARGE_SIZE = size(ci=6, full=60), size(ci=600_000, full=1_900_000)
+MAX_REPLY = 4 << 20
+"""Bytes that clients of gRPC accept by default."""
+YEAR = 365 * 24 * 3600 * 1_000_000
 ROUNDS = 50
 PAGE = 37
 STRINGS = ("", "größe", "速度", "🤖", "\u2028", 'a"b\\c/', "tab\tline\n", "\x7f")
@@ -57,6 +68,71 @@ async def test_every_revision_is_restored_byte_for_byte(client: AppClient) -> No
     times = [each.when.ToNanoseconds() for each in history]
     assert times == sorted(times, reverse=True)
     print(f"{REVISIONS} revisions restored, {len(history)} entries of history")
+
+
+async def test_large_revisions_come_in_pages_that_clients_accept(client: AppClient) -> None:
+    part = await make_part(client)
+    texts = [json.dumps({"x": str(number) * LARGE_SIZE}) for number in range(LARGE_EDITS)]
+    for text in texts:
+        await client.update_robot_part(part, "press-main", robot_config_json=text)
+    found: list[pb.RobotPartHistoryEntry] = []
+    request = pb.GetRobotPartHistoryRequest(id=part, page_limit=1000)
+    while True:
+        stub = AppServiceStub(client._channel)
+        page = await stub.GetRobotPartHistory(request, metadata=client._metadata)
+        assert page.ByteSize() < MAX_REPLY
+        found += page.history
+        if not page.next_page_token:
+            break
+        request.page_token = page.next_page_token
+    assert [each.old.robot_config_json for each in reversed(found)] == ["{}", *texts[:-1]]
+    numbers = [each.old.user_supplied_info["revision"] for each in reversed(found)]
+    assert numbers == list(range(LARGE_EDITS))
+    await restore(client, part, found[-2].old.robot_config_json)
+
+
+@pytest.mark.parametrize("token", ["x", "-1", "٣", "9" * 30])
+async def test_invalid_page_token_is_explained(client: AppClient, token: str) -> None:
+    part = await make_part(client)
+    request = pb.GetRobotPartHistoryRequest(id=part, page_token=token)
+    with pytest.raises(GRPCError, match="the page token is not one of this cloud") as refused:
+        await AppServiceStub(client._channel).GetRobotPartHistory(
+            request, metadata=client._metadata
+        )
+    assert refused.value.status is Status.INVALID_ARGUMENT
+
+
+async def test_history_has_the_last_1000_revisions_and_those_of_a_year(
+    cloud: Cloud, client: AppClient
+) -> None:
+    part, context = await make_part(client), cloud.context
+    actor = Actor(ActorType.API_KEY, cloud.key_id)
+
+    def save(tx: Transaction, numbers: range, now: int) -> list[int]:
+        for number in numbers:
+            text = json.dumps({"revision": str(number)})
+            request = pb.UpdateRobotPartRequest(id=part, name="m", robot_config_json=text)
+            update_robot_part(tx, replace(context.make_call(actor), now=now), request)
+        rows = tx.query("SELECT revision FROM part_history WHERE part_id = ?", part)
+        return sorted(row["revision"] for row in rows)
+
+    async def edit(first: int, count: int, now: int) -> list[int]:
+        """Make edits at one time, and return the revisions in the history."""
+        for start in range(first, first + count, 100):
+            numbers = range(start, min(start + 100, first + count))
+            kept = await context.records.write(partial(save, numbers=numbers, now=now))
+        return kept
+
+    now = context.now()
+    assert await edit(0, 1100, now) == list(range(1100)), "a year is kept"
+    late = now + YEAR
+    assert await edit(1100, 1, late) == list(range(1101)), "a leap year is kept"
+    later = now + YEAR + YEAR // 300
+    kept = await edit(1101, 50, later)
+    assert kept[-1000:] == list(range(151, 1151)), "1,000 revisions are kept"
+    assert len(kept) < 1010, "older ones are removed"
+    history = await read_history(client, part)
+    assert [each.old.user_supplied_info["revision"] for each in history] == kept[::-1]
 
 
 async def test_of_two_collaborators_each_conflict_is_told_to_one(

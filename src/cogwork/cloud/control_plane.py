@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogwork.cloud.configuration.config_checker import ConfigChecker
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.app_service import APP_SERVICE, AppService
+from cogwork.cloud.fleet.fragment_service import FragmentService
 from cogwork.cloud.identity.auth_service import auth_methods
 from cogwork.cloud.identity.external_auth_service import (
     EXTERNAL_AUTH_SERVICE,
@@ -26,6 +28,7 @@ from cogwork.cloud.updates.agent_device_service import (
 from cogwork.cloud.updates.update_service import UpdateService
 from cogwork.wire.claim_method import CLAIM_SERVICE
 from cogwork.wire.follow_method import FOLLOW_SERVICE
+from cogwork.wire.fragment_method import FRAGMENT_SERVICE
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.update_method import UPDATE_SERVICE
@@ -39,10 +42,12 @@ class ControlPlane:
         self.login = login = Login(context)
         rendezvous = Rendezvous()
         documents = PartDocuments(context)
+        checker = ConfigChecker()
         self.table = HandlerTable([context.calls.wrap])
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(EXTERNAL_AUTH_SERVICE, lambda: external_auth_methods(context, login))
-        self.table.add(APP_SERVICE, AppService(context, login).methods)
+        self.table.add(APP_SERVICE, AppService(context, login, checker).methods)
+        self.table.add(FRAGMENT_SERVICE, FragmentService(context, login, checker).methods)
         self.table.add(PACKAGE_SERVICE, lambda: package_methods(context, login))
         self.table.add(ROBOT_SERVICE, lambda: robot_methods(context, login, documents))
         self.table.add(SIGNALING_SERVICE, lambda: signaling_methods(context, login, rendezvous))

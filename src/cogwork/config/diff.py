@@ -87,6 +87,18 @@ def _list_startable(checked: CheckResult) -> list[bool]:
     ]
 
 
+def describe_outcome(change: ConfigDiff | None, *, is_refused: bool) -> str:
+    """Return what a machine would build, change and close.
+
+    `change` is None if the machine refuses the configuration, or the one before.
+    """
+    if is_refused:
+        return "the machine would reject this configuration"
+    if change is None:
+        return "the machine rejects its present configuration, so all of it would be built"
+    return as_text(change)
+
+
 def as_text(change: ConfigDiff) -> str:
     run = change.dry_run
     if change.is_empty and not run.blocked:

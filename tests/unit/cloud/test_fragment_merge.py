@@ -43,9 +43,9 @@ ROVER: Json = {
 
 
 def merge(config: Json, **fragments: Json) -> Merged:
-    def find(use: FragmentUse) -> Json:
+    def find(use: FragmentUse) -> str:
         try:
-            return fragments[use.id]
+            return json.dumps(fragments[use.id])
         except KeyError:
             raise FragmentUnavailable("there is no such fragment") from None
 

@@ -46,11 +46,7 @@ class ConfigPlan:
 
     def format_steps(self) -> str:
         """Return what the machine would build, change and close."""
-        if self.loaded.is_refused:
-            return "the machine would reject this configuration"
-        if self.change is None:
-            return "the machine rejects its present configuration, so all of it would be built"
-        return difference.as_text(self.change)
+        return difference.describe_outcome(self.change, is_refused=self.loaded.is_refused)
 
     def as_json(self, file: str) -> dict[str, Any]:
         return {

@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.config.codes import Severity
-from cogwork.config.diagnostic_collector import CheckCancelled
+from cogwork.config.config_editor import IsCancelled
 from cogwork.config.diagnostics import Effect
+from cogwork.config.diff import describe_outcome, diff
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load
 from cogwork.config.positions import Pointer, format_pointer
@@ -27,6 +28,8 @@ _AT_ONCE: Final = 2
 _MAX_WAITING: Final = 32
 _MAX_SHOWN: Final = 5
 _CLOUD_SECTION: Final = "cloud"
+
+T = TypeVar("T")
 
 
 class ConfigRefused(CogworkError):
@@ -55,13 +58,33 @@ class ConfigChecker:
 
         `read_text` returns the configuration. It runs in the thread, too.
         """
+
+        def work(is_cancelled: IsCancelled) -> None:
+            check_loaded(load(read_text(), self._make_context(), is_cancelled))
+
+        await self._run(work)
+
+    async def plan(self, before: str, after: str) -> str:
+        """Return what a machine would do if its configuration changed. Raise CheckTooSlow."""
+
+        def work(is_cancelled: IsCancelled) -> str:
+            context = self._make_context()
+            old, new = (load(each, context, is_cancelled) for each in (before, after))
+            change = None
+            if not old.is_refused and not new.is_refused:
+                change = diff(old.result, new.result, context.catalog)
+            return describe_outcome(change, is_refused=new.is_refused)
+
+        return await self._run(work)
+
+    async def _run(self, work: Callable[[IsCancelled], T]) -> T:
         if self._waiting >= _MAX_WAITING:
             raise TooMuchWork(f"{self._waiting} configurations wait for their check; retry later")
         is_cancelled = threading.Event()
         self._waiting += 1
         try:
             async with asyncio.timeout(_TIMEOUT), self._slots:
-                await run_in_thread("config check", _TIMEOUT, self._check, read_text, is_cancelled)
+                return await run_in_thread("config check", _TIMEOUT, work, is_cancelled.is_set)
         except TimeoutError:
             raise CheckTooSlow(
                 f"the configuration could not be checked within {_TIMEOUT:g} s; retry later, or "
@@ -70,13 +93,6 @@ class ConfigChecker:
         finally:
             is_cancelled.set()
             self._waiting -= 1
-
-    def _check(self, read_text: Callable[[], str], is_cancelled: threading.Event) -> None:
-        try:
-            loaded = load(read_text(), self._make_context(), is_cancelled.is_set)
-        except CheckCancelled:
-            return  # no one waits for it
-        check_loaded(loaded)
 
     def _make_context(self) -> LoadContext:
         """Only the machine has the files, and the values of the environment variables."""

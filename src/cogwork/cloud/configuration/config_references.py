@@ -6,10 +6,12 @@ With it, the parts that a change affects are found without reading all configura
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.configuration.fragment_merge import MAX_USES
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.core.errors import InvalidRequest
 
 
 class OwnerType(enum.StrEnum):
@@ -30,8 +32,12 @@ class Reference(NamedTuple):
 
 
 _MAX_LENGTH: Final = 300
+_MAX_ITEMS: Final = 1000
+"""Modules, and packages, of one configuration."""
+_ITEM_KEYS: Final = {"modules": "module_id", "packages": "package"}
+_LIMITS: Final = {"fragments": MAX_USES, **dict.fromkeys(_ITEM_KEYS, _MAX_ITEMS)}
 
-_PARTS_THAT_USE: Final = """
+_OWNERS: Final = """
 WITH RECURSIVE owner (type, id) AS (
     SELECT owner_type, owner_id FROM config_reference WHERE target_type = ? AND target_id = ?
     UNION
@@ -40,9 +46,28 @@ WITH RECURSIVE owner (type, id) AS (
     ON config_reference.target_type = 'fragment' AND config_reference.target_id = owner.id
     WHERE owner.type = 'fragment'
 )
+"""
+_PARTS_THAT_USE: Final = f"""{_OWNERS}
 SELECT part.id FROM part JOIN owner ON owner.type = 'part' AND owner.id = part.id
 WHERE part.deleted_at IS NULL
-"""
+"""  # noqa: S608 - all of it is ours
+_USERS: Final = f"""{_OWNERS}
+SELECT part.id, part.name, part.is_main, part.organization_id, part.machine_id,
+machine.name AS machine
+FROM part JOIN owner ON owner.type = 'part' AND owner.id = part.id
+JOIN machine ON machine.id = part.machine_id
+WHERE part.deleted_at IS NULL ORDER BY part.id
+"""  # noqa: S608
+
+
+def require_few_references(config: dict[str, Any]) -> None:
+    """Raise InvalidRequest if a section has more entries than are followed."""
+    for section, limit in _LIMITS.items():
+        items = config.get(section)
+        if isinstance(items, list) and len(items) > limit:
+            raise InvalidRequest(
+                f"{section} has {len(items)} entries; use at most {limit}, and remove the others"
+            )
 
 
 def list_references(config: Any) -> set[Reference]:
@@ -68,13 +93,18 @@ def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[
     return [row["id"] for row in tx.query(_PARTS_THAT_USE, target, target_id)]
 
 
+def list_users(tx: Transaction, target: TargetType, target_id: str) -> Sequence[Row]:
+    """Return those parts with their names, organizations and machines."""
+    return tx.query(_USERS, target, target_id)
+
+
 def _list_references(config: dict[str, Any]) -> Iterator[Reference]:
     for each in _items(config, "fragments"):
         if isinstance(each, str):
             yield from _reference(TargetType.FRAGMENT, each, "")
         elif isinstance(each, dict):
             yield from _reference(TargetType.FRAGMENT, each.get("id"), each.get("version"))
-    for section, key in (("modules", "module_id"), ("packages", "package")):
+    for section, key in _ITEM_KEYS.items():
         for each in _items(config, section):
             if isinstance(each, dict) and isinstance(each.get(key), str):
                 name = each[key].replace("/", ":", 1)
@@ -83,7 +113,7 @@ def _list_references(config: dict[str, Any]) -> Iterator[Reference]:
 
 def _items(config: dict[str, Any], section: str) -> list[Any]:
     found = config.get(section)
-    return found if isinstance(found, list) else []
+    return found[: _LIMITS[section]] if isinstance(found, list) else []
 
 
 def _reference(kind: TargetType, name: Any, version: Any) -> Iterator[Reference]:

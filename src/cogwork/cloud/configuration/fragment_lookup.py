@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 from cogwork.cloud.configuration.fragment_merge import (
+    Find,
     FragmentUnavailable,
     FragmentUse,
     Merged,
@@ -15,8 +16,6 @@ from cogwork.cloud.configuration.fragment_merge import (
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import InvalidRequest
-
-Find = Callable[[FragmentUse], dict[str, Any]]
 
 _MAX_SHOWN = 5
 """Mistakes in one error."""
@@ -70,7 +69,7 @@ def is_shared(fragment: Row, revision: Row, organizations: Collection[str]) -> b
 def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
     """Return a function that finds the fragments that the organizations may use."""
 
-    def find(use: FragmentUse) -> dict[str, Any]:
+    def find(use: FragmentUse) -> str:
         fragment = select_fragment(tx, use.id)
         if fragment is None or not is_shared(fragment, fragment, organizations):
             raise FragmentUnavailable(
@@ -82,8 +81,8 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
             raise FragmentUnavailable(
                 f'it has no revision and no tag "{use.version[:100]}"; use another version'
             )
-        found: dict[str, Any] = json.loads(revision["config"])
-        return found
+        text: str = revision["config"]
+        return text
 
     return find
 
@@ -97,6 +96,7 @@ def require_no_new_mistakes(tx: Transaction, part: Row, config: dict[str, Any]) 
     """Raise InvalidRequest if the configuration has mistakes that the part does not have already.
 
     A fragment may have changed since. That must not keep its users from changing something else.
+    Merging takes a while, so this must not be called in a transaction that writes.
     """
     mistakes = merge_for_part(tx, part, config).mistakes
     if mistakes:

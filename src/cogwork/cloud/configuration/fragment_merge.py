@@ -15,10 +15,18 @@ A mistake is local: what it concerns is left out and explained, and everything e
 from __future__ import annotations
 
 import enum
+import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.configuration.fragment_overrides import InvalidOverride, apply_overrides
+from cogwork.cloud.configuration.merge_budget import (
+    CHARACTERS_PER_STEP,
+    MergeBudget,
+    OverBudget,
+    require_nesting,
+)
 
 Json = dict[str, Any]
 
@@ -26,10 +34,14 @@ MAX_DEPTH: Final = 10
 """Fragments inside of fragments."""
 MAX_USES: Final = 200
 """Fragments in one configuration, with those inside of others."""
-MAX_VALUES: Final = 200_000
-"""Values that fragments add to one configuration. Variables could multiply them without end."""
-_CHARACTERS_PER_VALUE: Final = 64
-"""Long texts count as several values."""
+MAX_OVERRIDES: Final = 1000
+"""Entries of `fragment_mods` in one configuration or fragment."""
+MAX_PREFIX: Final = 60
+"""Characters. A prefix is part of many names, so a long one multiplies the configuration."""
+_MAX_TEXT: Final = 100
+"""Characters of an ID or a version, and of what a mistake quotes."""
+_MAX_LISTED: Final = 5
+"""Mistakes of one kind in one fragment."""
 
 _FRAGMENTS: Final = "fragments"
 _OVERRIDES: Final = "fragment_mods"
@@ -73,8 +85,8 @@ class FragmentUnavailable(Exception):
     """A fragment that cannot be used. The text says why."""
 
 
-Find = Callable[[FragmentUse], Json]
-"""Returns the configuration of a fragment. Raises FragmentUnavailable."""
+Find = Callable[[FragmentUse], str]
+"""Returns the configuration of a fragment as JSON. Raises FragmentUnavailable."""
 
 
 class Merged(NamedTuple):
@@ -82,46 +94,64 @@ class Merged(NamedTuple):
     mistakes: list[Mistake]
 
 
-def merge_fragments(config: Json, find: Find) -> Merged:
-    """Return the configuration with its fragments merged into it. Nothing is modified."""
-    merger = _Merger(find)
-    return Merged(merger.merge(config, ()), merger.mistakes)
+def merge_fragments(config: Json, find: Find, budget: MergeBudget | None = None) -> Merged:
+    """Return the configuration with its fragments merged into it. Nothing is modified.
+
+    A budget may be shared by several configurations.
+    """
+    merger = _Merger(find, budget or MergeBudget())
+    merged = merger.merge(config, ())
+    return Merged(merged, merger.list_mistakes())
 
 
 class _MissingVariable(Exception):
     pass
 
 
-class _TooLarge(Exception):
-    pass
-
-
 class _Merger:
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, budget: MergeBudget) -> None:
         self._find = find
         self._uses = 0
-        self._values = 0
-        self.mistakes: list[Mistake] = []
+        self._budget = budget
+        self._mistakes: list[Mistake] = []
+        self._counts: Counter[tuple[MistakeType, str]] = Counter()
 
     def merge(self, config: Json, path: tuple[str, ...]) -> Json:
         """`path` has the IDs of the fragments that lead to this configuration."""
         inside = path[-1] if path else ""
-        own = {key: each for key, each in config.items() if key not in (_FRAGMENTS, _OVERRIDES)}
-        overrides = self._parse_overrides(config, inside)
+        merged = _MergedConfig(
+            {key: each for key, each in config.items() if key not in (_FRAGMENTS, _OVERRIDES)}
+        )
         uses = self._parse_uses(config, inside)
-        for override in overrides:
-            if override["fragment_id"] not in {use.id for use in uses}:
-                text = "fragment_mods names it, but fragments does not; add it there"
-                self._add(MistakeType.OVERRIDE, override["fragment_id"], text)
+        overrides = self._parse_overrides(config, inside)
+        used = {use.id for use in uses}
+        for unused in (each for each in overrides if each not in used):
+            text = "fragment_mods names it, but fragments does not; add it there"
+            self._add(MistakeType.OVERRIDE, unused, text)
         for use in uses:
-            if (content := self._expand(use, path)) is None:
-                continue
-            content = self._override(content, use, overrides)
-            self._combine(own, _add_prefix(content, use.prefix), use.id)
-        return own
+            content = self._expand(use, path)
+            if content is not None:
+                content = self._override(content, use, overrides.get(use.id, []))
+                content = self._add_prefix(content, use)
+            if content is not None:
+                for section, name in merged.add(content):
+                    self._add(MistakeType.NAME_IN_USE, use.id, _explain_clash(section, name))
+        return merged.config
+
+    def list_mistakes(self) -> list[Mistake]:
+        """Return the first mistakes of each kind in each fragment, and how many more there are."""
+        more = [
+            Mistake(kind, fragment, f"and {count - _MAX_LISTED} more mistakes of this kind")
+            for (kind, fragment), count in self._counts.items()
+            if count > _MAX_LISTED
+        ]
+        return [*self._mistakes, *more]
 
     def _expand(self, use: FragmentUse, path: tuple[str, ...]) -> Json | None:
-        """Return a fragment with its variables and its own fragments; None if it is unusable."""
+        """Return a fragment with its variables and its own fragments; None if it is unusable.
+
+        Nothing else refers to the values in it.
+        """
         self._uses += 1
         try:
             if use.id in path:
@@ -130,147 +160,260 @@ class _Merger:
                 text = f"it is more than {MAX_DEPTH} fragments deep; use it further up"
                 self._add(MistakeType.TOO_DEEP, use.id, text)
             elif self._uses > MAX_USES:
-                text = f"the configuration uses more than {MAX_USES} fragments; use fewer"
+                text = (
+                    f"it is left out, because the configuration uses more than {MAX_USES} "
+                    "fragments, with those inside of others; use fewer"
+                )
                 self._add(MistakeType.TOO_LARGE, use.id, text)
             else:
-                content = self._fill_variables(self._find(use), use)
-                return self.merge(content, (*path, use.id))
+                return self.merge(self._fill_variables(self._read(use), use), (*path, use.id))
         except FragmentUnavailable as error:
             self._add(MistakeType.NO_ACCESS, use.id, str(error))
-        except _TooLarge:
-            text = f"with it, the fragments have more than {MAX_VALUES} values; use less of them"
-            self._add(MistakeType.TOO_LARGE, use.id, text)
+        except OverBudget as error:
+            self._add_over_budget(use, error)
         return None
+
+    def _read(self, use: FragmentUse) -> Json:
+        text = self._find(use)
+        self._budget.add_steps(len(text) // CHARACTERS_PER_STEP)
+        content: Json = json.loads(text)
+        return content
 
     def _fill_variables(self, content: Json, use: FragmentUse) -> Json:
         """Leave out the items, or else the sections, of which a variable has no value."""
         found: Json = {}
         for key, section in content.items():
+            self._budget.add_value(key)
             if isinstance(section, list):
-                filled = (self._fill_item(key, each, use) for each in section)
+                filled = (self._fill_item(key, each, use, 3) for each in section)
                 found[key] = [each for (each,) in filter(None, filled)]
-            elif (value := self._fill_item(key, section, use)) is not None:
+            elif (value := self._fill_item(key, section, use, 2)) is not None:
                 found[key] = value[0]
         return found
 
-    def _fill_item(self, section: str, item: Any, use: FragmentUse) -> tuple[Any] | None:
+    def _fill_item(
+        self, section: str, item: Any, use: FragmentUse, level: int
+    ) -> tuple[Any] | None:
         try:
-            return (self._fill(item, use.variables),)
+            return (self._fill(item, use.variables, level),)
         except _MissingVariable as missing:
-            name = item.get("name") or item.get("id") if isinstance(item, dict) else None
-            what = f'"{name}" in {section}' if isinstance(name, str) else section
+            name = _name_of(item)
+            what = _describe_item(section, name) if name is not None else section[:_MAX_TEXT]
             text = (
-                f'{what} is left out, because the variable "{missing}" has no value; give it one '
-                "in the variables of the fragment"
+                f'{what} is left out, because the variable "{str(missing)[:_MAX_TEXT]}" has no '
+                "value; give it one in the variables of the fragment"
             )
             self._add(MistakeType.VARIABLE, use.id, text)
             return None
 
-    def _fill(self, value: Any, variables: Mapping[str, Any]) -> Any:
-        self._count(value)
-        if isinstance(value, list):
-            return [self._fill(each, variables) for each in value]
-        if not isinstance(value, dict):
+    def _fill(self, value: Any, variables: Mapping[str, Any], level: int) -> Any:
+        """`level`: how deep the value is; that of the fragment is 1."""
+        variable = value.get(_VARIABLE) if isinstance(value, dict) and len(value) == 1 else None
+        if isinstance(variable, dict) and isinstance(variable.get("name"), str):
+            if variable["name"] in variables:
+                return self._copy(variables[variable["name"]], level)
+            if "default_value" in variable:
+                return self._copy(variable["default_value"], level)
+            raise _MissingVariable(variable["name"])
+        self._budget.add_value(value)
+        if not isinstance(value, dict | list):
             return value
-        variable = value.get(_VARIABLE) if len(value) == 1 else None
-        if not isinstance(variable, dict) or not isinstance(variable.get("name"), str):
-            return {key: self._fill(each, variables) for key, each in value.items()}
-        if variable["name"] in variables:
-            return self._copy(variables[variable["name"]])
-        if "default_value" in variable:
-            return self._copy(variable["default_value"])
-        raise _MissingVariable(variable["name"])
-
-    def _copy(self, value: Any) -> Any:
-        """Copy a value, in which variables have no meaning, and count it."""
-        self._count(value)
+        require_nesting(level)
         if isinstance(value, list):
-            return [self._copy(each) for each in value]
-        if isinstance(value, dict):
-            return {key: self._copy(each) for key, each in value.items()}
-        return value
+            return [self._fill(each, variables, level + 1) for each in value]
+        self._budget.add_size(sum(map(len, value)))
+        return {key: self._fill(each, variables, level + 1) for key, each in value.items()}
 
-    def _count(self, value: Any) -> None:
-        length = len(value) if isinstance(value, str) else 0
-        self._values += 1 + length // _CHARACTERS_PER_VALUE
-        if self._values > MAX_VALUES:
-            raise _TooLarge
+    def _copy(self, value: Any, level: int) -> Any:
+        """Copy a value, in which variables have no meaning."""
+        self._budget.add_value(value)
+        if not isinstance(value, dict | list):
+            return value
+        require_nesting(level)
+        if isinstance(value, list):
+            return [self._copy(each, level + 1) for each in value]
+        self._budget.add_size(sum(map(len, value)))
+        return {key: self._copy(each, level + 1) for key, each in value.items()}
 
     def _override(self, content: Json, use: FragmentUse, overrides: list[Json]) -> Json:
         """Apply all overrides of a use of a fragment, or none of them."""
-        mods = [
-            mod
-            for each in overrides
-            if each["fragment_id"] == use.id and each.get("prefix", use.prefix) == use.prefix
-            for mod in each["mods"]
-        ]
         try:
-            return apply_overrides(content, self._copy(mods))
-        except _TooLarge:
-            text = f"its overrides are too large; all fragments may have {MAX_VALUES} values"
+            self._budget.add_steps(len(overrides))
+            mods = [
+                mod
+                for each in overrides
+                if each.get("prefix", use.prefix) == use.prefix
+                for mod in each["mods"]
+            ]
+            return apply_overrides(content, self._copy(mods, 1), self._budget) if mods else content
+        except OverBudget as error:
+            text = f"no override is applied, because the fragments {error}; use fewer overrides"
             self._add(MistakeType.TOO_LARGE, use.id, text)
-            return content
         except InvalidOverride as error:
             text = f"no override is applied, because of one of them: {error}"
             self._add(MistakeType.OVERRIDE, use.id, text)
+        return content
+
+    def _add_prefix(self, content: Json, use: FragmentUse) -> Json | None:
+        """Return the fragment with a prefix before the names of its resources, and their uses.
+
+        Attributes refer to resources by their names, so every value that is the name of a resource
+        of the fragment gets the prefix.
+        """
+        if not use.prefix:
             return content
+        sections = {
+            section: content[section]
+            for section in _RESOURCE_SECTIONS
+            if isinstance(content.get(section), list)
+        }
+        names = {_name_of(each) for items in sections.values() for each in items} - {None}
+        try:
+            prefixed = {
+                section: [self._prefix_item(each, use.prefix, names) for each in items]
+                for section, items in sections.items()
+            }
+        except OverBudget as error:
+            self._add_over_budget(use, error)
+            return None
+        return {**content, **prefixed}
 
-    def _combine(self, own: Json, content: Json, fragment_id: str) -> None:
-        """Add a fragment to a configuration, which has precedence."""
-        for key, section in content.items():
-            mine = own.get(key)
-            if mine is None:
-                own[key] = section
-            elif isinstance(mine, list) and isinstance(section, list):
-                own[key] = mine + self._new_items(key, mine, section, fragment_id)
+    def _prefix_item(self, item: Any, prefix: str, names: set[str | None]) -> Any:
+        """Rename everything but the fields that say what the resource is."""
+        if not isinstance(item, dict):
+            return item
+        kept = ("api", "model", "type", "namespace")
+        return {
+            key: each if key in kept else self._prefix_names(each, prefix, names)
+            for key, each in item.items()
+        }
 
-    def _new_items(
-        self, section: str, mine: list[Any], items: list[Any], fragment_id: str
-    ) -> list[Any]:
-        by_name = {name: each for each in mine if (name := _name_of(each)) is not None}
-        found = []
-        for item in items:
-            name = _name_of(item)
-            if name is None or name not in by_name:
-                found.append(item)
-            elif item != by_name[name]:
-                text = (
-                    f'"{name}" in {section} is left out, because the configuration or another '
-                    "fragment has something else of this name; rename one, or use a prefix"
-                )
-                self._add(MistakeType.NAME_IN_USE, fragment_id, text)
-        return found
+    def _prefix_names(self, value: Any, prefix: str, names: set[str | None]) -> Any:
+        self._budget.add_steps(1)
+        if isinstance(value, str):
+            if value not in names:
+                return value
+            self._budget.add_size(len(prefix) + 1)
+            return f"{prefix}-{value}"
+        if isinstance(value, list):
+            return [self._prefix_names(each, prefix, names) for each in value]
+        if isinstance(value, dict):
+            return {key: self._prefix_names(each, prefix, names) for key, each in value.items()}
+        return value
 
     def _parse_uses(self, config: Json, inside: str) -> list[FragmentUse]:
         items = config.get(_FRAGMENTS, [])
         if not isinstance(items, list):
             self._add(MistakeType.INVALID, inside, '"fragments" is not a list')
             return []
+        if len(items) > MAX_USES:
+            text = (
+                f"fragments has {len(items)} entries, of which {MAX_USES} are used; remove the "
+                "others"
+            )
+            self._add(MistakeType.TOO_LARGE, inside, text)
         found = []
-        for item in items:
-            if (use := parse_use(item)) is not None:
-                found.append(use)
-            else:
-                text = f"fragments has an invalid entry: {str(item)[:200]}; write the ID of one"
+        for item in items[:MAX_USES]:
+            if (use := parse_use(item)) is None:
+                shown = str(item)[:_MAX_TEXT] if isinstance(item, str | int | float) else "one"
+                text = f"fragments has an invalid entry: {shown}; write the ID of a fragment"
                 self._add(MistakeType.INVALID, inside, text)
+            elif len(use.prefix) > MAX_PREFIX:
+                text = f"its prefix has {len(use.prefix)} characters; use at most {MAX_PREFIX}"
+                self._add(MistakeType.INVALID, use.id, text)
+            else:
+                found.append(use)
         return found
 
-    def _parse_overrides(self, config: Json, inside: str) -> list[Json]:
+    def _parse_overrides(self, config: Json, inside: str) -> dict[str, list[Json]]:
+        """Return the overrides by the IDs of their fragments."""
         items = config.get(_OVERRIDES, [])
-        if isinstance(items, list) and all(map(_is_override, items)):
-            return items
-        text = "fragment_mods is invalid; it has objects with a fragment_id and a list of mods"
-        self._add(MistakeType.INVALID, inside, text)
-        return []
+        found: dict[str, list[Json]] = defaultdict(list)
+        if not isinstance(items, list):
+            self._add(MistakeType.INVALID, inside, '"fragment_mods" is not a list')
+        elif len(items) > MAX_OVERRIDES:
+            text = (
+                f"fragment_mods has {len(items)} entries, and none is applied; use at most "
+                f"{MAX_OVERRIDES}, for instance with several mods in each"
+            )
+            self._add(MistakeType.TOO_LARGE, inside, text)
+        elif not all(map(_is_override, items)):
+            text = "fragment_mods is invalid; it has objects with a fragment_id and a list of mods"
+            self._add(MistakeType.INVALID, inside, text)
+        else:
+            for each in items:
+                found[each["fragment_id"]].append(each)
+        return found
+
+    def _add_over_budget(self, use: FragmentUse, error: OverBudget) -> None:
+        text = f"it is left out, because with it, the fragments {error}; use less of them"
+        self._add(MistakeType.TOO_LARGE, use.id, text)
 
     def _add(self, kind: MistakeType, fragment_id: str, text: str) -> None:
-        self.mistakes.append(Mistake(kind, fragment_id, text))
+        place = kind, fragment_id[:_MAX_TEXT]
+        self._counts[place] += 1
+        if self._counts[place] <= _MAX_LISTED:
+            self._mistakes.append(Mistake(*place, text))
+
+
+class _MergedConfig:
+    """A configuration to which fragments are added. What it has already has precedence."""
+
+    def __init__(self, config: Json) -> None:
+        self.config = config
+        self._items: dict[str, dict[str, Any]] = {}
+        """By section: the items of those that are lists, by name."""
+
+    def add(self, content: Json) -> list[tuple[str, str]]:
+        """Add a fragment. Return the sections and names of what is left out.
+
+        An item that is there already, exactly like this, is neither added nor left out.
+        """
+        clashes = []
+        for key, section in content.items():
+            mine = self.config.get(key)
+            if mine is None:
+                self.config[key] = section
+            elif isinstance(mine, list) and isinstance(section, list):
+                clashes += [(key, name) for name in self._add_items(key, section)]
+        return clashes
+
+    def _add_items(self, section: str, items: list[Any]) -> list[str]:
+        known = self._items.get(section)
+        if known is None:
+            # The list may be that of the caller.
+            self.config[section] = mine = [*self.config[section]]
+            known = self._items[section] = _items_by_name(mine)
+        new = [each for each in items if _name_of(each) not in known]
+        clashes = [
+            name
+            for each in items
+            if (name := _name_of(each)) is not None and name in known and each != known[name]
+        ]
+        self.config[section] += new
+        known.update(_items_by_name(new))
+        return clashes
+
+
+def _items_by_name(items: list[Any]) -> dict[str, Any]:
+    return {name: each for each in items if (name := _name_of(each)) is not None}
+
+
+def _explain_clash(section: str, name: str) -> str:
+    return (
+        f"{_describe_item(section, name)} is left out, because the configuration or another "
+        "fragment has something else of this name; rename one, or use a prefix"
+    )
+
+
+def _describe_item(section: str, name: str) -> str:
+    return f'"{name[:_MAX_TEXT]}" in {section[:_MAX_TEXT]}'
 
 
 def parse_use(item: Any) -> FragmentUse | None:
     """Return how an entry of `fragments` uses a fragment; None if it is invalid."""
     if isinstance(item, str):
-        return FragmentUse(item) if item else None
+        return FragmentUse(item) if 0 < len(item) <= _MAX_TEXT else None
     if not isinstance(item, dict):
         return None
     fragment_id, variables = item.get("id"), item.get("variables", {})
@@ -278,7 +421,9 @@ def parse_use(item: Any) -> FragmentUse | None:
     texts = (fragment_id, version, prefix)
     if not all(isinstance(each, str) for each in texts) or not isinstance(variables, dict):
         return None
-    return FragmentUse(*texts, variables) if fragment_id else None  # type: ignore[arg-type]
+    if not fragment_id or max(len(fragment_id), len(version)) > _MAX_TEXT:
+        return None
+    return FragmentUse(fragment_id, version, prefix, variables)
 
 
 def _is_override(item: Any) -> bool:
@@ -292,50 +437,3 @@ def _is_override(item: Any) -> bool:
 def _name_of(item: Any) -> str | None:
     name = item.get("name") or item.get("id") if isinstance(item, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _add_prefix(content: Json, prefix: str) -> Json:
-    """Return the fragment with a prefix before the names of its resources, and where they are used.
-
-    Attributes refer to resources by their names, so every value that is the name of a resource of
-    the fragment gets the prefix.
-    """
-    if not prefix:
-        return content
-    names = {
-        name
-        for section in _RESOURCE_SECTIONS
-        for each in _list_of(content, section)
-        if (name := _name_of(each)) is not None
-    }
-    found = dict(content)
-    for section in _RESOURCE_SECTIONS:
-        if isinstance(content.get(section), list):
-            found[section] = [_prefix_item(each, prefix, names) for each in content[section]]
-    return found
-
-
-def _list_of(content: Json, section: str) -> list[Any]:
-    found = content.get(section)
-    return found if isinstance(found, list) else []
-
-
-def _prefix_item(item: Any, prefix: str, names: set[str]) -> Any:
-    """Rename everything but the fields that say what the resource is."""
-    if not isinstance(item, dict):
-        return item
-    kept = ("api", "model", "type", "namespace")
-    return {
-        key: each if key in kept else _prefix_names(each, prefix, names)
-        for key, each in item.items()
-    }
-
-
-def _prefix_names(value: Any, prefix: str, names: set[str]) -> Any:
-    if isinstance(value, str):
-        return f"{prefix}-{value}" if value in names else value
-    if isinstance(value, list):
-        return [_prefix_names(each, prefix, names) for each in value]
-    if isinstance(value, dict):
-        return {key: _prefix_names(each, prefix, names) for key, each in value.items()}
-    return value

@@ -9,9 +9,14 @@ A path goes through objects by their keys, and through lists by the name or the 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Final
+
+from cogwork.cloud.configuration.merge_budget import (
+    CHARACTERS_PER_STEP,
+    MergeBudget,
+    require_nesting,
+)
 
 Json = dict[str, Any]
 
@@ -23,156 +28,233 @@ _LISTS: Final = frozenset(
     ("components", "services", "modules", "packages", "remotes", "processes", "jobs", "log")
 )
 """Sections that are lists, and so are not created by setting something inside of them."""
+_NAMES: Final = ("name", "id")
+"""Keys by which a path finds the items of a list."""
 
 
 class InvalidOverride(Exception):
     """An override that does not fit the fragment. The text says why."""
 
 
-def apply_overrides(content: Json, overrides: Sequence[Any]) -> Json:
+def apply_overrides(content: Json, overrides: Sequence[Any], budget: MergeBudget) -> Json:
     """Return the content with the overrides applied in order. The content is not modified.
 
-    The result may contain the values of the overrides themselves.
+    The result may contain the values of the overrides themselves. Raise InvalidOverride, or
+    OverBudget.
     """
-    if not overrides:
-        return content
-    found = copy.deepcopy(content)
+    found: Json = _copy(content, budget)
+    apply = _Overrides(found, budget)
     for override in overrides:
         if not isinstance(override, dict):
             raise InvalidOverride(f"{str(override)[:100]} is not an object with an operator")
         for operator, values in override.items():
-            apply = _OPERATORS.get(operator)
-            if apply is None:
-                raise InvalidOverride(
-                    f'"{operator[:50]}" is not an operator; use one of {", ".join(_OPERATORS)}'
-                )
-            if not isinstance(values, dict):
-                raise InvalidOverride(f"{operator} needs an object of paths and values")
-            for path, value in values.items():
-                apply(found, path, value)
+            apply.apply(operator, values)
+    _check_nesting(found, budget)
     return found
 
 
-def _set(root: Json, path: str, value: Any) -> None:
-    holder, key = _find_holder(root, path, create=True)
-    _put(holder, key, value, path)
+class _Overrides:
+    """Changes one fragment in place."""
 
+    def __init__(self, root: Json, budget: MergeBudget) -> None:
+        self._root = root
+        self._budget = budget
+        self._indexes: dict[int, dict[str, int]] = {}
+        """By the identity of a list: the positions of its items by their names and IDs. The lists
+        are part of the root, or kept in `_removed`, so their identities stay theirs."""
+        self._removed: list[Any] = []
+        self._operators: dict[str, Callable[[str, Any], None]] = {
+            "$set": self._set,
+            "$unset": self._unset,
+            "$rename": self._rename,
+            "$inc": self._calculate(lambda old, value: old + value),
+            "$mul": self._calculate(lambda old, value: old * value),
+            "$min": self._calculate(min),
+            "$max": self._calculate(max),
+            "$push": self._push,
+            "$addToSet": self._add_to_set,
+            "$pull": self._pull,
+        }
 
-def _unset(root: Json, path: str, _: Any) -> None:
-    holder, key = _find_holder(root, path)
-    _remove(holder, key, path)
+    def apply(self, operator: str, values: Any) -> None:
+        apply = self._operators.get(operator)
+        if apply is None:
+            raise InvalidOverride(
+                f'"{operator[:50]}" is not an operator; use one of {", ".join(self._operators)}'
+            )
+        if not isinstance(values, dict):
+            raise InvalidOverride(f"{operator} needs an object of paths and values")
+        for path, value in values.items():
+            apply(path, value)
 
+    def _set(self, path: str, value: Any) -> None:
+        holder, key = self._find_holder(path, create=True)
+        self._put(holder, key, value, path)
 
-def _rename(root: Json, path: str, target: Any) -> None:
-    """Move a value to another path, whose last step replaces the last step of the old one."""
-    if not isinstance(target, str):
-        raise InvalidOverride(f"$rename of {path} needs a path")
-    holder, key = _find_holder(root, path)
-    value = _get(holder, key, path)
-    _remove(holder, key, path)
-    _set(root, target, value)
+    def _unset(self, path: str, _: Any) -> None:
+        holder, key = self._find_holder(path)
+        self._remove(holder, key, path)
 
+    def _rename(self, path: str, target: Any) -> None:
+        """Move a value to another path, whose last step replaces the last step of the old one."""
+        if not isinstance(target, str):
+            raise InvalidOverride(f"$rename of {path[:200]} needs a path")
+        holder, key = self._find_holder(path)
+        value = self._get(holder, key, path)
+        self._remove(holder, key, path)
+        self._set(target, value)
 
-def _change(combine: Callable[[Any, Any], Any]) -> Callable[[Json, str, Any], None]:
-    """Return an operator that calculates with the number at the path."""
+    def _calculate(self, combine: Callable[[Any, Any], Any]) -> Callable[[str, Any], None]:
+        """Return an operator that calculates with the number at the path."""
 
-    def apply(root: Json, path: str, value: Any) -> None:
-        holder, key = _find_holder(root, path)
-        old = _get(holder, key, path)
-        if not _is_number(old) or not _is_number(value):
-            raise InvalidOverride(f"{path} is not a number, or it is combined with something else")
-        is_small = abs(old) < _MAX_NUMBER and abs(value) < _MAX_NUMBER
-        if not is_small or not abs(result := combine(old, value)) < _MAX_NUMBER:
-            raise InvalidOverride(f"{path} is calculated with numbers above {_MAX_NUMBER:g}")
-        _put(holder, key, result, path)
+        def apply(path: str, value: Any) -> None:
+            holder, key = self._find_holder(path)
+            old = self._get(holder, key, path)
+            if not _is_number(old) or not _is_number(value):
+                raise InvalidOverride(
+                    f"{path[:200]} is not a number, or it is combined with something else"
+                )
+            is_small = abs(old) < _MAX_NUMBER and abs(value) < _MAX_NUMBER
+            if not is_small or not abs(result := combine(old, value)) < _MAX_NUMBER:
+                raise InvalidOverride(
+                    f"{path[:200]} is calculated with numbers above {_MAX_NUMBER:g}"
+                )
+            self._put(holder, key, result, path)
 
-    return apply
+        return apply
 
-
-def _push(root: Json, path: str, value: Any) -> None:
-    _list_at(root, path).append(value)
-
-
-def _add_to_set(root: Json, path: str, value: Any) -> None:
-    items = _list_at(root, path)
-    if value not in items:
+    def _push(self, path: str, value: Any) -> None:
+        items = self._list_at(path)
+        self._indexes.pop(id(items), None)
         items.append(value)
 
+    def _add_to_set(self, path: str, value: Any) -> None:
+        items = self._list_at(path)
+        self._count_comparisons(items, value)
+        if value not in items:
+            self._indexes.pop(id(items), None)
+            items.append(value)
 
-def _pull(root: Json, path: str, value: Any) -> None:
-    items = _list_at(root, path)
-    items[:] = [each for each in items if each != value]
+    def _pull(self, path: str, value: Any) -> None:
+        items = self._list_at(path)
+        self._count_comparisons(items, value)
+        self._indexes.pop(id(items), None)
+        self._removed += [each for each in items if each == value]
+        items[:] = [each for each in items if each != value]
 
+    def _count_comparisons(self, items: list[Any], value: Any) -> None:
+        """An item that is nearly the same is compared to its end."""
+        self._budget.add_steps(len(items) * _measure(value, self._budget))
 
-_OPERATORS: Final[dict[str, Callable[[Json, str, Any], None]]] = {
-    "$set": _set,
-    "$unset": _unset,
-    "$rename": _rename,
-    "$inc": _change(lambda old, value: old + value),
-    "$mul": _change(lambda old, value: old * value),
-    "$min": _change(min),
-    "$max": _change(max),
-    "$push": _push,
-    "$addToSet": _add_to_set,
-    "$pull": _pull,
-}
+    def _find_holder(self, path: str, *, create: bool = False) -> tuple[Any, str]:
+        """Return the object or the list that holds the last step of a path, and this step.
 
+        Missing objects are created if asked for, but items of lists never are: a resource that the
+        fragment does not have is a mistake.
+        """
+        *steps, last = path.split(".")
+        if len(steps) >= _MAX_PATH or not all((*steps, last)):
+            raise InvalidOverride(f'"{path[:200]}" is not a path such as components.arm.attributes')
+        self._budget.add_steps(1 + len(steps))
+        root = self._root
+        holder: Any = root
+        for step in steps:
+            if create and isinstance(holder, dict) and not (holder is root and step in _LISTS):
+                holder = holder.setdefault(step, {})
+            else:
+                holder = self._get(holder, step, path)
+        return holder, last
 
-def _find_holder(root: Json, path: str, *, create: bool = False) -> tuple[Any, str]:
-    """Return the object or the list that holds the last step of a path, and this step.
+    def _get(self, holder: Any, key: str, path: str) -> Any:
+        if isinstance(holder, dict) and key in holder:
+            return holder[key]
+        if isinstance(holder, list):
+            return holder[self._index_of(holder, key, path)]
+        raise InvalidOverride(f'the fragment has no "{key[:100]}" of {path[:200]}')
 
-    Missing objects are created if asked for, but items of lists never are: a resource that the
-    fragment does not have is a mistake.
-    """
-    *steps, last = path.split(".")
-    if len(steps) >= _MAX_PATH or not all((*steps, last)):
-        raise InvalidOverride(f'"{path[:200]}" is not a path such as components.arm.attributes')
-    holder: Any = root
-    for step in steps:
-        if create and isinstance(holder, dict) and not (holder is root and step in _LISTS):
-            holder = holder.setdefault(step, {})
+    def _put(self, holder: Any, key: str, value: Any, path: str) -> None:
+        if isinstance(holder, dict):
+            self._removed.append(holder.get(key))
+            holder[key] = value
+            if key in _NAMES:
+                self._indexes.clear()  # the object may be an item of a list
+        elif isinstance(holder, list):
+            index = self._index_of(holder, key, path)
+            self._removed.append(holder[index])
+            holder[index] = value
+            self._indexes.pop(id(holder), None)
         else:
-            holder = _get(holder, step, path)
-    return holder, last
+            raise InvalidOverride(f'"{key[:100]}" of {path[:200]} would be inside of a value')
+
+    def _remove(self, holder: Any, key: str, path: str) -> None:
+        self._removed.append(self._get(holder, key, path))  # it must be there
+        if isinstance(holder, list):
+            del holder[self._index_of(holder, key, path)]
+            self._indexes.pop(id(holder), None)
+        else:
+            del holder[key]
+            if key in _NAMES:
+                self._indexes.clear()
+
+    def _index_of(self, items: list[Any], key: str, path: str) -> int:
+        """Return the position of the first item of this name or ID, or else of this number."""
+        index = self._indexes.get(id(items))
+        if index is None:
+            self._budget.add_steps(len(items))
+            index = self._indexes[id(items)] = _index_items(items)
+        if key in index:
+            return index[key]
+        if key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(items):
+            return int(key)
+        raise InvalidOverride(f'the fragment has no "{key[:100]}" of {path[:200]}')
+
+    def _list_at(self, path: str) -> list[Any]:
+        holder, key = self._find_holder(path)
+        found = self._get(holder, key, path)
+        if not isinstance(found, list):
+            raise InvalidOverride(f"{path[:200]} is not a list")
+        return found
 
 
-def _get(holder: Any, key: str, path: str) -> Any:
-    if isinstance(holder, dict) and key in holder:
-        return holder[key]
-    if isinstance(holder, list):
-        return holder[_index_of(holder, key, path)]
-    raise InvalidOverride(f'the fragment has no "{key}" of {path[:200]}')
-
-
-def _put(holder: Any, key: str, value: Any, path: str) -> None:
-    if isinstance(holder, dict):
-        holder[key] = value
-    elif isinstance(holder, list):
-        holder[_index_of(holder, key, path)] = value
-    else:
-        raise InvalidOverride(f'"{key}" of {path[:200]} would be inside of a value')
-
-
-def _remove(holder: Any, key: str, path: str) -> None:
-    _get(holder, key, path)  # it must be there
-    del holder[_index_of(holder, key, path) if isinstance(holder, list) else key]
-
-
-def _index_of(items: list[Any], key: str, path: str) -> int:
+def _index_items(items: list[Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
     for index, item in enumerate(items):
-        if isinstance(item, dict) and key in (item.get("name"), item.get("id")):
-            return index
-    if key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(items):
-        return int(key)
-    raise InvalidOverride(f'the fragment has no "{key}" of {path[:200]}')
-
-
-def _list_at(root: Json, path: str) -> list[Any]:
-    holder, key = _find_holder(root, path)
-    found = _get(holder, key, path)
-    if not isinstance(found, list):
-        raise InvalidOverride(f"{path[:200]} is not a list")
+        if isinstance(item, dict):
+            for key in (item.get("name"), item.get("id")):
+                if isinstance(key, str):
+                    found.setdefault(key, index)
     return found
+
+
+def _copy(value: Any, budget: MergeBudget) -> Any:
+    budget.add_steps(1)
+    if isinstance(value, list):
+        return [_copy(each, budget) for each in value]
+    if isinstance(value, dict):
+        return {key: _copy(each, budget) for key, each in value.items()}
+    return value
+
+
+def _measure(value: Any, budget: MergeBudget) -> int:
+    """Return the steps that it takes to compare a value with one that is the same."""
+    budget.add_steps(1)
+    if isinstance(value, list):
+        return 1 + sum(_measure(each, budget) for each in value)
+    if isinstance(value, dict):
+        return 1 + sum(_measure(each, budget) for each in value.values())
+    return 1 + (len(value) // CHARACTERS_PER_STEP if isinstance(value, str) else 0)
+
+
+def _check_nesting(content: Json, budget: MergeBudget) -> None:
+    """Raise OverBudget if moved values are too deep. Not recursive: they could be very deep."""
+    inside: list[Any] = [content]
+    level = 0
+    while inside:
+        level += 1
+        require_nesting(level)
+        budget.add_steps(len(inside))
+        groups = (each.values() if isinstance(each, dict) else each for each in inside)
+        inside = [each for group in groups for each in group if isinstance(each, dict | list)]
 
 
 def _is_number(value: Any) -> bool:

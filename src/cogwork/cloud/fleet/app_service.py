@@ -10,9 +10,12 @@ from typing import Any, Final
 from google.protobuf.message import Message
 from viam.gen.app.v1.app_grpc import UnimplementedAppServiceBase
 
+from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.configuration.config_checker import ConfigChecker
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet import (
+    fragment_edit,
+    fragment_history,
     fragments,
     keys,
     locations,
@@ -25,7 +28,7 @@ from cogwork.cloud.fleet import (
 )
 from cogwork.cloud.fleet.part_logs import get_robot_part_logs, tail_robot_part_logs
 from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
-from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.operation import Operation
 from cogwork.cloud.operation_runner import run_operation
@@ -43,7 +46,7 @@ _OPERATIONS: Final[Mapping[str, Operation]] = {
     name: operation
     for each in (
         *(organizations, locations, machines, parts, part_configs, keys, permissions),
-        *(fragments, machine_fragments, item_operations, module_operations),
+        *(fragments, fragment_history, machine_fragments, item_operations, module_operations),
     )
     for name, operation in each.OPERATIONS.items()
 }
@@ -55,7 +58,12 @@ _ANSWERS: Final[Mapping[str, Callable[[CloudContext, Actor, Any], Awaitable[Mess
 
 _Check = Callable[[CloudContext, ConfigChecker, Actor, Any], Awaitable[None]]
 
-_CHECKS: Final[Mapping[str, _Check]] = {"UpdateRobotPart": part_configs.check_update}
+_CHECKS: Final[Mapping[str, _Check]] = {
+    "UpdateRobotPart": part_configs.check_update,
+    "CreateFragment": fragment_edit.check_create,
+    "UpdateFragment": fragment_edit.check_update,
+    "SetFragmentTag": fragment_edit.check_tag,
+}
 """What is checked before the transaction of an operation, because it takes too long within one."""
 
 
@@ -65,10 +73,10 @@ def served_methods() -> list[str]:
 
 
 class AppService:
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: Login, checker: ConfigChecker) -> None:
         self._context = context
         self._login = login
-        self._checker = ConfigChecker()
+        self._checker = checker
 
     def methods(self) -> list[Method]:
         """Return every method of the API. Those that are not served say why."""
@@ -88,7 +96,7 @@ class AppService:
             return self._refuse(name)
 
         async def handle(stream: Stream) -> None:
-            actor = await self._login.identify(stream)
+            actor = await self._identify(stream)
             request = await stream.recv_message()
             if check is not None:
                 await check(self._context, self._checker, actor, request)
@@ -96,15 +104,25 @@ class AppService:
 
         return handle
 
-    async def _tail_logs(self, stream: Stream) -> None:
+    async def _identify(self, stream: Stream) -> Actor:
+        """Return who sent a call. Machines have services of their own, and need nothing here."""
         actor = await self._login.identify(stream)
+        if actor.type is not ActorType.API_KEY:
+            raise RoleTooLow(
+                f"{actor} may not use {APP_SERVICE}, which is for people and their programs; log "
+                "in with an API key"
+            )
+        return actor
+
+    async def _tail_logs(self, stream: Stream) -> None:
+        actor = await self._identify(stream)
         replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
         async for reply in replies:
-            await self._login.identify(stream)  # its key may have been removed in the meantime
+            await self._identify(stream)  # its key may have been removed in the meantime
             await stream.send_message(reply)
 
     async def _upload_module_file(self, stream: Stream) -> None:
-        actor = await self._login.identify(stream)
+        actor = await self._identify(stream)
         await stream.send_message(await upload_module_file(self._context, actor, stream))
 
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
@@ -116,7 +134,7 @@ class AppService:
 
     def _refuse(self, name: str) -> Handler:
         async def handle(stream: Stream) -> None:
-            await self._login.identify(stream)
+            await self._identify(stream)
             raise Unsupported(f"{name} is not served: {UNSERVED_METHODS.get(name, 'unknown')}")
 
         return handle

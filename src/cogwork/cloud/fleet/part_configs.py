@@ -8,22 +8,37 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.configuration.config_checker import ConfigChecker
-from cogwork.cloud.configuration.config_references import OwnerType, save_references
+from cogwork.cloud.configuration.config_mask import format_masked, require_unmasked
+from cogwork.cloud.configuration.config_references import (
+    OwnerType,
+    require_few_references,
+    save_references,
+)
 from cogwork.cloud.configuration.config_text import parse_config, read_config_text, require_config
 from cogwork.cloud.configuration.fragment_lookup import require_no_new_mistakes
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.editor import describe_editor
+from cogwork.cloud.fleet.history_page import (
+    KEPT_REVISIONS,
+    KEPT_TIME,
+    REMOVED_AT_ONCE,
+    read_page,
+    read_page_token,
+)
 from cogwork.cloud.fleet.host_labels import assign_label
-from cogwork.cloud.fleet.parts import describe_part, find_part
+from cogwork.cloud.fleet.parts import describe_part, find_part, owns_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
-from cogwork.cloud.storage.records import Row, Transaction
-from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.errors import CogworkError
 
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
+_HISTORY: Final = "SELECT * FROM part_history WHERE part_id = ? AND revision <= ?"
+REVISION_INFO: Final = "revision"
+"""Where the state before an edit has its number: the oldest in a history need not be the first."""
 
 
 class StaleConfig(CogworkError):
@@ -35,13 +50,27 @@ class StaleConfig(CogworkError):
 async def check_update(
     context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.UpdateRobotPartRequest
 ) -> None:
-    """Check a new configuration before the transaction, because that takes a while."""
+    """Check a new configuration before the transaction, because that takes a while.
+
+    If a fragment changes meanwhile, its mistakes are those of an edit of the fragment.
+    """
     if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
         return
     await context.records.read(
         lambda tx: find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
     )
     await checker.check(lambda: read_config_text(request) or "")
+
+    def check_content(tx: Transaction) -> None:
+        row = find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
+        text = read_config_text(request)
+        if text is not None and text != row["config"]:
+            content = require_config(text)
+            require_few_references(content)
+            require_unmasked(content, parse_config(row["config"]))
+            require_no_new_mistakes(tx, row, content)
+
+    await context.records.read(check_content)
 
 
 def update_robot_part(
@@ -60,9 +89,7 @@ def update_robot_part(
     text = read_config_text(request)
     config = row["config"] if text is None else text
     if config != row["config"]:
-        content = require_config(config)
-        require_no_new_mistakes(tx, row, content)
-        save_references(tx, OwnerType.PART, request.id, content)
+        save_references(tx, OwnerType.PART, request.id, require_config(config))
     if (name, config) != (row["name"], row["config"]):
         _replace(tx, call, row, name, config)
     return pb.UpdateRobotPartResponse(
@@ -73,27 +100,30 @@ def update_robot_part(
 def get_robot_part_history(
     tx: Transaction, call: Call, request: pb.GetRobotPartHistoryRequest
 ) -> pb.GetRobotPartHistoryResponse:
-    """Lists edits, newest first, each with the state before it."""
+    """Lists edits, newest first, each with the state before it.
+
+    A page has at least one edit, and at most so many as fit into a reply.
+    """
     part = find_part(tx, call, request.id)
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE
-    sql, values = "SELECT * FROM part_history WHERE part_id = ?", [request.id]
     bounds: list[tuple[str, int]] = []
-    if request.page_token:
-        bounds.append(("revision < ?", _read_page_token(request.page_token)))
     if request.HasField("start"):
         bounds.append(("edited_at >= ?", request.start.ToMicroseconds()))
     if request.HasField("end"):
         bounds.append(("edited_at < ?", request.end.ToMicroseconds()))
     conditions = "".join(f" AND {condition}" for condition, _ in bounds)
-    rows = tx.query(
-        f"{sql}{conditions} ORDER BY revision DESC LIMIT {limit + 1}",
-        *values,
-        *(value for _, value in bounds),
-    )
-    shown = rows[:limit]
+    sql = f"{_HISTORY}{conditions} ORDER BY revision DESC LIMIT 1"
+
+    def read_next(newest: int) -> Row | None:
+        return first(tx.query(sql, request.id, newest, *(value for _, value in bounds)))
+
+    token = request.page_token
+    newest = read_page_token(token) - 1 if token else part["revision"]
+    page = read_page(read_next, newest, limit)
+    is_owner = owns_part(tx, call, part)
     return pb.GetRobotPartHistoryResponse(
-        history=[_describe_entry(tx, part, each) for each in shown],
-        next_page_token=str(shown[-1]["revision"]) if len(rows) > limit else "",
+        history=[_describe_entry(tx, part, each, is_masked=not is_owner) for each in page.rows],
+        next_page_token=str(page.rows[-1]["revision"]) if page.has_more else "",
     )
 
 
@@ -113,19 +143,28 @@ def _replace(tx: Transaction, call: Call, row: Row, name: str, config: str) -> N
     )
     if name != row["name"]:
         assign_label(tx, call.now, row["id"], row["location_id"], name)
+    _remove_oldest(tx, call, row)
     call.changed_parts.append(row["id"])
 
 
-def _read_page_token(token: str) -> int:
-    try:
-        return int(token)
-    except ValueError:
-        raise InvalidRequest("the page token is not one of this cloud") from None
+def _remove_oldest(tx: Transaction, call: Call, row: Row) -> None:
+    tx.execute(
+        "DELETE FROM part_history WHERE part_id = ? AND edited_at < ? AND revision IN (SELECT "
+        "revision FROM part_history WHERE part_id = ? AND revision < ? ORDER BY revision LIMIT ?)",
+        *(row["id"], call.now - KEPT_TIME),
+        *(row["id"], row["revision"] - KEPT_REVISIONS, REMOVED_AT_ONCE),
+    )
 
 
-def _describe_entry(tx: Transaction, part: Row, row: Row) -> pb.RobotPartHistoryEntry:
-    config = Struct()
-    config.update(parse_config(row["config"]))
+def _describe_entry(
+    tx: Transaction, part: Row, row: Row, *, is_masked: bool
+) -> pb.RobotPartHistoryEntry:
+    text = row["config"]
+    if is_masked:
+        text = format_masked(parse_config(text))
+    config, info = Struct(), Struct()
+    config.update(parse_config(text))
+    info.update({REVISION_INFO: row["revision"]})
     return pb.RobotPartHistoryEntry(
         part=row["part_id"],
         robot=part["machine_id"],
@@ -137,7 +176,8 @@ def _describe_entry(tx: Transaction, part: Row, row: Row) -> pb.RobotPartHistory
             robot=part["machine_id"],
             location_id=part["location_id"],
             robot_config=config,
-            robot_config_json=row["config"],
+            robot_config_json=text,
+            user_supplied_info=info,
         ),
     )
 

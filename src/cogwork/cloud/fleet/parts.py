@@ -9,6 +9,7 @@ from typing import Final
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
+from cogwork.cloud.configuration.config_mask import format_masked, mask_config
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
 from cogwork.cloud.fleet.host_labels import assign_label, retire_label
@@ -123,9 +124,7 @@ def get_robot_part(
 ) -> pb.GetRobotPartResponse:
     row = find_part(tx, call, request.id)
     part = describe_part(tx, call, row)
-    return pb.GetRobotPartResponse(
-        part=part, config_json=_format_config(tx, call, row, part.secret)
-    )
+    return pb.GetRobotPartResponse(part=part, config_json=_format_config(tx, call, row, part))
 
 
 def get_robot_part_by_name_and_location(
@@ -190,9 +189,13 @@ def delete_robot_part_secret(
 
 
 def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
-    """Owners see the secrets, too."""
+    """Only owners see secrets, also those in the configuration."""
+    is_owner = owns_part(tx, call, row)
+    text = row["config"]
+    if not is_owner:
+        text = format_masked(parse_config(text))
     config = Struct()
-    config.update(parse_config(row["config"]))
+    config.update(parse_config(text))
     seen, info = call.presence.find(row), read_agent_info(tx, row["id"])
     found = pb.RobotPart(
         id=row["id"],
@@ -203,7 +206,7 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         robot=row["machine_id"],
         location_id=row["location_id"],
         robot_config=config,
-        robot_config_json=row["config"],
+        robot_config_json=text,
         main_part=bool(row["is_main"]),
         created_on=to_timestamp(row["created_at"]),
         last_updated=to_timestamp(row["updated_at"]),
@@ -219,25 +222,27 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         found.user_supplied_info.update({"notices": notices})
     if losses := describe_losses(tx, row["id"]):
         found.user_supplied_info.update({"log": losses})
-    if find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER:
+    if is_owner:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
         found.secret = secrets[0].secret
         found.secrets.extend(secrets)
     return found
 
 
-def _format_config(tx: Transaction, call: Call, row: Row, secret: str) -> str:
-    """Return what the machine runs as JSON, with the login with which it joins the cloud.
+def owns_part(tx: Transaction, call: Call, row: Row) -> bool:
+    """Return whether the actor may read the secrets of a part and of its configuration."""
+    return find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER
 
-    `secret` is empty for those who may not see it.
-    """
+
+def _format_config(tx: Transaction, call: Call, row: Row, part: pb.RobotPart) -> str:
+    """Return what the machine runs as JSON, with the login with which it joins the cloud."""
     merged = merge_for_part(tx, row, parse_config(row["config"]))
-    cloud = {
-        "id": row["id"],
-        "app_address": call.name.url,
-        **({"secret": secret} if secret else {}),
-    }
+    cloud = {"id": row["id"], "app_address": call.name.url}
     config = {**resolve_registry(tx, row, merged.config), "cloud": cloud}
+    if not owns_part(tx, call, row):
+        config = mask_config(config)
+    elif part.secret:
+        cloud["secret"] = part.secret
     return json.dumps(config, ensure_ascii=False)
 
 

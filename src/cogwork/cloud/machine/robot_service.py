@@ -68,13 +68,14 @@ class _RobotService(RobotServiceBase):
         platform, info = Platform.of(agent), format_agent_info(agent)
         if info and (platform if platform.name else known[0], info) != known:
 
-            def rebuild(tx: Transaction) -> pb.RobotConfig:
+            def save(tx: Transaction) -> None:
                 save_agent_info(tx, part["id"], info)
                 if platform.name:
                     save_platform(tx, part["id"], platform)
-                return read_config(tx, part)
 
-            config = await self._context.records.write(rebuild)
+            await self._context.records.write(save)
+            # Not in the same transaction: building takes a while, and all others would wait.
+            config = await self._context.records.read(lambda tx: read_config(tx, part))
         # Machines without a clock of their own set it by this.
         date = formatdate(self._context.clock.time(), usegmt=True)
         await stream.send_initial_metadata(metadata={"date": date})
