@@ -39,6 +39,7 @@ GROUPS = {
     "modules": ("meta", "tar", "bundle", "output", "story", "description"),
     "commands": ("options", "request", "copy"),
     "cloud": ("machines", "agents", "http"),
+    "fragments": ("merge", "mask", "text"),
     "updates": ("manifest", "report", "source"),
 }
 NAMES = tuple(f"{group}.{name}" for group, names in GROUPS.items() for name in names)

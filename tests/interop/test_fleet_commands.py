@@ -256,6 +256,63 @@ async def test_secrets_of_a_configuration_are_masked(tmp_path: Path) -> None:
     assert "canary" in await fleet("config", "show", "press", "--reveal-secrets")
 
 
+@pytest.fixture
+async def fragment(cloud: Cloud, tmp_path: Path) -> AsyncIterator[str]:
+    """A fragment that the machines press and saw use, and its ID."""
+    connected = await cloud.connect()
+    app = connected.app_client
+    (organization,) = await app.list_organizations()
+    made = await app.create_fragment(organization.id, "drive", json.loads(FIRST))
+    for name in ("press", "saw"):
+        section = await make_machine(tmp_path / f"{name}.json", name)
+        await app.update_robot_part(section.id, f"{name}-main", {"fragments": [made.id]})
+    yield made.id
+    connected.close()
+
+
+async def test_fragment_is_previewed_saved_and_restored(fragment: str, tmp_path: Path) -> None:
+    (listed,) = await fleet_json("fragments")
+    assert (listed["id"], listed["name"], listed["parts"]) == (fragment, "drive", 2)
+    file = tmp_path / "new.json"
+    file.write_text(SECOND)
+    words = ("fragment", "edit", "drive", "--file", str(file))
+    asked = await run_fleet(*words)
+    assert (asked.code, "cannot ask without a terminal" in asked.err) == (2, True)
+    dry_run = await run_fleet(*words, "--json")
+    assert (dry_run.code, "nothing was saved; to save it, add --yes" in dry_run.err) == (1, True)
+    preview = json.loads(dry_run.out)
+    assert (preview["machines"], preview["saved"]) == (2, False)
+    (change,) = preview["changes"]
+    assert change["parts"] == ["press", "saw"]
+    out = await fleet(*words, "--yes")
+    assert "2 machines of your organization use this fragment" in out
+    assert "On press, saw:" in out
+    assert "rdk:component:motor/wheel: build, because it is not running yet" in out
+    assert "saved drive" in out
+    assert await fleet("fragment", "show", "drive") == SECOND
+    assert [each["change"] for each in await fleet_json("fragment", "history", "drive")] == [
+        "added wheel; removed motor",
+        "created",
+    ]
+    await fleet("fragment", "restore", fragment, "1", "--yes")
+    shown = await fleet_json("fragment", "show", "drive")
+    assert json.loads(shown["config"]) == json.loads(FIRST)
+    unknown = await run_fleet("fragment", "restore", "drive", "9", "--yes")
+    assert (unknown.code, 'has no revision "9"' in unknown.err) == (2, True)
+
+
+async def test_mistake_in_a_fragment_names_the_machines(fragment: str, tmp_path: Path) -> None:
+    file = tmp_path / "new.json"
+    variable = {"$variable": {"name": "path"}}
+    file.write_text(json.dumps({"components": [{"name": "camera", "attributes": variable}]}))
+    result = await run_fleet("fragment", "edit", fragment, "--file", str(file), "--yes")
+    assert result.code == 1
+    assert "error: fragment" in result.out
+    assert 'because the variable "path" has no value' in result.out
+    assert "nothing was saved; it would be a mistake on these machines" in result.err
+    assert len(await fleet_json("fragment", "history", "drive")) == 1
+
+
 async def send_logs(section: CloudConfig, *messages: str, level: str = "info") -> None:
     """Send lines as the machine does."""
     client = CloudClient(section.app_address, CloudLogin.from_config(section))

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import grpc
+
 from cogwork.cli.confirmation import confirm
-from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
+from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import (
     find_location,
     find_machine,
@@ -133,6 +135,16 @@ def name_keys(client: FleetClient, organizations: Sequence[pb.Organization]) -> 
         for organization in organizations
         for each in _list_keys(client, organization)
     }
+
+
+def name_editors(client: FleetClient) -> dict[str, str]:
+    """Return the names of all keys by ID, as far as the user may see them."""
+    try:
+        return name_keys(client, list_organizations(client))
+    except CloudRefused as error:
+        if error.code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED):
+            return {}
+        raise
 
 
 def _describe_role(role: pb.AuthorizationDetails, names: Mapping[str, str]) -> str:

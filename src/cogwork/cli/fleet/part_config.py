@@ -6,26 +6,24 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
-
-import grpc
+from collections.abc import Iterable
+from itertools import islice
 
 from cogwork.cli.config_secrets import make_redact
 from cogwork.cli.confirmation import confirm
 from cogwork.cli.fleet.config_file import read_config_file
 from cogwork.cli.fleet.config_plan import ConfigPlan, make_plan
 from cogwork.cli.fleet.config_update import Outrun, save_config
-from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient, with_fleet
-from cogwork.cli.fleet.inventory import find_part, list_organizations
-from cogwork.cli.fleet.keys import name_keys
+from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
+from cogwork.cli.fleet.inventory import find_part
+from cogwork.cli.fleet.keys import name_editors
 from cogwork.cli.fleet.listing import print_table
-from cogwork.cli.fleet.revisions import Revision, find_revision, list_revisions, read_text
+from cogwork.cli.fleet.revisions import Revision, find_revision, read_revisions, read_text
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.table import format_age
 from cogwork.cli.terminal import (
     EXIT_FAILURE,
     EXIT_OK,
-    ProgressLine,
     paint,
     print_error,
     print_json,
@@ -35,6 +33,7 @@ from cogwork.config.text_diff import mask_text
 from cogwork.core.escape import escape
 from cogwork.core.paths import cogwork_home
 from cogwork.logs.entry import format_timestamp
+from cogwork.logs.secret_mask import STARS
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
@@ -60,6 +59,8 @@ def show(arguments: argparse.Namespace) -> int:
             sys.stdout.write(shown)
         if shown != text:
             print_error("secrets are masked; for the text as it is, add --reveal-secrets")
+        elif STARS in text:
+            print_error("the cloud shows secrets to owners only, so they are masked")
         return EXIT_OK
 
     return with_fleet(run)
@@ -87,7 +88,7 @@ def history(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json([_describe(each) for each in revisions])
         else:
-            print_table(history_rows(revisions, _name_editors(client), time.time()))
+            print_table(history_rows(revisions, name_editors(client), time.time()))
         return EXIT_OK
 
     return with_fleet(run)
@@ -119,8 +120,7 @@ def restore(arguments: argparse.Namespace) -> int:
 
 def print_plan(plan: ConfigPlan, file: str, *, reveal: bool) -> None:
     """Print the differences, the faults and what the machine would do."""
-    for line in plan.format_difference(reveal=reveal).split("\n"):
-        _print_difference(line)
+    print_difference(plan.format_difference(reveal=reveal))
     for fault in plan.format_faults(file, paint):
         print(fault)
     print()
@@ -129,32 +129,18 @@ def print_plan(plan: ConfigPlan, file: str, *, reveal: bool) -> None:
 
 
 def history_rows(
-    revisions: Sequence[Revision], names: dict[str, str], now: float
+    revisions: Iterable[Revision], names: dict[str, str], now: float
 ) -> list[tuple[str, ...]]:
     rows = [
         (
             str(each.number),
-            format_age(now - each.made_at),
+            format_age(now - each.made_at) if each.made_at is not None else "-",
             names.get(each.editor, each.editor) or "-",
             each.change,
         )
         for each in revisions
     ]
     return [("REVISION", "AGE", "SAVED BY", "CHANGE"), *rows]
-
-
-def read_revisions(client: FleetClient, part: pb.RobotPart) -> list[Revision]:
-    """Read all pages of the history."""
-    edits: list[pb.RobotPartHistoryEntry] = []
-    request = pb.GetRobotPartHistoryRequest(id=part.id)
-    with ProgressLine() as progress:
-        while True:
-            reply = client.call("GetRobotPartHistory", request, pb.GetRobotPartHistoryResponse)
-            edits += reply.history
-            if not reply.next_page_token:
-                return list_revisions(part, edits)
-            progress.show(f"reading the history: {len(edits)} edits")
-            request.page_token = reply.next_page_token
 
 
 def _choose_texts(
@@ -168,29 +154,21 @@ def _choose_texts(
     if arguments.revision is not None:
         revision = find_revision(revisions, arguments.revision)
         return current, revision.text, f"revision {revision.number}"
-    previous = revisions[1] if len(revisions) > 1 else revisions[0]
-    return previous.text, current, f"revision {revisions[0].number}"
-
-
-def _name_editors(client: FleetClient) -> dict[str, str]:
-    """Return the names of keys by ID, as far as the user may see them."""
-    try:
-        return name_keys(client, list_organizations(client))
-    except CloudRefused as error:
-        if error.code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.PERMISSION_DENIED):
-            return {}
-        raise
+    newest, *before = islice(revisions, 2)
+    previous = before[0] if before else newest
+    return previous.text, current, f"revision {newest.number}"
 
 
 def _describe(revision: Revision) -> dict[str, object]:
     return {
         "revision": revision.number,
-        "saved_at": format_timestamp(revision.made_at),
+        "saved_at": format_timestamp(revision.made_at) if revision.made_at is not None else None,
         "saved_by": revision.editor or None,
         "change": revision.change,
     }
 
 
-def _print_difference(line: str) -> None:
-    style = _STYLES.get(line[:1])
-    print(paint(escape(line), style) if style else escape(line))
+def print_difference(difference: str) -> None:
+    for line in difference.split("\n"):
+        style = _STYLES.get(line[:1])
+        print(paint(escape(line), style) if style else escape(line))

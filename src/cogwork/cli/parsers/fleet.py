@@ -1,4 +1,4 @@
-"""The parser of `cogwork fleet`, except its configurations."""
+"""The parser of `cogwork fleet`, except its configurations and fragments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from cogwork.cli.parsers.fleet_config import add_fleet_config
+from cogwork.cli.parsers.fleet_fragment import add_fleet_fragment, add_fleet_fragments
 from cogwork.cli.parsers.options import add_json_option, add_part_argument, add_yes_option
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def add_fleet(commands: Subparsers) -> None:
     _add_restart(subcommands)
     _add_logs(subcommands)
     add_fleet_config(subcommands)
+    add_fleet_fragments(subcommands)
+    add_fleet_fragment(subcommands)
     _add_keys(subcommands)
     _add_key(subcommands)
     _add_connect(subcommands)

@@ -50,5 +50,5 @@ class FragmentService:
         if len(lines) > _MAX_LINES:
             lines[_MAX_LINES:] = [f"and {len(lines) - _MAX_LINES} more lines"]
         return PlannedChange(
-            [each.label for each in change.parts], "\n".join(lines), [*change.mistakes]
+            sorted(each.label for each in change.parts), "\n".join(lines), [*change.mistakes]
         )

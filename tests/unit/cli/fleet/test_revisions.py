@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cli.fleet.part_config import history_rows
-from cogwork.cli.fleet.revisions import find_revision, list_revisions, read_text
+from cogwork.cli.fleet.revisions import find_revision, iterate_revisions, read_text
 from cogwork.cli.grpc_client import CommandError
 
 
@@ -29,7 +31,7 @@ HISTORY = [
 
 
 def test_edit_makes_the_revision_after_the_state_it_replaced() -> None:
-    revisions = list_revisions(part(SECOND), HISTORY)
+    revisions = [*iterate_revisions(part(SECOND), HISTORY)]
     assert [(each.number, each.text, each.made_at, each.editor) for each in revisions] == [
         (3, SECOND, 400, "carl"),
         (2, SECOND, 300, "bea"),
@@ -45,7 +47,7 @@ def test_edit_makes_the_revision_after_the_state_it_replaced() -> None:
 
 
 def test_history_names_who_saved_as_far_as_known() -> None:
-    _, *rows = history_rows(list_revisions(part(SECOND), HISTORY), {"bea": "Bea's laptop"}, 460)
+    _, *rows = history_rows(iterate_revisions(part(SECOND), HISTORY), {"bea": "Bea's laptop"}, 460)
     assert [row[:3] for row in rows] == [
         ("3", "1m", "carl"),
         ("2", "2m", "Bea's laptop"),
@@ -55,17 +57,38 @@ def test_history_names_who_saved_as_far_as_known() -> None:
 
 
 def test_part_without_edits_has_its_first_revision() -> None:
-    (only,) = list_revisions(part("{}"), [])
+    (only,) = iterate_revisions(part("{}"), [])
     assert (only.number, only.change) == (0, "created")
 
 
 @pytest.mark.parametrize("wanted", ["4", "-1", "x", "", "01"])
 def test_unknown_revision_names_the_newest(wanted: str) -> None:
     with pytest.raises(CommandError, match="the newest is 3"):
-        find_revision(list_revisions(part(SECOND), HISTORY), wanted)
+        find_revision(iterate_revisions(part(SECOND), HISTORY), wanted)
 
 
 def test_configuration_without_its_text_is_written_out() -> None:
     found = pb.RobotPart()
     found.robot_config.update({"debug": True})
     assert read_text(found) == '{\n  "debug": true\n}\n'
+
+
+def test_revisions_keep_their_numbers_when_the_oldest_are_gone() -> None:
+    edits = []
+    for entry, number in zip(HISTORY, (1207, 1206, 1205), strict=True):
+        edits.append(pb.RobotPartHistoryEntry())
+        edits[-1].CopyFrom(entry)
+        edits[-1].old.user_supplied_info.update({"revision": number})
+    found = [*iterate_revisions(part(SECOND), edits)]
+    assert [each.number for each in found] == [1208, 1207, 1206, 1205]
+    assert (found[-1].change, found[-1].made_at) == ("the oldest that the cloud has", None)
+
+
+def test_only_as_much_is_read_as_needed() -> None:
+    def read() -> Iterator[pb.RobotPartHistoryEntry]:
+        entry = edit(part(FIRST), 300, "bea")
+        entry.old.user_supplied_info.update({"revision": 7})
+        yield entry
+        raise AssertionError("the next page is not needed")
+
+    assert find_revision(iterate_revisions(part(SECOND), read()), "8").text == SECOND
