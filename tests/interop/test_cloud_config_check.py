@@ -121,3 +121,18 @@ async def test_struct_of_the_sdk_is_checked_and_keeps_its_integers(editor: Edito
     found = json.loads(reply.config_json)["components"]
     assert isinstance(found[0]["attributes"]["ticks"], int)
     assert found == config["components"]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"fragments": ["x"] * 100_000}, "fragments has 100000 entries; use at most 200"),
+        ({"modules": [{}] * 1001}, "modules has 1001 entries; use at most 1000"),
+        ({"packages": [{}] * 1001}, "packages has 1001 entries; use at most 1000"),
+    ],
+    ids=["fragments", "modules", "packages"],
+)
+async def test_more_than_is_followed_is_refused(
+    editor: Editor, config: dict[str, Any], expected: str
+) -> None:
+    assert expected in await editor.save(json.dumps(config))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -434,3 +435,36 @@ async def test_history_keeps_what_is_used(mine: Tenant) -> None:
     kept = await context.records.read(select)
     assert kept[:2] == [3, 5]
     assert kept[2:] == list(range(203, 1204))
+
+
+async def test_costly_fragments_of_one_organization_do_not_hold_up_another(
+    tenants: tuple[Tenant, Tenant],
+) -> None:
+    attacker, other = tenants
+    names = [f"c{number}" for number in range(1500)]
+    fragment = await attacker.create("f", {"components": [{"name": each} for each in names]})
+    part, theirs = await attacker.make_part({}), await other.make_part({})
+    mods = [{"$unset": {f"components.{each}": 0}} for each in names]
+    costly = {"fragments": [fragment], "fragment_mods": [{"fragment_id": fragment, "mods": mods}]}
+
+    async def attack() -> str:
+        try:
+            await attacker.app.update_robot_part(
+                part, "press", robot_config_json=json.dumps(costly)
+            )
+        except GRPCError as error:
+            return error.message or ""
+        return ""
+
+    attacks = [asyncio.create_task(attack()) for _ in range(2)]
+    slowest, writes = 0.0, 0
+    while not all(each.done() for each in attacks):
+        began = time.monotonic()
+        await other.app.update_robot_part(theirs, f"press {writes}")
+        slowest, writes = max(slowest, time.monotonic() - began), writes + 1
+    for each in attacks:
+        # A busy computer may give up earlier.
+        reason = await each
+        assert "steps to merge; use fewer overrides" in reason or "within 10 s" in reason
+    assert writes > 0
+    assert slowest < 8, "a write fails after 10 s"
