@@ -182,6 +182,8 @@ def test_override_of_one_of_two_uses() -> None:
         {"$setOnInsert": {"components.left.model": 1}},
         {"$set": 1},
         {"$rename": {"components.left.model": 1}},
+        {"$rename": {"network": "fragments"}},
+        {"$set": {"fragment_mods.x": []}},
         5,
     ],
 )

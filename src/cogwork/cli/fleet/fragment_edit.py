@@ -1,8 +1,9 @@
-"""`cogwork fleet fragment edit` and `restore`."""
+"""`cogwork fleet fragment create`, `edit` and `restore`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from dataclasses import asdict
 from typing import Any
@@ -17,6 +18,7 @@ from cogwork.cli.fleet.config_file import read_config_file
 from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient, with_fleet
 from cogwork.cli.fleet.fragment_preview import format_preview
 from cogwork.cli.fleet.fragments import find_fragment, find_old_text
+from cogwork.cli.fleet.inventory import find_organization
 from cogwork.cli.fleet.part_config import print_difference
 from cogwork.cli.fleet.text_editor import TextEditor
 from cogwork.cli.grpc_client import CommandError
@@ -35,6 +37,24 @@ from cogwork.wire.fragment_method import PREVIEW, FragmentPreview, parse_preview
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+
+def create(arguments: argparse.Namespace) -> int:
+    def run(client: FleetClient) -> int:
+        organization = find_organization(client, arguments.org)
+        request = pb.CreateFragmentRequest(name=arguments.name, organization_id=organization.id)
+        try:
+            request.config.update(json.loads(read_config_file(arguments.file)))
+        except ValueError as error:
+            raise CommandError(f"{arguments.file} is not a JSON object: {error}") from None
+        made = client.call("CreateFragment", request, pb.CreateFragmentResponse).fragment
+        if arguments.json:
+            print_json({"id": made.id, "name": made.name})
+        else:
+            print_text(f"created fragment {made.name} with the ID {made.id}")
+        return EXIT_OK
+
+    return with_fleet(run)
 
 
 def edit(arguments: argparse.Namespace) -> int:

@@ -35,13 +35,29 @@ def add_fleet_fragments(commands: Subparsers) -> None:
 
 def add_fleet_fragment(commands: Subparsers) -> None:
     fragment = commands.add_parser(
-        "fragment", help="Edit and restore configurations that machines share"
+        "fragment", help="Create, edit and restore configurations that machines share"
     )
     subcommands = fragment.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_create(subcommands)
     _add_show(subcommands)
     _add_edit(subcommands)
     _add_history(subcommands)
     _add_restore(subcommands)
+
+
+def _add_create(commands: Subparsers) -> None:
+    create = commands.add_parser(
+        "create",
+        help="Create a fragment",
+        epilog=f"Machines use it by its ID, in `fragments` of their configurations. {_READ}",
+    )
+    create.add_argument("name", metavar="NAME", help="name of the fragment, e.g. drive")
+    create.add_argument(
+        "--file", metavar="FILE", required=True, help="its content, or - for standard input"
+    )
+    create.add_argument("--org", metavar="ORG", help="organization (default: the only one)")
+    add_json_option(create)
+    create.set_defaults(run="cogwork.cli.fleet.fragment_edit:create")
 
 
 def _add_show(commands: Subparsers) -> None:

@@ -28,6 +28,8 @@ _LISTS: Final = frozenset(
     ("components", "services", "modules", "packages", "remotes", "processes", "jobs", "log")
 )
 """Sections that are lists, and so are not created by setting something inside of them."""
+_USES: Final = ("fragments", "fragment_mods")
+"""Sections that are gone before overrides are applied."""
 _NAMES: Final = ("name", "id")
 """Keys by which a path finds the items of a list."""
 
@@ -155,6 +157,11 @@ class _Overrides:
         *steps, last = path.split(".")
         if len(steps) >= _MAX_PATH or not all((*steps, last)):
             raise InvalidOverride(f'"{path[:200]}" is not a path such as components.arm.attributes')
+        if (*steps, last)[0] in _USES:
+            raise InvalidOverride(
+                f'"{path[:200]}" is not in the fragment itself; an override cannot change which '
+                "fragments are used"
+            )
         self._budget.add_steps(1 + len(steps))
         root = self._root
         holder: Any = root
