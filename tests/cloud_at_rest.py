@@ -17,7 +17,7 @@ from cogwork.cloud.control_plane import ControlPlane  # noqa: E402
 from cogwork.cloud.create_cloud import NewCloud, create_cloud  # noqa: E402
 from cogwork.cloud.fleet.locations import create_location  # noqa: E402
 from cogwork.cloud.fleet.machines import new_robot  # noqa: E402
-from cogwork.cloud.fleet.parts import part_ids  # noqa: E402
+from cogwork.cloud.fleet.parts import list_parts  # noqa: E402
 from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
 from cogwork.cloud.open_cloud import open_cloud  # noqa: E402
 from cogwork.cloud.public_name import PublicName  # noqa: E402
@@ -49,9 +49,9 @@ async def add_machine(plane: ControlPlane, owner: str) -> tuple[str, str]:
         request = pb.CreateLocationRequest(organization_id=row["id"], name="Hall")
         location = create_location(tx, call, request).location.id
         machine = new_robot(tx, call, pb.NewRobotRequest(name="press", location=location)).id
-        (part,) = part_ids(tx, machine)
-        (secret,) = tx.query("SELECT sealed FROM secret WHERE owner_id = ?", part)
-        return part, context.keyring.unseal(secret["sealed"])
+        (part,) = list_parts(tx, machine)
+        (secret,) = tx.query("SELECT sealed FROM secret WHERE owner_id = ?", part["id"])
+        return part["id"], context.keyring.unseal(secret["sealed"])
 
     return await context.records.write(work)
 

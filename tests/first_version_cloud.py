@@ -54,6 +54,7 @@ class FirstVersionCloud:
         with contextlib.closing(sqlite3.connect(self.path / "records.db")) as records:
             records.execute("PRAGMA journal_mode = WAL")
             for script in MIGRATIONS[:VERSION]:
+                assert isinstance(script, str)  # those of the first version are
                 records.executescript(script)
             records.execute(f"PRAGMA user_version = {VERSION}")
             records.execute("INSERT INTO organization VALUES ('o', 'Acme', NULL, 0)")

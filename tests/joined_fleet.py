@@ -23,7 +23,6 @@ from viam.gen.proto.rpc.v1.auth_pb2 import (
     AuthenticateToResponse,
     Credentials,
 )
-from viam.proto.app import RobotPart
 
 LOG_IN = "/proto.rpc.v1.AuthService/Authenticate"
 LOG_IN_TO = "/proto.rpc.v1.ExternalAuthService/AuthenticateTo"
@@ -39,7 +38,8 @@ class Login:
 
 @dataclass
 class JoinedMachine:
-    part: RobotPart
+    part: Any
+    """As the SDK describes it."""
     server: Server
     directory: Path
     channel: grpc.aio.Channel
@@ -120,7 +120,8 @@ def _bearer(token: str) -> Metadata:
 
 
 async def call_raw(channel: grpc.aio.Channel, path: str, metadata: Metadata, request: bytes) -> Any:
-    return await channel.unary_unary(path)(request, metadata=metadata, timeout=DEADLINE)
+    call: Any = channel.unary_unary(path)
+    return await call(request, metadata=metadata, timeout=DEADLINE)
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,9 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -159,10 +161,11 @@ async def test_everything_of_a_key_ends(tmp_path: Path) -> None:
                     metadata = await log_in(fleet.channel, login)
                     probes["cloud"] = call_probe(fleet.channel, GET_ROBOT, metadata, request)
                     ends: dict[str, End] = {
-                        "deleted key": lambda key_id=key_id: fleet.app.delete_key(key_id),
-                        "replaced key": lambda key_id=key_id: fleet.app.rotate_key(key_id),
-                        "removed role": lambda key_id=key_id: fleet.app.remove_role(
-                            fleet.organization, key_id, "operator", "robot", robot
+                        "deleted key": partial(fleet.app.delete_key, key_id),
+                        "replaced key": partial(fleet.app.rotate_key, key_id),
+                        "removed role": partial(
+                            fleet.app.remove_role,
+                            *(fleet.organization, key_id, "operator", "robot", robot),
                         ),
                     }
                     await end_and_measure(probes, ends[kind], figures, kind)
@@ -246,10 +249,10 @@ async def stream_probe(fleet: Fleet, name: str, part: str, host: str, metadata: 
     if name == "Follow":
         request = Struct()
         request.update({"id": part})
-        follow = fleet.channel.unary_stream("/cogwork.cloud.v1.FollowService/Follow")
+        follow: Any = fleet.channel.unary_stream("/cogwork.cloud.v1.FollowService/Follow")
         stream = follow(request.SerializeToString(), metadata=metadata)
     else:
-        answer = fleet.channel.stream_stream("/proto.rpc.webrtc.v1.SignalingService/Answer")
+        answer: Any = fleet.channel.stream_stream("/proto.rpc.webrtc.v1.SignalingService/Answer")
         extra = [("rpc-host", host), ("heartbeats-allowed", "true")]
         stream = answer(metadata=[*metadata, *extra])
     await stream.read()

@@ -20,8 +20,8 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from cogwork.cloud.fleet import fragment_impact
 from cogwork.wire.fragment_method import PREVIEW, FragmentPreview, parse_preview
 
-MOTOR = {"name": "motor", "api": "rdk:component:motor", "model": "rdk:builtin:fake"}
-CAMERA = {
+MOTOR: dict[str, Any] = {"name": "motor", "api": "rdk:component:motor", "model": "rdk:builtin:fake"}
+CAMERA: dict[str, Any] = {
     "name": "camera",
     "api": "rdk:component:camera",
     "model": "rdk:builtin:fake",

@@ -392,7 +392,8 @@ async def test_large_revisions_come_in_pages_that_clients_accept(mine: Tenant) -
     for text in texts:
         request = pb.UpdateFragmentRequest(id=fragment, fragment_config_json=text)
         await mine.stub.UpdateFragment(request, metadata=mine.metadata)
-    found, token = [], ""
+    found: list[Any] = []
+    token = ""
     while token or not found:
         page = await mine.stub.GetFragmentHistory(
             pb.GetFragmentHistoryRequest(id=fragment, page_limit=100, page_token=token),

@@ -19,7 +19,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 
 OWN, SHARED = "PLANTED-IN-THE-PART", "PLANTED-IN-THE-FRAGMENT"
-FRAGMENT = {"remotes": [{"name": "far", "address": "a:1", "secret": SHARED}]}
+FRAGMENT: dict[str, Any] = {"remotes": [{"name": "far", "address": "a:1", "secret": SHARED}]}
 
 
 def write_config(fragment: str) -> dict[str, Any]:

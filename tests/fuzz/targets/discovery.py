@@ -66,8 +66,9 @@ def target_response(data: bytes) -> None:
 def _check_bounds(message: Message) -> None:
     if len(message.questions) > MAX_QUESTIONS or len(message.records) > MAX_RECORDS:
         raise ContractViolation("too many questions or records")
-    for each in (*message.questions, *message.records):
-        size = sum(1 + len(label.encode()) for label in split_name(each.name))
+    names = [each.name for each in message.questions] + [each.name for each in message.records]
+    for name in names:
+        size = sum(1 + len(label.encode()) for label in split_name(name))
         # Lower case may take more bytes than upper case.
         if size > 2 * MAX_NAME_SIZE:
             raise ContractViolation(f"a name of {size} bytes")

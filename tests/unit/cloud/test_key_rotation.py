@@ -67,7 +67,7 @@ class ServedCloud:
     async def token_keys(self) -> ExternalKeys:
         """The keys that a machine gets with its configuration now."""
         keys = await self.plane.context.records.read(list_part_token_keys)
-        return ExternalKeys({"keys": keys}, (HOST,))
+        return ExternalKeys({"keys": keys}, HOST)
 
     def issue_part_token(self) -> str:
         return self.plane.context.machine_tokens.issue([HOST], "k", {}, self.clock.time())

@@ -1335,7 +1335,14 @@ PUBLIC_KEY: dict[str, JsonValue] = {"kid": "a", "kty": "RSA", "n": "AQAB", "e": 
         {"handlers": [api_key(roles={"a": "viewer"})]},
         {"handlers": [api_key(Role="viewer")]},
         {"handlers": [api_key(permissions={"a": "viewer"})]},
-        {"handlers": [{**SECRET, "config": {"secret": "s", "roles": {"a": "viewer"}}}]},
+        {
+            "handlers": [
+                {
+                    "type": "robot-location-secret",
+                    "config": {"secret": "s", "roles": {"a": "viewer"}},
+                }
+            ]
+        },
         [],
         "api-key",
         False,

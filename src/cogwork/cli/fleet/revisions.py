@@ -109,7 +109,7 @@ def _number_edits(
         return
     if _NUMBER in first.old.user_supplied_info:
         for each in chain((first,), edits):
-            yield int(each.old.user_supplied_info[_NUMBER]), each
+            yield int(each.old.user_supplied_info.fields[_NUMBER].number_value), each
         return
     # A cloud that does not number them keeps all of them.
     listed = [first, *edits]
