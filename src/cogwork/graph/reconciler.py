@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -30,6 +31,9 @@ from cogwork.graph.spec import Spec
 from cogwork.graph.standalone_nodes import StandaloneNodes
 
 _log = logging.getLogger("rdk.resource_manager")
+
+_MAX_HINTS = 4
+"""Resources of remotes that a missing dependency may mean and that are planned with the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class Reconciler:
         """The configured ones, and the discovered ones that are connected to others."""
         self._references: set[str] = set()
         """Names that resources refer to, as of the last plan."""
+        self._missing: set[str] = set()
+        """Those of them that are not configured."""
         self._offers: dict[ResourceName, Offer | Unavailable] = {}
         """The offers for the last plan."""
         self._nodes: dict[ResourceName, Node] = {}
@@ -169,7 +175,7 @@ class Reconciler:
                 continue
             spec = self._discovered.get(name)
             is_planned = name in self._nodes and name not in self._standalone
-            if is_planned or (spec is not None and self._is_connected(spec)):
+            if is_planned or self._is_hint(name) or (spec and self._is_connected(spec)):
                 self._replan()
             elif spec is not None:
                 self._standalone.put(spec)
@@ -284,12 +290,17 @@ class Reconciler:
             name: self._providers.offer(spec) for name, spec in self._configured.items()
         }
         self._references = {each.short for each in self._find_references()}
+        self._missing = self._references - {name.short for name in self._configured}
         holds = self._find_holds()
+        hints = Counter[str]()
         connected: dict[ResourceName, Spec] = {}
         for name, spec in self._discovered.items():
             if name in self._configured:
                 continue
             if name in holds or self._is_connected(spec):
+                connected[name] = spec
+            elif self._is_hint(name) and hints[name.name] < _MAX_HINTS:
+                hints[name.name] += 1
                 connected[name] = spec
             else:
                 self._standalone.put(spec)
@@ -317,16 +328,15 @@ class Reconciler:
         return found
 
     def _is_connected(self, spec: Spec) -> bool:
-        """Return whether a discovered resource refers to others, or others to it.
+        """Return whether a discovered resource refers to others, or others to it."""
+        return bool(spec.needs or spec.wants) or spec.name.short in self._references
 
-        A name without that of the remote counts: the fault of such a reference shows the full name.
+    def _is_hint(self, name: ResourceName) -> bool:
+        """Return whether a reference may mean this resource, without the name of its remote.
+
+        The fault of such a reference shows the full name.
         """
-        name = spec.name
-        return (
-            bool(spec.needs or spec.wants)
-            or name.short in self._references
-            or name.name in self._references
-        )
+        return name.name in self._missing
 
     def _make_plan(self) -> Plan:
         nodes = {name: node for name, node in self._nodes.items() if name not in self._standalone}

@@ -148,6 +148,19 @@ async def test_reference_from_the_configuration_keeps_the_object(reference: str)
         assert world.thing("far:s0") is before
 
 
+@pytest.mark.parametrize("is_configured", [True, False])
+async def test_names_like_those_of_dependencies_stay_apart(*, is_configured: bool) -> None:
+    """A hostile machine may call all its resources as those that the configuration refers to."""
+    async with World() as world:
+        local = [spec("user", needs="s0"), *([spec("s0")] if is_configured else [])]
+        await world.run(*local)
+        world.graph.set_discovered(spec(f"far:r{number}:s0") for number in range(MANY))
+        await world.advance(1)
+        assert len(world.graph.nodes) == MANY + len(local)
+        together = len(world.graph._desired)
+        assert together == len(local) if is_configured else together < len(local) + 10
+
+
 async def test_changes_of_a_remote_do_not_count_as_a_reconfiguration() -> None:
     async with World() as world:
         world.script("far:s0", close=takes(5))
