@@ -86,6 +86,7 @@ async def test_token_of_an_unknown_part_is_not_refused(fleet: Fleet) -> None:
 
         def lose(tx: Transaction) -> None:
             tx.execute("DELETE FROM secret WHERE owner_id = ?", fleet.part)
+            tx.execute("DELETE FROM host_label WHERE part_id = ?", fleet.part)
             tx.execute("DELETE FROM part WHERE id = ?", fleet.part)
 
         await plane.context.records.write(lose)
