@@ -7,7 +7,10 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from grpclib import GRPCError
+from grpclib.exceptions import StreamTerminatedError
 from tests.control_page import connect_sdk
 from tests.interop.test_sdk_client import component
 from tests.running import Server, run_server
@@ -16,6 +19,7 @@ from viam.components.sensor import Sensor
 
 SCHEDULE = 0.01
 """Seconds between calls, which go to the two machines in turn."""
+TIMEOUT = 20.0
 LOCAL = component("sensor", "local", readings={"ok": True})
 
 
@@ -49,20 +53,28 @@ async def compare(cell: Server, trouble: Callable[[], Awaitable[None]], name: st
     assert ratio < limit(1.2)
 
 
+class TimedCall(NamedTuple):
+    seconds: float
+    failed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Milliseconds from when calls were due until they were answered."""
+    """Milliseconds from when calls were due until they were answered, or failed."""
 
     count: int
+    failed: int
     p50: float
     p99: float
     longest: float
 
     @classmethod
-    def of(cls, durations: list[float]) -> Latencies:
+    def of(cls, calls: list[TimedCall]) -> Latencies:
+        durations = [call.seconds for call in calls]
         quantiles = statistics.quantiles(durations, n=100)
         times = (quantiles[49], quantiles[98], max(durations))
-        return cls(len(durations), *(round(each * 1e3, 1) for each in times))
+        failed = sum(call.failed for call in calls)
+        return cls(len(calls), failed, *(round(each * 1e3, 1) for each in times))
 
 
 async def measure_on_schedule(
@@ -74,7 +86,7 @@ async def measure_on_schedule(
     """
     twin_directory = cell.file.parents[1] / "twin"
     twin_directory.mkdir()
-    found: tuple[list[float], list[float]] = ([], [])
+    found: tuple[list[TimedCall], list[TimedCall]] = ([], [])
     async with (
         run_server({"components": [LOCAL]}, twin_directory) as twin,
         connect_sdk(cell.port) as cell_robot,
@@ -94,10 +106,12 @@ async def measure_on_schedule(
 
 
 async def call_on_schedule(
-    sensors: list[Sensor], durations: tuple[list[float], list[float]], calls: asyncio.TaskGroup
+    sensors: list[Sensor],
+    results: tuple[list[TimedCall], list[TimedCall]],
+    calls: asyncio.TaskGroup,
 ) -> None:
     due = time.perf_counter()
-    turns = list(zip(sensors, durations, strict=True))
+    turns = list(zip(sensors, results, strict=True))
     while True:
         for sensor, found in turns:
             due += SCHEDULE
@@ -105,9 +119,13 @@ async def call_on_schedule(
             calls.create_task(call_once(sensor, found, due))
 
 
-async def call_once(sensor: Sensor, durations: list[float], due: float) -> None:
-    await sensor.get_readings()
-    durations.append(time.perf_counter() - due)
+async def call_once(sensor: Sensor, results: list[TimedCall], due: float) -> None:
+    try:
+        await sensor.get_readings(timeout=TIMEOUT)
+        failed = False
+    except (GRPCError, StreamTerminatedError, TimeoutError, OSError):
+        failed = True
+    results.append(TimedCall(time.perf_counter() - due, failed))
 
 
 async def call_in_turn(sensors: list[Sensor], durations: tuple[list[float], list[float]]) -> None:

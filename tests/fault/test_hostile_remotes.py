@@ -60,6 +60,7 @@ async def check_local_calls(cell: Server, name: str) -> None:
         await asyncio.sleep(SECONDS)
 
     beside, without = await measure_on_schedule(cell, turn_hostile, name)
+    assert beside.failed == 0
     assert beside.p50 < limit(2) * without.p50
     assert beside.p99 < limit(2) * without.p99
 
