@@ -78,9 +78,9 @@ class Observer:
 
     def seconds_to_rest(self, name: str, since: float) -> float:
         """Return the seconds from a time until the component was seen at rest for good."""
-        moved = [each["at"] for each in self.events if name in each["moving"]]
-        rests = [each["at"] for each in self.events if name not in each["moving"]]
-        return max(0.0, min(float(at) for at in rests if at > moved[-1]) - since)
+        moved = [float(each["at"]) for each in self.events if name in each["moving"]]
+        rests = [float(each["at"]) for each in self.events if name not in each["moving"]]
+        return max(0.0, min(at for at in rests if at > moved[-1]) - since)
 
 
 @contextlib.asynccontextmanager

@@ -386,6 +386,14 @@ async def test_client_that_takes_the_base_keeps_it(rig: Rig) -> None:
     await asyncio.gather(taking, return_exceptions=True)
 
 
+async def test_base_belongs_to_the_service_while_it_drives(rig: Rig) -> None:
+    taken: list[tuple[ResourceName, str]] = []
+    rig.machine.take_over = lambda name, mover: taken.append((name, mover))
+    await rig.service.navigate_to_point(at(0, 10))
+    await rig.drive(1)
+    assert taken == [(BASE, f"navigation {NAME.short}")]
+
+
 async def test_base_stopped_between_moves_stays(rig: Rig) -> None:
     counts = iter([0])
     rig.machine.stop_count = lambda _: next(counts, 1)
