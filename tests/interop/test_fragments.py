@@ -15,6 +15,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.fleet import Cloud, run_cloud
+from tests.tenants import log_in
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
 from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb
@@ -68,8 +69,10 @@ class Tenant:
 
     async def read(self, part: str) -> RobotConfig:
         """Return the configuration that the machine gets."""
+        secret = (await self.app.get_robot_part(part)).secret
+        login = await log_in(self.client._channel, "robot-secret", part, secret)
         reply = await RobotServiceStub(self.client._channel).Config(
-            ConfigRequest(id=part), metadata=self.metadata
+            ConfigRequest(id=part), metadata=login
         )
         found: RobotConfig = reply.config
         return found

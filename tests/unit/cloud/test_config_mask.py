@@ -20,6 +20,10 @@ HANDLER = {"type": "api-key", "config": {"keys": ["admin"], "admin": SECRET}}
         {"auth": {"handlers": [HANDLER]}},
         {"auth": {"handlers": [{"type": "api-key", "config": {"keys": [SECRET]}}]}},
         {"auth": {"handlers": [{"type": "robot-location-secret", "config": {"secret": SECRET}}]}},
+        {
+            "auth": {"handlers": [{"config": {"keys": [SECRET], SECRET: "x"}}]},
+            "remotes": [{"secret": SECRET}],
+        },
         {"remotes": [{"name": "r", "address": "a:1", "secret": SECRET}]},
         {"remotes": [{"name": "r", "auth": {"credentials": {"payload": SECRET}}}]},
         {"components": [{"attributes": {"video_path": f"rtsp://u:{SECRET}@10.0.0.7/x"}}]},

@@ -59,7 +59,7 @@ def _mask(value: Any, at: Pointer, redact: Callable[[str], str]) -> Any:
     match value:
         case dict():
             return {
-                redact(key): _mask_key_ids(each, value)
+                redact(key): _mask_key_ids(each, value, redact)
                 if at[:1] == (_LOGINS,) and key == _KEY_IDS and isinstance(each, list)
                 else _mask(each, _step(at, key), redact)
                 for key, each in value.items()
@@ -85,9 +85,9 @@ def _mask_scalar(value: Any, redact: Callable[[str], str], *, is_hidden: bool) -
     return redact(value) if isinstance(value, str) else value
 
 
-def _mask_key_ids(ids: list[Any], keys: Json) -> list[Any]:
+def _mask_key_ids(ids: list[Any], keys: Json, redact: Callable[[str], str]) -> list[Any]:
     """Return the IDs of the keys beside them. What is not one of those may be a key itself."""
-    return [each if isinstance(each, str) and each in keys else STARS for each in ids]
+    return [redact(each) if isinstance(each, str) and each in keys else STARS for each in ids]
 
 
 def _step(at: Pointer, key: str) -> Pointer:
