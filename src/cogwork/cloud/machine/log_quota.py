@@ -20,8 +20,9 @@ _LINE_BYTES: Final = 512
 """Of an average line, as far as the rates of bytes follow from those of lines."""
 _BURST_SECONDS: Final = 12_500
 """A full spool of a machine passes at once: 250,000 lines, 128 MB."""
-_PART_PEAK: Final = Rate(1_000, 2_000)
-_PEAK_LINE_BYTES: Final = 4096
+_PART_PEAK_LINES: Final = Rate(250, 2_000)
+_PART_PEAK_BYTES: Final = Rate(4 << 20, 16 << 20)
+"""Catching up may take a quarter of an hour, and others do not notice it."""
 _ORGANIZATION_PEAK: Final = 10
 _ORGANIZATION_SUSTAINED: Final = 50
 """How many parts together may send as much as one part may alone."""
@@ -52,9 +53,7 @@ class Verdict(NamedTuple):
 
 def part_rates(lines_per_second: float = LINES_PER_SECOND) -> LogRates:
     sustained = Rate(lines_per_second, lines_per_second * _BURST_SECONDS)
-    return LogRates(
-        sustained, sustained.scaled(_LINE_BYTES), _PART_PEAK, _PART_PEAK.scaled(_PEAK_LINE_BYTES)
-    )
+    return LogRates(sustained, sustained.scaled(_LINE_BYTES), _PART_PEAK_LINES, _PART_PEAK_BYTES)
 
 
 def organization_rates(part: LogRates) -> LogRates:
