@@ -99,7 +99,8 @@ class Login:
             self._limiter.record_failure(address, str(actor))
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
             now = self._context.now()
-            await self._context.records.read(lambda tx: _require_proof(tx, actor, now))
+            async with self._admission.slot(address):
+                await self._context.records.read(lambda tx: _require_proof(tx, actor, now))
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, str(actor))
         if actor.type is ActorType.PART:
