@@ -95,7 +95,7 @@ async def test_location_secret_is_for_clients_of_its_machines(owner: Owner) -> N
     assert await owner.authenticate_to(owner.part.fqdn, login)
     stub = AppServiceStub(owner.channel)
     request = app_pb2.GetRobotPartRequest(id=owner.part.id)
-    assert await refusal(stub.GetRobotPart(request, metadata=login)) is Status.NOT_FOUND
+    assert await refusal(stub.GetRobotPart(request, metadata=login)) is Status.PERMISSION_DENIED
     create = app_pb2.CreateOrganizationRequest(name="mine")
     refused = stub.CreateOrganization(create, metadata=login)
     assert await refusal(refused) is Status.PERMISSION_DENIED
