@@ -64,18 +64,9 @@ async def test_locations(owner: Owner) -> None:
     client, check = owner.client, owner.replies.check
     await owner.wait()
     made = await client.create_location(owner.organization, "Hall 1")
-    (secret,) = made.auth.secrets
-    assert len(secret.secret) >= 22  # 128 bits
     hall = pb.Location(
         id=made.id,
         name="Hall 1",
-        auth=pb.LocationAuth(
-            secret=secret.secret,
-            location_id=made.id,
-            secrets=[
-                pb.SharedSecret(id=secret.id, secret=secret.secret, created_on=at(1), state=ENABLED)
-            ],
-        ),
         organizations=[pb.LocationOrganization(organization_id=owner.organization, primary=True)],
         created_on=at(1),
         primary_org_identity=pb.OrganizationIdentity(id=owner.organization, name="Acme"),
@@ -109,17 +100,21 @@ async def test_locations(owner: Owner) -> None:
 async def test_secrets_of_a_location(owner: Owner) -> None:
     client, check = owner.client, owner.replies.check
     location = await client.create_location(owner.organization, "Hall 1")
-    assert await client.location_auth(location.id) == location.auth
-    check(pb.LocationAuthResponse(auth=location.auth))
+    none = pb.LocationAuth(location_id=location.id)
+    assert await client.location_auth(location.id) == none
+    check(pb.LocationAuthResponse(auth=none))
+    first = await client.create_location_secret(location.id)
+    (old,) = first.secrets
+    assert len(old.secret) >= 22  # 128 bits
     await owner.wait()
     both = await client.create_location_secret(location.id)
-    new, old = both.secrets
+    new, _ = both.secrets
     expected = pb.LocationAuth(
         secret=new.secret,
         location_id=location.id,
         secrets=[
             pb.SharedSecret(id=new.id, secret=new.secret, created_on=at(1), state=ENABLED),
-            *location.auth.secrets,
+            old,
         ],
     )
     check(pb.CreateLocationSecretResponse(auth=expected))
@@ -127,3 +122,5 @@ async def test_secrets_of_a_location(owner: Owner) -> None:
     await client.delete_location_secret(old.id, location.id)
     check(pb.DeleteLocationSecretResponse())
     assert list((await client.location_auth(location.id)).secrets) == [new]
+    await client.delete_location_secret(new.id, location.id)
+    assert await client.location_auth(location.id) == none
