@@ -1,4 +1,4 @@
-"""Whatever changes the configuration of a machine, besides an edit, reaches it."""
+"""Whatever changes the configuration or the access list of a machine, besides an edit, reaches it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from google.protobuf.wrappers_pb2 import StringValue
+from grpclib.const import Cardinality
 from tests.fleet import Cloud, make_part, run_cloud
 from tests.interop.test_robot_service import PartClient
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 
+from cogwork.auth.access_list import AccessList, PrincipalKind, parse_access_list
 from cogwork.cloud.storage.bus import part_topic
+from cogwork.wire.follow_method import GET_ACCESS
 
 
 @dataclass
@@ -39,10 +43,24 @@ class Machine:
         _, key_id = await self.app.create_key(self.organization, [role], "new")
         return str(key_id)
 
-    async def read_config(self) -> pb.RobotConfig:
+    async def read_revisions(self) -> tuple[str, str]:
+        """Return those of the configuration and of the access list."""
         reply = await self.part.call("Config", pb.ConfigRequest(id=self.part.id))
-        config: pb.RobotConfig = reply.config
-        return config
+        return reply.config.revision, (await self.read_access()).revision
+
+    async def read_access(self) -> AccessList:
+        stream = self.part.channel.request(
+            GET_ACCESS,
+            Cardinality.UNARY_UNARY,
+            StringValue,
+            StringValue,
+            metadata=self.part._metadata,
+        )
+        async with stream as opened:
+            await opened.send_message(StringValue(value=self.part.id), end=True)
+            reply = await opened.recv_message()
+        assert reply is not None
+        return parse_access_list(reply.value)
 
 
 @pytest.fixture
@@ -133,26 +151,26 @@ CHANGES: list[Callable[[Machine], Awaitable[None]]] = [
 async def test_change_reaches_the_machine(
     machine: Machine, change: Callable[[Machine], Awaitable[None]]
 ) -> None:
-    before = await machine.read_config()
-    assert await machine.read_config() == before
+    before = await machine.read_revisions()
+    assert await machine.read_revisions() == before
     context = machine.cloud.context
     assert context is not None
     async with context.bus.listen(part_topic(machine.part.id)) as notices:
         await change(machine)
         async with asyncio.timeout(60):
             await anext(notices)
-    after = await machine.read_config()
-    assert after.revision != before.revision
+    assert await machine.read_revisions() != before
 
 
-async def test_former_secret_of_the_location_leaves_the_configuration(machine: Machine) -> None:
-    await machine.app.create_location_secret(machine.location)
-    both = await machine.read_config()
-    secrets = [each.id for each in both.cloud.location_secrets]
-    assert len(secrets) == 2
-    await machine.app.delete_location_secret(secrets[1], machine.location)
-    after = await machine.read_config()
-    assert [each.id for each in after.cloud.location_secrets] == secrets[:1]
+async def test_former_secret_of_the_location_leaves_the_access_list(machine: Machine) -> None:
+    for _ in range(2):
+        auth = await machine.app.create_location_secret(machine.location)
+    both = await machine.read_access()
+    new, old = (each.id for each in auth.secrets)
+    assert {each.principal.id for each in both.of_kind(PrincipalKind.LOCATION)} == {new, old}
+    await machine.app.delete_location_secret(old, machine.location)
+    after = await machine.read_access()
+    assert [each.principal.id for each in after.of_kind(PrincipalKind.LOCATION)] == [new]
     assert after.revision != both.revision
 
 
