@@ -1,4 +1,4 @@
-"""Whatever changes the configuration or the access list of a machine, besides an edit, reaches it."""
+"""What changes the configuration or the access list of a machine, besides an edit, reaches it."""
 
 from __future__ import annotations
 
