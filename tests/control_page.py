@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -45,11 +44,9 @@ class Page:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the browser: all of its processes."""
-        for each in psutil.Process(self._process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.send_signal(number)
+    def find_processes(self) -> list[psutil.Process]:
+        """Return the processes of the browser."""
+        return psutil.Process(self._process.pid).children(recursive=True)
 
     async def run(self, script: str, *, within: float = DEADLINE, **values: Any) -> Any:
         """Run the body of an asynchronous function with `page`, `context`, `problems`, `values`."""

@@ -2,7 +2,7 @@
 
 Run as `python -m tests.interop.motion_observer <port> <subtype>,<subtype>…`; each is the name of a
 component, too. It prints a line of JSON with the monotonic time whenever something starts or stops,
-and ends with its standard input.
+and when it had looked before that; it ends with its standard input.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ INTERVAL = 0.01
 async def observe(port: int, subtypes: list[str]) -> None:
     channel = Channel("localhost", port)
     clients = {each: CLIENTS[each](each, channel) for each in subtypes}
-    before = None
+    before, looked = None, time.monotonic()
     while True:
         states = await asyncio.gather(*(client.is_moving() for client in clients.values()))
         moving = [name for name, moves in zip(clients, states, strict=True) if moves]
+        now = time.monotonic()
         if moving != before:
-            print(json.dumps({"at": time.monotonic(), "moving": moving}), flush=True)
-            before = moving
+            print(json.dumps({"at": now, "looked": looked, "moving": moving}), flush=True)
+        before, looked = moving, now
         await asyncio.sleep(INTERVAL)
 
 

@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import psutil
 import pytest
 from tests.control_page import Page, needs_browser, open_browser
 from tests.namespaces import Computer, needs_namespaces
@@ -55,6 +56,17 @@ CONFIG = {
 }
 
 
+class Rest(NamedTuple):
+    seconds: float
+    """Time from the loss until it was seen at rest."""
+    uncertainty: float
+    """Seconds since it was last seen moving: on a busy computer, the observer looks rarely."""
+
+    def __str__(self) -> str:
+        unsure = f" (±{self.uncertainty:.2f})" if self.uncertainty > 0.1 else ""
+        return f"{self.seconds:.2f}{unsure}"
+
+
 class Observer:
     """What moves on the machine, and since when."""
 
@@ -76,11 +88,11 @@ class Observer:
                 assert not self._out.ended, self._out.text
                 await asyncio.sleep(0.02)
 
-    def seconds_to_rest(self, name: str, since: float) -> float:
-        """Return the seconds from a time until the component was seen at rest for good."""
-        moved = [float(each["at"]) for each in self.events if name in each["moving"]]
-        rests = [float(each["at"]) for each in self.events if name not in each["moving"]]
-        return max(0.0, min(at for at in rests if at > moved[-1]) - since)
+    def find_rest(self, name: str, since: float) -> Rest:
+        """Return when a component that was lost at a time was seen at rest for good."""
+        last = max(n for n, each in enumerate(self.events) if name in each["moving"])
+        rest = self.events[last + 1]
+        return Rest(max(0.0, rest["at"] - since), rest["at"] - rest["looked"])
 
 
 @contextlib.asynccontextmanager
@@ -120,6 +132,7 @@ class Browser:
         self._url = url
         self._transport = transport
         self._page: Page | None = None
+        self._processes: list[psutil.Process] = []
         self._stack = contextlib.AsyncExitStack()
 
     async def show(self) -> Page:
@@ -140,12 +153,22 @@ class Browser:
         )
         return self._page
 
-    async def lose(self, way: str) -> None:
+    def lose(self, way: str) -> float:
+        """Lose the browser, and return when."""
         assert self._page is not None
+        # Finding them takes a busy computer a second.
+        self._processes = self._page.find_processes()
+        since = time.monotonic()
         if way == "cut off":
             self._network.apply(Rule(is_cut=True))
         else:
-            self._page.signal(signal.SIGKILL if way == "killed" else signal.SIGSTOP)
+            self._signal(signal.SIGKILL if way == "killed" else signal.SIGSTOP)
+        return since
+
+    def _signal(self, number: signal.Signals) -> None:
+        for each in self._processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.send_signal(number)
 
     async def recover(self, way: str) -> None:
         assert self._page is not None
@@ -156,7 +179,7 @@ class Browser:
         if way == "cut off":
             self._network.apply(Rule())
         else:
-            self._page.signal(signal.SIGCONT)
+            self._signal(signal.SIGCONT)
         await self.show()
         await self._page.run("await page.mouse.up();")
 
@@ -216,8 +239,8 @@ async def run_rig(directory: Path, transport: str) -> AsyncIterator[tuple[Browse
 
 async def measure(
     browser: Browser, observer: Observer, way: str, names: Sequence[str], keeps_moving: float
-) -> dict[str, float]:
-    """Lose the browser while it moves something, and return the seconds until each is at rest.
+) -> dict[str, Rest]:
+    """Lose the browser while it moves something, and return when each is at rest.
 
     The first of the names is moved by a button that is held.
     """
@@ -228,10 +251,9 @@ async def measure(
     await observer.wait_until({*names}.issubset)
     await asyncio.sleep(keeps_moving)
     assert observer.moving == {*names}, "the heartbeats did not keep it moving"
-    since = time.monotonic()
-    await browser.lose(way)
+    since = browser.lose(way)
     await observer.wait_until({*names}.isdisjoint)
-    took = {name: observer.seconds_to_rest(name, since) for name in names}
+    took = {name: observer.find_rest(name, since) for name in names}
     await browser.recover(way)
     # What the page had sent before must not move anything when it arrives later.
     assert observer.moving == set()
@@ -247,8 +269,9 @@ async def test_what_a_lost_page_moves_stops_within_the_window(
             # Once for longer than the window: heartbeats keep it moving.
             keeps_moving = 0.2 if number else WINDOW + 0.5
             took = await measure(browser, observer, way, ["motor", "base", "arm"], keeps_moving)
-            print(f"{transport}, {way}: " + ", ".join(f"{k} {v:.2f} s" for k, v in took.items()))
-            assert max(took.values()) < WINDOW + SLACK
+            times = ", ".join(f"{name} {rest} s" for name, rest in took.items())
+            print(f"{transport}, {way}: {times}", flush=True)
+            assert max(took.values()).seconds < WINDOW + SLACK
 
 
 @pytest.mark.soak
@@ -268,9 +291,6 @@ async def test_every_loss_many_times(tmp_path: Path, transport: str) -> None:
                     )[name]
                     for _ in range(rounds)
                 ]
-                print(
-                    f"{transport}, {way}, {name}, {rounds} times: "
-                    f"{min(took):.2f} to {max(took):.2f} s",
-                    flush=True,
-                )
-                assert max(took) < WINDOW + SLACK
+                times = " ".join(map(str, sorted(took)))
+                print(f"{transport}, {way}, {name}, seconds: {times}", flush=True)
+                assert max(took).seconds < WINDOW + SLACK
