@@ -2,7 +2,7 @@
 
 Run as `flooding_machine.py <address> <directory>`, with a line `part secret` on standard input, and
 then commands: `upload` sends as our machines do, `ignore` sends 1,000 lines ten times a second
-whatever the cloud answers, `pause` sends nothing, and `drain` logs no more and sends the rest. It
+whatever the cloud answers, `pause` sends nothing, and `drain` logs no more and sends the newest. It
 logs to its disk all the time, so that its own work is the same beside each of them. Prints a line
 of JSON for each second.
 """
@@ -26,6 +26,7 @@ from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse  # noqa: E402
 from cogwork.core.clock import SystemClock  # noqa: E402
 from cogwork.logs.entry import Entry  # noqa: E402
 from cogwork.logs.spool import Spool  # noqa: E402
+from cogwork.logs.upload import KEPT_LINES  # noqa: E402
 from cogwork.uplink.cloud_client import CloudClient, Reply  # noqa: E402
 from cogwork.uplink.cloud_login import CloudLogin  # noqa: E402
 from cogwork.uplink.errors import CloudUnavailable  # noqa: E402
@@ -44,10 +45,18 @@ class PausedClient(CloudClient):
     def __init__(self, address: str, login: CloudLogin) -> None:
         super().__init__(address, login)
         self.is_open = asyncio.Event()
+        self._turn = asyncio.Lock()
 
     async def call(self, path: str, request: Message, reply: type[Reply], timeout: float) -> Reply:
         await self.is_open.wait()
-        return await super().call(path, request, reply, timeout)
+        async with self._turn:
+            return await super().call(path, request, reply, timeout)
+
+    async def pause(self) -> None:
+        """Begin no more calls, and wait for the one that has begun."""
+        self.is_open.clear()
+        async with self._turn:
+            pass
 
 
 class FloodingMachine:
@@ -65,10 +74,13 @@ class FloodingMachine:
         """Refusals that it ignored."""
 
     async def run(self, command: str) -> None:
-        self._paused.is_open.clear()
+        await self._paused.pause()
         await end(self._ignoring)
         if command == "drain":
             await end(self._logging)
+            await end(self._uploading)
+            await asyncio.to_thread(self._spool.drop_older, KEPT_LINES)
+            self._uploading = asyncio.create_task(self._link.run())
         if command in ("upload", "drain"):
             self._paused.is_open.set()
             self._link.retry_now()
