@@ -1,6 +1,7 @@
 """Atomic file replacement: a reader sees either the complete old content or the complete new."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -33,6 +34,8 @@ def make_directory(directory: Path, mode: int = 0o700) -> None:
     """
     if directory.is_dir():
         return
+    if directory.parent.is_file():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
     make_directory(directory.parent)
     directory.mkdir(mode, exist_ok=True)
     with _open(directory.parent, _DIRECTORY_FLAGS) as parent:

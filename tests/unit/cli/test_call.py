@@ -53,7 +53,7 @@ def test_invalid_request_is_refused(method: Any, text: str) -> None:
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     motor = {"name": "wheel", "api": "rdk:component:motor", "model": "fake"}
-    network = {"sessions": {"heartbeat_window": "500ms"}}
+    network = {"sessions": {"heartbeat_window": "2s"}}
     async with run_server({"components": [motor], "network": network}, tmp_path) as running:
         await running.wait_for_status(state="running")
         yield running
@@ -81,7 +81,7 @@ async def test_what_a_call_moves_stops_with_the_command(
                 b"(--detach leaves it moving)\n"
             )
             # Longer than the window: its heartbeats keep it moving.
-            await asyncio.sleep(1)
+            await asyncio.sleep(3)
             assert await is_moving(server)
             command.send_signal(number)
             await command.communicate()
