@@ -22,6 +22,8 @@ from viam.gen.app.packages.v1.packages_grpc import PackageServiceStub
 from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, RobotConfig
+from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
+from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials
 from viam.proto.app import Model, ModuleFileInfo, RenameRegistryItemRequest, Visibility
 from viam.proto.app.packages import PackageType
 
@@ -71,8 +73,13 @@ async def upload(client: AppClient, module: str, version: str, platform: str, *t
 async def read(client: ViamClient, part: str, platform: str, *tags: str) -> RobotConfig:
     """Return the configuration that a machine of this platform gets."""
     agent = AgentInfo(platform=platform, platform_tags=tags)
+    secret = (await client.app_client.get_robot_part(part)).secret
+    login = AuthenticateRequest(
+        entity=part, credentials=Credentials(type="robot-secret", payload=secret)
+    )
+    token = (await AuthServiceStub(client._channel).Authenticate(login)).access_token
     reply = await RobotServiceStub(client._channel).Config(
-        ConfigRequest(id=part, agent_info=agent), metadata=client._metadata
+        ConfigRequest(id=part, agent_info=agent), metadata={"authorization": f"Bearer {token}"}
     )
     found: RobotConfig = reply.config
     return found
