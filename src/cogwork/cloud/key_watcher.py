@@ -14,9 +14,8 @@ from cogwork.cloud.identity.cloud_key import CloudKey, KeyPurpose, has_ended
 from cogwork.cloud.identity.key_records import delete_ended_keys, list_cloud_keys
 from cogwork.cloud.identity.resealing import reseal_batch
 from cogwork.cloud.storage.bus import describe_change, part_topic
-from cogwork.core.errors import CogworkError
 
-_INTERVAL: Final = 5.0
+INTERVAL: Final = 5.0
 """Seconds. It must be much shorter than the time from the creation of a key to its first use."""
 _CHECKPOINT_INTERVAL: Final = 300.0
 """Seconds. Records that are restored from an older backup are noticed by this."""
@@ -32,20 +31,6 @@ class KeyWatcher:
         self._context = context
         self._directory = directory
         self._checkpoint_at = context.clock.monotonic() + _CHECKPOINT_INTERVAL
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        is_failing = False
-        while True:
-            await self._context.clock.sleep(_INTERVAL)
-            try:
-                await self.refresh()
-                is_failing = False
-            except (CogworkError, OSError) as error:
-                # The keys that are known are used on; the error is reported once.
-                if not is_failing:
-                    _log.error("cannot read the keys of the cloud again: %s", error)
-                is_failing = True
 
     async def refresh(self) -> None:
         """Use the keys of the records, and do what follows from a change."""

@@ -12,6 +12,7 @@ from cogwork import __version__
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.http import create_app
+from cogwork.cloud.key_watcher import INTERVAL as KEY_INTERVAL
 from cogwork.cloud.key_watcher import KeyWatcher
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.open_cloud import open_cloud
@@ -108,16 +109,16 @@ async def _start(
             listeners.addresses, options.address, is_encrypted=certificate.is_in_use
         )
     )
-    for work in (
-        certificate.watch(),
-        log.pipeline.flush_periodically(),
-        KeyWatcher(plane.context, directory).run(),
-    ):
+    for work in (certificate.watch(), log.pipeline.flush_periodically()):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)
     tasks = PeriodicTasks(clock, plane.context.health)
     stack.push_async_callback(tasks.aclose)
-    tasks.start(*list_maintenance(plane.context))
+    keys = KeyWatcher(plane.context, directory)
+    tasks.start(
+        *list_maintenance(plane.context),
+        PeriodicTask("following the keys of the cloud", keys.refresh, KEY_INTERVAL),
+    )
 
 
 def list_maintenance(context: CloudContext) -> list[PeriodicTask]:
