@@ -1,7 +1,7 @@
-"""Searches through logs, so that nobody waits for another's.
+"""Searches through logs, so that no reader waits for the searches of another.
 
 A few run at the same time. Organizations take turns, and so do the actors of one organization;
-nobody has all places of a moment.
+no one has all places at once.
 """
 
 from __future__ import annotations
