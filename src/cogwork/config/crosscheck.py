@@ -294,9 +294,11 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
             Effect.IGNORED,
             hint='remove "grpc_address", or bind it to localhost',
         )
+    # The cloud that a machine has joined decides who may log in.
+    is_joined = config.cloud is not None and bool(config.cloud.fqdn)
     for key in ("bind_address", "grpc_address"):
         address = getattr(network, key)
-        if address and not config.auth.is_configured:
+        if address and not config.auth.is_configured and not is_joined:
             _check_exposure(address, ("network", key), network, collector)
 
 

@@ -8,15 +8,19 @@ from cogwork.serving.address import Address, ListenAddresses
 DEFAULT_ADDRESS = "localhost:8080"
 
 
-def resolve_listen_addresses(config: MachineConfig, port: int | None = None) -> ListenAddresses:
-    """`port` replaces that of the configuration."""
+def resolve_listen_addresses(
+    config: MachineConfig, port: int | None = None, *, requires_login: bool | None = None
+) -> ListenAddresses:
+    """`port` replaces that of the configuration. `requires_login`: whether clients must log in, if
+    not only the configuration decides that."""
     network, proxies = config.network, tuple(config.network.trusted_proxies)
     public = Address.parse(network.bind_address or DEFAULT_ADDRESS)
     if port is not None:
         public = public._replace(port=port)
     grpc = Address.parse(network.grpc_address) if network.grpc_address else None
     exposed = [address for address in (public, grpc) if address and not address.is_loopback]
-    if not exposed or config.auth.is_configured:
+    is_protected = config.auth.is_configured if requires_login is None else requires_login
+    if not exposed or is_protected:
         return ListenAddresses(public, grpc, (), network.front, proxies)
     if not network.insecure_without_auth:
         here = Address("localhost", public.port)

@@ -352,7 +352,7 @@ class _Server:
             if former is not None:
                 self._server_log.redactor.add_secrets(former.secrets)
         self._login.apply(config)
-        listen = resolve_listen_addresses(config, self._port)
+        listen = self._resolve_listen_addresses(config)
         await self._certificate.load(self._find_certificate_files(config))
         await self._parent.start(self._table)
         await self._listeners.start(listen)
@@ -427,12 +427,17 @@ class _Server:
         if self._webrtc is not None:
             self._webrtc.apply(loaded.result.config, self._table, self._authentication.admit)
         self._use_certificate()
-        listen = resolve_listen_addresses(loaded.result.config, self._port)
+        listen = self._resolve_listen_addresses(loaded.result.config)
         self._create_task(self._change_listeners(loaded.result.config, listen), "network")
         self._remotes.apply(loaded.result.config.remotes)
         outcome = self._applier.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _resolve_listen_addresses(self, config: MachineConfig) -> ListenAddresses:
+        return resolve_listen_addresses(
+            config, self._port, requires_login=self._authentication.authenticator is not None
+        )
 
     def _on_packages_changed(self) -> None:
         self._applier.apply_packages()

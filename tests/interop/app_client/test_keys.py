@@ -46,8 +46,8 @@ async def test_keys(owner: Owner) -> None:
     second = describe_key(key_id, "Gäste", at(1), granted)
     assert await client.list_keys(owner.organization) == [first, second]
     check(pb.ListKeysResponse(api_keys=[first, second]))
+    # It opens more than this machine, so it is not shown again.
     await client.get_robot_api_keys(machine)
-    second.api_key.key = key
     check(pb.GetRobotAPIKeysResponse(api_keys=[second]))
 
     request = pb.RenameKeyRequest(id=key_id, name="visitors")

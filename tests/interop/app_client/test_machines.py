@@ -158,6 +158,12 @@ async def test_secrets_of_a_part(owner: Owner) -> None:
     check(pb.GetRobotPartResponse(part=part, config_json=owner_file(part)))
 
 
+def revision(number: int) -> Struct:
+    found = Struct()
+    found.update({"revision": number})
+    return found
+
+
 async def test_edits_and_their_history(owner: Owner) -> None:
     client, check = owner.client, owner.replies.check
     _, machine, part = await make_machine(owner)
@@ -201,6 +207,7 @@ async def test_edits_and_their_history(owner: Owner) -> None:
                 location_id=part.location_id,
                 robot_config=debug,
                 robot_config_json='{\n  "debug": true\n}',
+                user_supplied_info=revision(1),
             ),
         ),
         pb.RobotPartHistoryEntry(
@@ -215,6 +222,7 @@ async def test_edits_and_their_history(owner: Owner) -> None:
                 location_id=part.location_id,
                 robot_config=Struct(),
                 robot_config_json="{}",
+                user_supplied_info=revision(0),
             ),
         ),
     ]
