@@ -105,31 +105,32 @@ async def test_cards_say_what_goes_on_without_the_page(machine: Machine) -> None
     assert said[1].startswith("Pins and PWM stay as they are")
 
 
-async def test_stop_that_was_not_confirmed_stays_until_it_is_dismissed(machine: Machine) -> None:
-    page = machine.page
-    await page.open(machine.server.url)
-    machine.server.signal(signal.SIGSTOP)
-    try:
+async def test_stop_that_was_not_confirmed_stays_until_it_is_dismissed(tmp_path: Path) -> None:
+    # Without a client of the SDK, which would connect again meanwhile.
+    async with run_server(MACHINE, tmp_path) as server, open_browser() as page:
+        await page.open(server.url)
+        server.signal(signal.SIGSTOP)
+        try:
+            await page.run(
+                """
+                await page.getByRole('button', {name: 'STOP ALL'}).click();
+                await page.getByRole('alert').filter({hasText: 'was not confirmed'}).waitFor();
+                // Longer than other results are shown.
+                await page.waitForTimeout(5000);
+                await page.getByRole('alert').filter({hasText: 'Things may still move'}).waitFor();
+                """
+            )
+        finally:
+            server.signal(signal.SIGCONT)
         await page.run(
             """
+            await page.locator('[data-connection=online]').waitFor();
+            await page.getByRole('button', {name: 'Dismiss'}).click();
+            await page.getByText('was not confirmed').waitFor({state: 'detached'});
             await page.getByRole('button', {name: 'STOP ALL'}).click();
-            await page.getByRole('alert').filter({hasText: 'was not confirmed'}).waitFor();
-            // Longer than other results are shown.
-            await page.waitForTimeout(5000);
-            await page.getByRole('alert').filter({hasText: 'Things may still move'}).waitFor();
+            await page.getByText('everything is stopped').waitFor();
             """
         )
-    finally:
-        machine.server.signal(signal.SIGCONT)
-    await page.run(
-        """
-        await page.locator('[data-connection=online]').waitFor();
-        await page.getByRole('button', {name: 'Dismiss'}).click();
-        await page.getByText('was not confirmed').waitFor({state: 'detached'});
-        await page.getByRole('button', {name: 'STOP ALL'}).click();
-        await page.getByText('everything is stopped').waitFor();
-        """
-    )
 
 
 async def test_login_expires_and_the_page_asks_for_it_again(tmp_path: Path) -> None:
