@@ -46,7 +46,7 @@ class Page:
 
     def find_processes(self) -> list[psutil.Process]:
         """Return the processes of the browser."""
-        return psutil.Process(self._process.pid).children(recursive=True)
+        return _find_children(self._process.pid)
 
     async def run(self, script: str, *, within: float = DEADLINE, **values: Any) -> Any:
         """Run the body of an asynchronous function with `page`, `context`, `problems`, `values`."""
@@ -108,6 +108,7 @@ async def open_browser(
         try:
             yield Page(process)
         finally:
+            browser = _find_children(process.pid)
             assert process.stdin is not None
             process.stdin.close()  # the browser ends, and removes its files
             with contextlib.suppress(TimeoutError):
@@ -115,6 +116,32 @@ async def open_browser(
             if process.returncode is None:
                 process.kill()
             await process.wait()
+            await _wait_until_ended(browser)
+
+
+async def _wait_until_ended(processes: list[psutil.Process]) -> None:
+    """Wait for what may still write into its files; kill it if it does not end."""
+    deadline = asyncio.get_running_loop().time() + DEADLINE
+    while running := [each for each in processes if _is_running(each)]:
+        if asyncio.get_running_loop().time() > deadline:
+            for each in running:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
+        await asyncio.sleep(0.02)
+
+
+def _is_running(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _find_children(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
 @dataclass
