@@ -61,6 +61,7 @@ class Authentication:
 
         `is_open`: whether other computers may call if no login is required.
         """
+        had_login = self._authenticator is not None
         self._authenticator, self._is_open = authenticator, is_open
         if authenticator is None:
             return
@@ -68,6 +69,8 @@ class Authentication:
             if operation.stream.peer.startswith(_INTERNAL_PREFIXES):
                 continue
             if operation.identity is None:
+                if had_login:
+                    continue  # it is a login, or its caller is being identified
                 operation.end(Unauthenticated("login is required now; log in and call again"))
             elif not authenticator.is_valid(operation.identity):
                 operation.end(
