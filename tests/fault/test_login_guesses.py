@@ -21,13 +21,13 @@ from cogwork.auth.authenticator import Authenticator
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.clock import ManualClock
-from cogwork.core.token_buckets import Budget
+from cogwork.core.token_bucket import Rate
 
 pytestmark = pytest.mark.alone
 
 GUESSES = size(ci=400, full=10_000)
 ADDRESSES = 20
-_ENDLESS = Budget(1_000_000_000, 1.0)
+_ENDLESS = Rate.every(1.0, burst=1_000_000_000)
 UNLIMITED = AttemptLimits(_ENDLESS, _ENDLESS, _ENDLESS)
 
 

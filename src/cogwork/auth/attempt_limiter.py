@@ -17,16 +17,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cogwork.auth.errors import TooManyAttempts
-from cogwork.core.token_buckets import Budget, TokenBuckets
+from cogwork.core.token_bucket import Rate, TokenBuckets
 
 MIN_GENERATED_LENGTH: Final = 22
 """Characters of the shortest secret that is out of reach of guesses: 128 bits in Base64."""
 
 
 class AttemptLimits(NamedTuple):
-    pair: Budget = Budget(10, 6.0)
-    network: Budget = Budget(100, 1.0)
-    entity: Budget = Budget(30, 2.0)
+    pair: Rate = Rate.every(6.0, burst=10)
+    network: Rate = Rate.every(1.0, burst=100)
+    entity: Rate = Rate.every(2.0, burst=30)
     max_tracked: int = 4096
     """Pairs, networks and entities that are remembered, of each. The oldest is forgotten."""
 
@@ -65,8 +65,8 @@ class AttemptLimiter:
 class SharedAttemptLimiter:
     """Limits failures with secrets that name no entity. A correct one is always accepted."""
 
-    def __init__(self, now: Callable[[], float], budget: Budget) -> None:
-        self._failures = TokenBuckets(now, budget, 1)
+    def __init__(self, now: Callable[[], float], rate: Rate) -> None:
+        self._failures = TokenBuckets(now, rate, 1)
 
     def record_failure(self) -> None:
         """Raise TooManyAttempts if too many have failed before this one."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cogwork.core.token_buckets import Budget, TokenBuckets
+from cogwork.core.token_bucket import Rate, TokenBuckets
 
-SOURCE: Final = Budget(30, 0.1)
+SOURCE: Final = Rate.every(0.1, burst=30)
 """Queries of one address. A client asks several times within a second."""
-TOTAL: Final = Budget(100, 0.02)
+TOTAL: Final = Rate.every(0.02, burst=100)
 """Queries of all addresses, which may be forged."""
 _MAX_SOURCES: Final = 256
 

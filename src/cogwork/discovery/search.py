@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from cogwork.core.token_buckets import Budget, TokenBuckets
+from cogwork.core.token_bucket import Rate, TokenBuckets
 from cogwork.discovery.announcement import SERVICE
 from cogwork.discovery.dns_message import (
     MAX_SIZE,
@@ -25,7 +25,7 @@ from cogwork.discovery.dns_message import (
 from cogwork.discovery.interfaces import Endpoint, list_interfaces, open_endpoints
 
 _ASK_INTERVAL = 0.3
-_RESPONSES = Budget(500, 0.005)
+_RESPONSES = Rate.every(0.005, burst=500)
 """Responses that are decoded. The server searches on its event loop, too."""
 
 

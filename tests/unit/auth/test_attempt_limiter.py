@@ -9,9 +9,11 @@ from cogwork.auth.attempt_limiter import (
     SharedAttemptLimiter,
 )
 from cogwork.auth.errors import TooManyAttempts
-from cogwork.core.token_buckets import Budget
+from cogwork.core.token_bucket import Rate
 
-LIMITS = AttemptLimits(pair=Budget(3, 10), network=Budget(6, 5), entity=Budget(5, 5))
+LIMITS = AttemptLimits(
+    pair=Rate.every(10, burst=3), network=Rate.every(5, burst=6), entity=Rate.every(5, burst=5)
+)
 SHORT, GENERATED = "hunter2", "x" * MIN_GENERATED_LENGTH
 
 
@@ -126,7 +128,7 @@ def test_addresses_of_one_ipv6_network_count_as_one() -> None:
 
 
 def test_secrets_without_an_entity_share_a_budget() -> None:
-    limiter = SharedAttemptLimiter(lambda: 0.0, Budget(3, 10))
+    limiter = SharedAttemptLimiter(lambda: 0.0, Rate.every(10, burst=3))
     for _ in range(3):
         limiter.record_failure()
     with pytest.raises(TooManyAttempts):

@@ -25,7 +25,7 @@ from cogwork.cloud.identity.login_admission import LoginAdmission
 from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.core.token_buckets import Budget
+from cogwork.core.token_bucket import Rate
 from cogwork.front.peer_name import host_of
 from cogwork.wire.claim_method import CLAIM_PATH
 from cogwork.wire.http1 import CLIENT_KEY
@@ -40,7 +40,7 @@ class SecretNotKept(CogworkError):
 
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
-_WRONG_CODES: Final = Budget(30, 2.0)
+_WRONG_CODES: Final = Rate.every(2.0, burst=30)
 """Wrong claim codes of all clients, because a guess names no machine."""
 _HTTP_STATUS: Final = {
     "INVALID_ARGUMENT": 400,
