@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from viam.gen.common.v1 import common_pb2 as common
 
@@ -11,6 +11,9 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.spatial.orientation import from_ov_degrees, require_number, to_ov_degrees
 from cogwork.spatial.pose import Pose
 from cogwork.spatial.shape import parse_shape
+
+_MAX_COORDINATE: Final = 1e11
+"""Millimeters. Squares of larger ones could exceed the largest number."""
 
 
 def pose_to_proto(pose: Pose) -> common.Pose:
@@ -21,11 +24,11 @@ def pose_to_proto(pose: Pose) -> common.Pose:
 
 def pose_from_proto(pose: common.Pose) -> Pose:
     try:
-        point = (_check_finite("x", pose.x), _check_finite("y", pose.y), _check_finite("z", pose.z))
+        x, y, z = (_check_coordinate(name, getattr(pose, name)) for name in ("x", "y", "z"))
         direction = [
             _check_finite(name, getattr(pose, name)) for name in ("o_x", "o_y", "o_z", "theta")
         ]
-        return Pose(point, from_ov_degrees(*direction))
+        return Pose((x, y, z), from_ov_degrees(*direction))
     except ValueError as error:
         raise InvalidRequest(f"the pose is invalid: {error}") from None
 
@@ -48,6 +51,12 @@ def geometry_to_proto(data: Mapping[str, Any], label: str) -> common.Geometry:
             # The API represents a point as a sphere with a radius of 0.
             geometry.sphere.radius_mm = sum(radius)
     return geometry
+
+
+def _check_coordinate(name: str, value: float) -> float:
+    if abs(_check_finite(name, value)) > _MAX_COORDINATE:
+        raise ValueError(f'"{name}" is {value:g} mm, farther than anything on Earth')
+    return value
 
 
 def _check_finite(name: str, value: float) -> float:

@@ -10,7 +10,12 @@ from grpclib.const import Status
 from tests.served import refused, served
 from viam.components.board import Board, Tick, TickStream
 from viam.components.board.client import BoardClient
-from viam.proto.component.board import BoardServiceStub, StreamTicksRequest
+from viam.proto.component.board import (
+    BoardServiceStub,
+    PowerMode,
+    SetPowerModeRequest,
+    StreamTicksRequest,
+)
 from viam.streams import StreamWithIterator
 
 from cogwork.core.errors import InvalidRequest
@@ -95,3 +100,13 @@ async def test_initial_metadata_is_sent_before_the_first_tick() -> None:
         await asyncio.wait_for(stream.recv_initial_metadata(), 10)
         await stream.cancel()
         await asyncio.wait_for(board.stream_closed.wait(), 10)
+
+
+async def test_duration_that_is_too_long_is_refused() -> None:
+    request = SetPowerModeRequest(name="b", power_mode=PowerMode.POWER_MODE_NORMAL)
+    request.duration.seconds = 1 << 62
+    async with served(await make_board()) as channel:
+        with refused() as error:
+            await BoardServiceStub(channel).SetPowerMode(request)
+    assert error.status is Status.INVALID_ARGUMENT
+    assert "the duration is invalid" in error.words

@@ -217,9 +217,12 @@ async def test_move_to_position_refuses_unreachable_poses(
     assert await read_joint_positions(client) == HOME
 
 
-async def test_move_to_position_refuses_a_pose_with_nan(client: ArmClient) -> None:
+@pytest.mark.parametrize("pose", [Pose(x=math.nan, o_z=1), Pose(x=1, z=-1e308, o_z=1)])
+async def test_move_to_position_refuses_a_pose_without_a_place(
+    client: ArmClient, pose: Pose
+) -> None:
     with refused() as told:
-        await client.move_to_position(Pose(x=math.nan, o_z=1))
+        await client.move_to_position(pose)
     assert told.status is Status.INVALID_ARGUMENT
 
 
