@@ -64,6 +64,8 @@ class AccessList:
     """When the cloud confirmed it last, in seconds since 1970 by the clock of the cloud."""
     fresh_until: float = math.inf
     """When it ends unless the cloud confirms it again."""
+    ended: frozenset[str] = frozenset()
+    """Principals that the cloud has removed since it made the list. They are not stored."""
 
     def find(self, principal: Principal) -> AccessEntry | None:
         """Return the entry of a principal, unless its secret was replaced since."""
@@ -76,7 +78,9 @@ class AccessList:
     def without(self, ids: Collection[str]) -> AccessList:
         """Return the list without the principals with these IDs."""
         kept = {key: entry for key, entry in self.entries.items() if key[1] not in ids}
-        return self if len(kept) == len(self.entries) else replace(self, entries=kept, revision="")
+        if len(kept) == len(self.entries):
+            return self
+        return replace(self, entries=kept, revision="", ended=self.ended.union(ids))
 
     def at(self, now: float) -> AccessList:
         """Return what of the list holds at a time."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cogwork.auth.access_list import AccessEntry, AccessList, Principal, PrincipalKind
-from cogwork.auth.errors import NotListed
+from cogwork.auth.errors import NotListed, Unauthenticated
 from cogwork.auth.identity import CredentialType, Identity
 from cogwork.auth.tokens import FINGERPRINT, Claims, ExternalKeys
 from cogwork.auth.verifier import credential_digest, part_verifier
@@ -57,7 +57,8 @@ class GrantedAccess:
     def identify(self, claims: Claims) -> Identity | None:
         """Return the identity that the claims of a verified token name, if it still exists.
 
-        Raise NotListed for a token of the cloud whose principal is not listed.
+        Raise NotListed for a token of the cloud whose principal is not listed, or Unauthenticated
+        if the cloud has removed it.
         """
         if claims.key_fingerprint:
             entry = self._find_listed(read_principal(claims.metadata, claims.entity))
@@ -76,7 +77,10 @@ class GrantedAccess:
         return None
 
     def introduce(self, principal: Principal | None, entity: str) -> Identity:
-        """Return the identity of a client that the cloud has authenticated. Raise NotListed."""
+        """Return the identity of a client that the cloud has authenticated.
+
+        Raise NotListed, or Unauthenticated if the cloud has removed it.
+        """
         return _identity_of(self._find_listed(principal), entity, CredentialType.SIGNALING)
 
     def grants(self, identity: Identity) -> bool:
@@ -106,9 +110,11 @@ class GrantedAccess:
 
     def _find_listed(self, principal: Principal | None) -> AccessEntry:
         entry = self._access.find(principal) if principal is not None else None
-        if entry is None:
-            raise NotListed("unauthenticated: this client has no access to this machine")
-        return entry
+        if entry is not None:
+            return entry
+        if principal is not None and principal.id in self._access.ended:
+            raise Unauthenticated("unauthenticated: the access of this client was removed")
+        raise NotListed("unauthenticated: this client has no access to this machine")
 
 
 def describe_principal(principal: Principal) -> dict[str, str]:

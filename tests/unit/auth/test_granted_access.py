@@ -113,6 +113,14 @@ def test_a_token_of_a_principal_that_is_not_listed_is_refused(principal: Princip
         authenticator().identify(token_of_cloud(principal))
 
 
+def test_a_principal_that_the_cloud_has_removed_is_refused_for_good() -> None:
+    """The cloud is not asked about it again, so its client need not wait."""
+    login = authenticator(without(KEY_1))
+    with pytest.raises(Unauthenticated, match="was removed") as refused:
+        login.identify(token_of_cloud(KEY_1))
+    assert not isinstance(refused.value, NotListed)
+
+
 def test_a_token_for_another_part_with_the_same_name_is_refused() -> None:
     with pytest.raises(Unauthenticated, match="another machine"):
         authenticator().identify(token_of_cloud(KEY_1, part="part-2"))
