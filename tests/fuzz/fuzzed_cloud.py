@@ -24,7 +24,7 @@ from tests.fuzz.target import ContractViolation
 
 from cogwork.cloud.http import create_app
 from cogwork.cloud.storage.records import Transaction
-from cogwork.core.clock import ManualClock
+from cogwork.core.clock import Clock, ManualClock
 from cogwork.front.peer_name import Peer
 from cogwork.resource import sdk
 from cogwork.wire.handlers import Method
@@ -49,6 +49,8 @@ _RENEW_AFTER = 10_000
 """Calls after which the cloud is replaced by an empty one, because logs add up."""
 _MEMORY = Path("/dev/shm")
 _DEADLINE = 20.0
+_PATIENCE = 0.05
+"""Seconds after which a call is waiting for the clock."""
 _START = 1_800_000_000.0
 _FAULTS = frozenset({Status.UNKNOWN, Status.INTERNAL, Status.DATA_LOSS})
 _SERVER_ERROR = 500
@@ -64,6 +66,7 @@ class FuzzedCloud:
         self._clients = itertools.count()
         self._calls = 0
         self._running: _RunningCloud | None = None
+        self._clock = ManualClock(_START)
 
     def call(self, requests: Requests, data: bytes) -> None:
         """Call one of the methods; the first byte chooses the method and the login."""
@@ -85,7 +88,14 @@ class FuzzedCloud:
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-        self._loop.run_until_complete(asyncio.wait_for(coroutine, _DEADLINE))
+        self._loop.run_until_complete(asyncio.wait_for(self._pass_time(coroutine), _DEADLINE))
+
+    async def _pass_time(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a call. While it waits, because refusals are delayed, let the time pass."""
+        call = asyncio.ensure_future(coroutine)
+        while not (await asyncio.wait({call}, timeout=_PATIENCE))[0]:
+            await self._clock.advance(1.0)
+        call.result()
 
     async def _call(self, requests: Requests, data: bytes) -> None:
         cloud = await self._find()
@@ -161,7 +171,7 @@ class FuzzedCloud:
         if self._running is None:
             # Refusals are logged, a million times.
             logging.disable(logging.WARNING)
-            self._running = await _start()
+            self._running = await _start(self._clock)
         return self._running
 
     async def _stop(self) -> None:
@@ -296,11 +306,11 @@ class _RunningCloud:
         )
 
 
-async def _start() -> _RunningCloud:
+async def _start(clock: Clock) -> _RunningCloud:
     stack = contextlib.AsyncExitStack()
     memory = _MEMORY if _MEMORY.is_dir() else None
     directory = stack.enter_context(tempfile.TemporaryDirectory(dir=memory))
-    cloud = await stack.enter_async_context(run_cloud(Path(directory), ManualClock(_START)))
+    cloud = await stack.enter_async_context(run_cloud(Path(directory), clock))
     running = _RunningCloud(cloud, stack)
     await running.fill(cloud.key_id, cloud.key)
     return running
