@@ -6,9 +6,10 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from tests.control_page import needs_browser, open_browser
 from tests.interop.modular import poll
 from tests.interop.test_joined_machine import SENSOR, Joined, new_machine
-from tests.running import run_server
+from tests.running import Server, run_server
 
 
 async def list_notices(machine: Joined) -> list[str]:
@@ -42,6 +43,24 @@ async def test_new_secret_reaches_the_machine_over_the_old_one(tmp_path: Path) -
         assert "with a secret that is not valid" in notice
 
 
+async def assert_page_says(machine: Joined, server: Server, words: str) -> None:
+    async with open_browser() as page:
+        await page.run(
+            """
+            await page.goto(values.url);
+            await page.getByLabel('Key ID').fill(values.id);
+            await page.getByLabel('Key', {exact: true}).fill(values.key);
+            await page.getByRole('button', {name: 'Log in'}).click();
+            await page.getByRole('alert').filter({hasText: values.words}).waitFor();
+            """,
+            url=server.url,
+            id=machine.cloud.key_id,
+            key=machine.cloud.key,
+            words=words,
+        )
+
+
+@needs_browser
 async def test_two_computers_with_the_same_credentials_are_told(tmp_path: Path) -> None:
     async with new_machine(tmp_path) as machine:
         await machine.save(SENSOR)
@@ -65,6 +84,7 @@ async def test_two_computers_with_the_same_credentials_are_told(tmp_path: Path) 
             assert "two computers use the credentials of this part" in notice
             for server in servers:
                 await server.out.wait_for("two computers use the credentials of this part")
+            await assert_page_says(machine, servers[0], "two computers use the credentials")
             # A new secret would reach the thief, too.
             await machine.client.create_robot_part_secret(machine.part)
             await machine.save(SENSOR, {**SENSOR, "name": "third"})

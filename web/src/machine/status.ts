@@ -100,6 +100,8 @@ export interface MachineStatus {
   readonly revision: string;
   readonly applied_at: number | null;
   readonly configuration: ConfigReport | null;
+  /** What is wrong between the machine and its cloud. */
+  readonly cloud_notices?: readonly string[];
   readonly server: ServerStatus;
   readonly resources: readonly ResourceStatus[];
   readonly modules: readonly ModuleStatus[];
