@@ -29,6 +29,7 @@ from tests.joined_fleet import (
     wait_for_login,
     webrtc_client,
 )
+from tests.running import DEADLINE
 from tests.sizes import limit, size
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1.app_pb2 import GetRobotRequest
@@ -78,15 +79,20 @@ def owner_probe(channel: grpc.aio.Channel, metadata: Metadata) -> Probe:
 
 def webrtc_probe(client: WebRtcClient, path: str = NAMES) -> Probe:
     async def probe() -> bool:
-        if client.data.readyState != "open":
-            return False
+        call = asyncio.ensure_future(client.call(path, b""))
         try:
-            async with asyncio.timeout(1):
-                await client.call(path, b"")
+            async with asyncio.timeout(DEADLINE):
+                # A call on a connection that was closed is never answered.
+                while client.data.readyState == "open" and not call.done():
+                    await asyncio.wait({call}, timeout=0.01)
+            if client.data.readyState != "open":
+                return False
+            await call
         except CallFailed as error:
             return error.code not in (7, 16)
-        except TimeoutError:
-            return False
+        finally:
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
         return True
 
     return probe
