@@ -107,6 +107,8 @@ def http_probe(machine: JoinedMachine, metadata: Metadata) -> Probe:
                 return bool(reply.status == 200)
         except urllib.error.HTTPError as error:
             return error.code not in (401, 403)
+        except ConnectionError:  # the server has ended it
+            return False
 
     return lambda: asyncio.to_thread(ask)
 

@@ -301,14 +301,14 @@ async def test_every_loss_many_times(tmp_path: Path, transport: str) -> None:
     async with run_rig(tmp_path, transport) as (browser, observer):
         for way in WAYS:
             for name, rounds in {"motor": 20, "base": 5, "arm": 5}.items():
-                took = [
-                    (
-                        await measure(
-                            browser, observer, way, [name], HEARTBEAT * phase.uniform(0.5, 2)
-                        )
-                    )[name]
-                    for _ in range(rounds)
-                ]
+                took: list[Rest] = []
+                while len(took) < rounds:
+                    after = HEARTBEAT * phase.uniform(0.5, 2)
+                    rest = (await measure(browser, observer, way, [name], after))[name]
+                    if rest.uncertainty > SLACK:
+                        print(f"not seen at that moment: {rest} s", flush=True)
+                        continue
+                    took.append(rest)
                 times = " ".join(map(str, sorted(took)))
                 print(f"{transport}, {way}, {name}, seconds: {times}", flush=True)
                 assert max(took).seconds < WINDOW + SLACK

@@ -12,8 +12,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch._C import PyTorchFileWriter
@@ -37,16 +38,26 @@ def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
     """Load the program and the module that runs it. Raises BadModel."""
     records = dict(_safe_records(archive))
     with _LOAD_LOCK:
-        # Import here, because this import loads a compiler that TorchScript models do not need.
-        from torch.export.pt2_archive._package import load_pt2
-
+        read = import_reader()
         try:
-            program = load_pt2(_write_archive(records)).exported_programs["model"]
+            program = read(_write_archive(records)).exported_programs["model"]
             # Guards would be compiled from source; shapes are checked without them, too.
             return program, program.module(check_guards=False)
         # The loader is Python code and may raise any exception.
         except Exception as error:
             raise invalid_model_error(archive.path, error) from error
+
+
+def import_reader() -> Callable[[io.BytesIO], Any]:
+    """Import torch's reader of programs, with a compiler that TorchScript models do not need.
+
+    The compiler would import Triton, which is for kernels of GPUs. A run does not need it, and its
+    copy of LLVM crashes a process in which TensorFlow has loaded another.
+    """
+    sys.modules.setdefault("triton", None)  # type: ignore[arg-type] # it cannot be imported then
+    from torch.export.pt2_archive._package import load_pt2
+
+    return load_pt2
 
 
 def _write_archive(records: dict[str, bytes]) -> io.BytesIO:

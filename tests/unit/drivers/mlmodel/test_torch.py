@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import json
 import os
 import pickle
+import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -48,7 +51,7 @@ def networks() -> Networks:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'cogwork[torch]'")
     # The reader of programs creates a temporary directory once per process.
-    importlib.import_module("torch.export.pt2_archive._package")
+    importlib.import_module("cogwork.drivers.mlmodel.torch_program").import_reader()
     networks = importlib.import_module("tests.unit.drivers.mlmodel.torch_networks")
     networks.torch.manual_seed(1)
     return networks
@@ -82,6 +85,18 @@ def run_module(module: Any, *inputs: NDArray[Any]) -> Any:
 
     with torch.inference_mode():
         return module(*(torch.from_numpy(each.copy()) for each in inputs))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None, reason="TensorFlow is not installed"
+)
+def test_program_is_loaded_in_a_process_that_has_tensorflow(conv: Path) -> None:
+    """Two copies of LLVM would crash it."""
+    code = (
+        "import sys, tensorflow; from cogwork.drivers.mlmodel.torch import TorchEngine; "
+        "TorchEngine(sys.argv[1], threads=1)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(conv)], check=True, timeout=120)
 
 
 class TestResults:
