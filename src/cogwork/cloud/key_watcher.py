@@ -31,6 +31,8 @@ class KeyWatcher:
         self._context = context
         self._directory = directory
         self._checkpoint_at = context.clock.monotonic() + _CHECKPOINT_INTERVAL
+        self._has_new_authority = False
+        """Whether the file of authorities is older than the records."""
 
     async def refresh(self) -> None:
         """Use the keys of the records, and do what follows from a change."""
@@ -48,17 +50,20 @@ class KeyWatcher:
             context.calls.end_all()
         if changed:
             _log.info("the keys of the cloud have changed: %s", ", ".join(sorted(changed)))
-        if KeyPurpose.AUTHORITY in changed:
+        # First: a stolen key must end, whatever else fails.
+        if KeyPurpose.PART_TOKEN in changed:
+            await self._tell_machines()
+        self._has_new_authority |= KeyPurpose.AUTHORITY in changed
+        if self._has_new_authority:
             bundle = context.keys.authority_bundle
             await asyncio.to_thread(self._directory.save_authorities, bundle)
+            self._has_new_authority = False
         if await self._reseal(rows):
             context.keys.use(await context.records.read(list_cloud_keys))
         if context.clock.monotonic() >= self._checkpoint_at:
             self._checkpoint_at = context.clock.monotonic() + _CHECKPOINT_INTERVAL
             checkpoint = await context.records.write(advance_checkpoint)
             await asyncio.to_thread(self._directory.save_checkpoint, checkpoint)
-        if KeyPurpose.PART_TOKEN in changed:
-            await self._tell_machines()
 
     async def _reseal(self, rows: list[CloudKey]) -> bool:
         """Seal secrets with the active key if there are others. Return whether any was deleted."""
@@ -76,7 +81,7 @@ class KeyWatcher:
         return True
 
     async def _tell_machines(self) -> None:
-        """Tell connected machines to ask for their configuration, which has the keys of tokens."""
+        """Tell connected machines to ask for their access lists, which have the keys of tokens."""
         parts = self._context.presence.list_connected()
         for start in range(0, len(parts), _MACHINES_AT_ONCE):
             for part in parts[start : start + _MACHINES_AT_ONCE]:

@@ -35,9 +35,11 @@ class MonitoredRecords:
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await self._records.read(work)
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(
+        self, work: Callable[[Transaction], T], then: Callable[[T], None] | None = None
+    ) -> T:
         try:
-            found = await self._records.write(work)
+            found = await self._records.write(work, then)
         except RecordsUnavailable as error:
             self._health.report(RECORDS, State.FAILING, str(error))
             raise

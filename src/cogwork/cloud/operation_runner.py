@@ -22,7 +22,13 @@ async def run_operation(
     if not operation.is_write:
         reply, _ = await context.records.read(work)
         return reply
-    reply, call = await context.records.write(work)
+    # What was committed must follow, even if the caller does not wait for it.
+    reply, _ = await context.records.write(work, lambda result: _follow(context, result[1]))
+    return reply
+
+
+def _follow(context: CloudContext, call: Call) -> None:
+    """End the calls of removed credentials, and tell the machines that a change concerns."""
     ended = dict.fromkeys(call.ended_credentials)
     if ended:
         context.actors.forget(ended)
@@ -30,4 +36,3 @@ async def run_operation(
     change = describe_change(ended)
     for part in dict.fromkeys(call.changed_parts):
         context.bus.publish(part_topic(part), change)
-    return reply

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.running import DEADLINE
 
 from cogwork.cloud.storage.records import (
     BrokenReference,
@@ -59,6 +61,33 @@ async def test_failed_work_changes_nothing(records: Records) -> None:
     with pytest.raises(NotFound, match="no"):
         await records.write(work)
     assert await records.read(names) == []
+
+
+async def test_what_follows_from_a_write_is_done_even_if_its_caller_is_gone(
+    records: Records,
+) -> None:
+    begun, may_end, done = threading.Event(), threading.Event(), asyncio.Event()
+    seen: list[str] = []
+
+    def work(tx: Transaction) -> str:
+        add(tx, "1")
+        begun.set()
+        may_end.wait(DEADLINE)
+        return "result"
+
+    def follow(result: str) -> None:
+        seen.append(result)
+        done.set()
+
+    writing = asyncio.create_task(records.write(work, follow))
+    await asyncio.to_thread(begun.wait, DEADLINE)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    may_end.set()
+    await asyncio.wait_for(done.wait(), DEADLINE)
+    assert seen == ["result"]
+    assert await records.read(names) == ["acme"]
 
 
 async def test_duplicate_is_an_error_of_its_own(records: Records) -> None:

@@ -34,7 +34,7 @@ def test_lookup_that_began_before_a_removal_is_not_remembered() -> None:
     cache = ActorCache(ManualClock())
     lookup = cache.begin("token")
     cache.forget({"key"})
-    cache.add(lookup, KEY)
+    assert not cache.add(lookup, KEY)
     assert cache.find("token") is None
 
 

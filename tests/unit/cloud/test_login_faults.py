@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cloud_at_rest import add_machine, identify, new_cloud, open_plane
@@ -93,6 +94,31 @@ async def test_token_of_an_unknown_part_is_not_refused(fleet: Fleet) -> None:
         with pytest.raises(CogworkError) as refused:
             await identify(plane, token)
         assert refused.value.status == "UNAVAILABLE"
+
+
+async def test_credentials_that_are_removed_while_they_are_read_are_refused(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_plane(fleet.directory, fleet.clock) as plane:
+        token = await plane.login.log_in(fleet.part, "robot-secret", fleet.secret, "::1")
+        context = plane.context
+        read = context.records.read
+
+        async def read_before_the_removal(work: Callable[[Transaction], Any]) -> Any:
+            found = await read(work)
+            monkeypatch.setattr(context.records, "read", read)
+
+            def remove(tx: Transaction) -> None:
+                tx.execute("DELETE FROM secret WHERE owner_id = ?", fleet.part)
+                tx.execute("UPDATE part SET deleted_at = 1 WHERE id = ?", fleet.part)
+
+            await context.records.write(remove)
+            context.actors.forget({fleet.part})
+            return found
+
+        monkeypatch.setattr(context.records, "read", read_before_the_removal)
+        with pytest.raises(Unauthenticated, match="were removed"):
+            await identify(plane, token)
 
 
 def lose_records(directory: CloudDirectory) -> None:

@@ -37,14 +37,16 @@ class ActorCache:
         """Call this before the credentials are looked up."""
         return Lookup(token, self._generation)
 
-    def add(self, lookup: Lookup, actor: Actor) -> None:
-        """Remember whose token it is, unless credentials were removed during the lookup."""
+    def add(self, lookup: Lookup, actor: Actor) -> bool:
+        """Remember whose token it is. Return False if credentials were removed meanwhile, which
+        the lookup may not have seen."""
         if lookup.generation != self._generation:
-            return
+            return False
         self._actors[lookup.token] = actor, self._clock.monotonic() + _LIFETIME
         self._actors.move_to_end(lookup.token)
         if len(self._actors) > _MAX_TOKENS:
             self._actors.popitem(last=False)
+        return True
 
     def forget_all(self) -> None:
         self._generation += 1

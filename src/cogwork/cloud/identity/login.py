@@ -18,7 +18,7 @@ from cogwork.cloud.identity.cloud_tokens import CloudTokens
 from cogwork.cloud.identity.login_admission import LoginAdmission
 from cogwork.cloud.identity.token_fingerprint import fingerprint_of
 from cogwork.cloud.public_name import location_of
-from cogwork.cloud.storage.records import Transaction, first
+from cogwork.cloud.storage.records import RecordsUnavailable, Transaction, first
 from cogwork.core.errors import CogworkError
 from cogwork.wire.handlers import Method, Stream
 
@@ -27,6 +27,8 @@ _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
 """Compared for an unknown actor, so that refusing one takes as long as refusing another."""
 _MAX_ENTITY: Final = 256
+_LOOKUPS: Final = 5
+"""Attempts to read who calls while no credential is removed."""
 _OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 
 _log = logging.getLogger("cloud.login")
@@ -120,7 +122,6 @@ class Login:
             return known
         claims = self._tokens.verify(token)
         actor = _find_actor(claims.entity, claims.type)
-        lookup = self._context.actors.begin(token)
         used = claims.metadata.get(FINGERPRINT, "")
 
         def find(tx: Transaction) -> Actor | None:
@@ -132,12 +133,15 @@ class Login:
             )
             return next(matching, None)
 
-        found = await self._context.records.read(find)
-        if found is None:
-            raise Unauthenticated("unauthenticated: the credentials of this token were removed")
-        self._context.actors.add(lookup, found)
-        self._context.calls.assign(found)
-        return found
+        for _ in range(_LOOKUPS):
+            lookup = self._context.actors.begin(token)
+            found = await self._context.records.read(find)
+            if found is None:
+                raise Unauthenticated("unauthenticated: the credentials of this token were removed")
+            if self._context.actors.add(lookup, found):
+                self._context.calls.assign(found)
+                return found
+        raise RecordsUnavailable("credentials are removed faster than they can be read; try again")
 
 
 def _find_actor(entity: str, kind: str) -> Actor:

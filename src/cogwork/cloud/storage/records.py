@@ -53,11 +53,15 @@ class Records(Protocol):
         The work runs in a thread and must not change anything.
         """
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(
+        self, work: Callable[[Transaction], T], then: Callable[[T], None] | None = None
+    ) -> T:
         """Run the work and return its result when its changes are on disk.
 
         Transactions appear to run one after the other. If the work raises, nothing is changed.
         The work runs in a thread, and may run again if another transaction was in its way.
+        `then` is called on the loop, in the context of the caller, with the result of work whose
+        changes are on disk, also if the caller was cancelled or gave up meanwhile.
         """
 
     async def aclose(self) -> None: ...

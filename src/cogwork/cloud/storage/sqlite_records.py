@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -60,8 +61,19 @@ class SqliteRecords:
     async def read(self, work: Callable[[Transaction], T]) -> T:
         return await _within_timeout(self._read_workers, self._read, work)
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
-        return await _within_timeout(self._write_worker, self._write, work)
+    async def write(
+        self, work: Callable[[Transaction], T], then: Callable[[T], None] | None = None
+    ) -> T:
+        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+
+        def run(work: Callable[[Transaction], T]) -> T:
+            result = self._write(work)
+            if then is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is gone
+                    loop.call_soon_threadsafe(then, result, context=context)
+            return result
+
+        return await _within_timeout(self._write_worker, run, work)
 
     async def aclose(self) -> None:
         closed = asyncio.Event()
