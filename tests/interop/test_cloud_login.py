@@ -171,9 +171,12 @@ async def test_only_keys_of_a_machine_act_as_the_machine(owner: Owner) -> None:
     key_id, key = await owner.create_key("owner", "robot", owner.part.robot)
     machine._metadata = await owner.log_in(key_id, "api-key", key)
     await machine.call("Config", ConfigRequest(id=owner.part.id))
-    await owner.app.add_role(
-        owner.organization, key_id, "operator", "location", owner.part.location_id
-    )
+    roles = [
+        APIKeyAuthorization("owner", "robot", owner.part.robot),
+        APIKeyAuthorization("operator", "location", owner.part.location_id),
+    ]
+    key, key_id = await owner.app.create_key(owner.organization, roles, "wide")
+    machine._metadata = await owner.log_in(key_id, "api-key", key)
     refused = machine.call("Config", ConfigRequest(id=owner.part.id))
     assert await refusal(refused) is Status.PERMISSION_DENIED
     machine.channel.close()
@@ -206,17 +209,16 @@ async def test_machine_accepts_tokens_of_its_cloud(tmp_path: Path) -> None:
         app = machine.client
         part = await app.get_robot_part(machine.part)
         (organization,) = await app.list_organizations()
-        role = APIKeyAuthorization("operator", "robot", part.robot)
-        key, key_id = await app.create_key(organization.id, [role], "operator")
+        neighbor = await app.new_robot("press", part.location_id)
+        roles = [APIKeyAuthorization("operator", "robot", each) for each in (part.robot, neighbor)]
+        key, key_id = await app.create_key(organization.id, roles, "operator")
         operator = await machine.cloud.connect(key_id, key)
         host, _, port = machine.cloud.address.partition(":")
         channel = Channel(host, int(port))
         request = AuthenticateToRequest(entity=part.fqdn)
         stub = ExternalAuthServiceStub(channel)
         reply = await stub.AuthenticateTo(request, metadata=operator._metadata)
-        neighbor = await app.new_robot("press", part.location_id)
         (its_part,) = await app.get_robot_parts(neighbor)
-        await app.add_role(organization.id, key_id, "operator", "robot", neighbor)
         request = AuthenticateToRequest(entity=its_part.fqdn)
         for_neighbor = await stub.AuthenticateTo(request, metadata=operator._metadata)
         # It is a token for the part, whatever its name is.

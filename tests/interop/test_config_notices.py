@@ -103,7 +103,7 @@ async def rotate_key(machine: Machine) -> None:
 
 
 async def add_role(machine: Machine) -> None:
-    await machine.app.add_role(machine.organization, machine.key, "owner", "location", machine.hall)
+    await machine.app.add_role(machine.organization, machine.key, "owner", "robot", machine.id)
 
 
 async def remove_role(machine: Machine) -> None:

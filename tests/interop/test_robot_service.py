@@ -99,7 +99,10 @@ async def test_server_of_another_make_gets_the_keys_of_this_machine_only(
     assert config.cloud.location_secrets[0].secret == config.cloud.location_secret
     again = (await part.call("Config", pb.ConfigRequest(id=part.id))).config
     assert again == config, "small servers restart at each revision"
-    await app.add_role(organization.id, key_id, "operator", "location", found.location_id)
+    with pytest.raises(GRPCError, match="the machine and its owners can read it") as refused:
+        await app.add_role(organization.id, key_id, "operator", "location", found.location_id)
+    assert refused.value.status is Status.FAILED_PRECONDITION
+    await app.delete_key(key_id)
     config = (await part.call("Config", pb.ConfigRequest(id=part.id))).config
     assert "handlers" not in from_message(config)["auth"]
     part._metadata |= [ACCESS_METADATA]

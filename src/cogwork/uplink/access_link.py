@@ -26,6 +26,8 @@ _STORE_INTERVAL: Final = 86_400.0
 """Seconds after which a list that has only been confirmed is stored again: flash wears out."""
 _ASK_INTERVAL: Final = 1.0
 """Seconds between two questions because of a client that is not listed."""
+_MAX_ASK_INTERVAL: Final = 60.0
+"""The same after questions that changed nothing: anyone on the network can cause them."""
 _ASK_TIMEOUT: Final = 3.0
 
 _log = logging.getLogger("rdk.auth")
@@ -51,13 +53,16 @@ class AccessLink:
         self._used: AccessList | None = None
         self._confirmed_at: float | None = None
         """The monotonic time when the cloud confirmed the list in this process."""
+        self._loaded_at = clock.monotonic()
         self._asked_at = clock.monotonic() - _ASK_INTERVAL
+        self._ask_interval = _ASK_INTERVAL
         self._ended: set[str] = set()
         """Principals whose access has ended since the last request, whose reply may list them."""
         self.clock_offset = 0.0
         """Seconds by which the clock of this machine is ahead of that of the cloud."""
         self._lock = asyncio.Lock()
         self._asking: asyncio.Task[None] | None = None
+        self._storing: asyncio.Task[None] | None = None
 
     @property
     def revision(self) -> str:
@@ -83,6 +88,7 @@ class AccessLink:
             )
             return
         self._access = self._stored = access
+        self._loaded_at = self._clock.monotonic()
         self._apply()
 
     async def run(self) -> None:
@@ -120,25 +126,33 @@ class AccessLink:
     async def ask(self) -> bool:
         """Get the list because a client is not listed; return whether it has changed since.
 
-        All clients that wait share one request, which comes a while after the last.
+        All clients that wait share one request, which comes a while after the last. The cloud tells
+        of changes by itself, so after questions in vain, clients do not wait for the next one.
         """
         before = self._access
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask(), name="access list")
+            wait = self._asked_at + self._ask_interval - self._clock.monotonic()
+            if wait > _ASK_INTERVAL:
+                return False
+            self._asking = asyncio.create_task(self._ask(wait), name="access list")
         await asyncio.shield(self._asking)
         return self._access is not None and self._access.revision != (
             before.revision if before is not None else ""
         )
 
-    async def _ask(self) -> None:
-        await self._clock.sleep(self._asked_at + _ASK_INTERVAL - self._clock.monotonic())
+    async def _ask(self, wait: float) -> None:
+        await self._clock.sleep(wait)
+        has_changed = False
         with contextlib.suppress(CloudUnavailable):
-            await self.refresh(_ASK_TIMEOUT)
+            has_changed = await self.refresh(_ASK_TIMEOUT)
+        longer = min(2 * self._ask_interval, _MAX_ASK_INTERVAL)
+        self._ask_interval = _ASK_INTERVAL if has_changed else longer
 
     async def aclose(self) -> None:
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        tasks = [each for each in (self._asking, self._storing) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def end(self, principals: Collection[str]) -> None:
         """Drop the entries of principals whose access has ended."""
@@ -146,6 +160,14 @@ class AccessLink:
         if self._access is not None:
             self._access = self._access.without(principals)
             self._apply()
+            if self._storing is None or self._storing.done():
+                self._storing = asyncio.create_task(self._store_ended(), name="ended access")
+
+    async def _store_ended(self) -> None:
+        """Store the list without what has ended, in case the machine restarts without its cloud."""
+        async with self._lock:
+            if self._access is not None:
+                await self._store(self._access)
 
     def _parse(self, text: str | bytes) -> AccessList:
         """Raise ValueError."""
@@ -169,9 +191,10 @@ class AccessLink:
 
     def _now(self, access: AccessList) -> float:
         """Return the time of the cloud as far as it is known: clocks of machines may be wrong."""
+        monotonic = self._clock.monotonic()
         if self._confirmed_at is not None:
-            return access.issued_at + self._clock.monotonic() - self._confirmed_at
-        return max(self._clock.time(), access.issued_at)
+            return access.issued_at + monotonic - self._confirmed_at
+        return max(self._clock.time(), access.issued_at + monotonic - self._loaded_at)
 
     async def _store(self, access: AccessList) -> None:
         stored = self._stored
@@ -183,6 +206,10 @@ class AccessLink:
         try:
             await asyncio.to_thread(self._write, encode_access_list(access))
         except OSError as error:
+            # The former one may list principals whose access has ended.
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(self._file.unlink, missing_ok=True)
+            self._stored = None
             _log.warning(
                 "cannot store who may use this machine in %s: %s; they cannot log in after a "
                 "restart without the cloud",
@@ -192,5 +219,5 @@ class AccessLink:
             self._stored = access
 
     def _write(self, text: str) -> None:
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic.make_directory(self._file.parent)
         atomic.write(self._file, text.encode(), 0o600)

@@ -19,6 +19,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, 
 from cogwork import __version__
 from cogwork.auth.access_list import AccessList
 from cogwork.config.cloud import CloudConfig
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
 from cogwork.core.error_text import error_text
@@ -40,6 +41,7 @@ from cogwork.wire.follow_method import ACCESS_METADATA, HOST_METADATA, INSTANCE_
 
 _CONFIG: Final = "/viam.app.v1.RobotService/Config"
 _ACCESS_TIMEOUT: Final = 15.0
+_RETRY: Final = Backoff(first=1.0, longest=30.0)
 _SPREAD: Final = 0.5
 """Seconds over which machines spread their requests for a changed access list."""
 
@@ -225,16 +227,21 @@ class MachineLink:
             self._refreshing = _create_task(self._get_access())
 
     async def _get_access(self) -> None:
-        """Get the list that the cloud has told of, and again if it changes meanwhile."""
-        while self._access.revision != self._wanted_access:
+        """Get the list that the cloud has told of, and again if it tells of another meanwhile."""
+        failures, got = 0, ""
+        # A list that has changed since it was told of will be told of, too.
+        while self._wanted_access not in (self._access.revision, got):
+            wanted = self._wanted_access
             # A change of an organization reaches all of its machines at once.
             await self._clock.sleep(random.uniform(_SPREAD / 10, _SPREAD))  # noqa: S311
             try:
                 await self._access.refresh(_ACCESS_TIMEOUT)
             except CloudUnavailable as error:
-                # Listening ends too, and begins with the current revision.
                 _log.debug("cannot get the access list: %s", error)
-                return
+                failures += 1
+                await self._clock.sleep(_RETRY.delay(failures, random.Random()))  # noqa: S311
+            else:
+                failures, got = 0, wanted
 
 
 def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -76,31 +76,31 @@ async def test_roles(owner: Owner) -> None:
     client, check = owner.client, owner.replies.check
     location = (await client.create_location(owner.organization, "Hall")).id
     machine = await client.new_robot("press", location)
-    role = APIKeyAuthorization("operator", "robot", machine)
+    role = APIKeyAuthorization("operator", "location", location)
     _, key_id = await client.create_key(owner.organization, [role], "guest")
-    on_machine = describe_role(owner, key_id, "operator", "robot", machine)
+    on_location = describe_role(owner, key_id, "operator", "location", location)
     await client.list_authorizations(owner.organization, [machine, location])
+    check(pb.ListAuthorizationsResponse(authorizations=[on_location]))
+
+    await client.add_role(owner.organization, key_id, "operator", "robot", machine)
+    check(pb.AddRoleResponse())
+    on_machine = describe_role(owner, key_id, "operator", "robot", machine)
+    await client.list_authorizations(owner.organization, [machine])
     check(pb.ListAuthorizationsResponse(authorizations=[on_machine]))
 
-    await client.add_role(owner.organization, key_id, "operator", "location", location)
-    check(pb.AddRoleResponse())
-    on_location = describe_role(owner, key_id, "operator", "location", location)
-    await client.list_authorizations(owner.organization, [location])
-    check(pb.ListAuthorizationsResponse(authorizations=[on_location]))
-
     await client.change_role(
-        *(owner.organization, key_id, "operator", "location", location),
-        *(key_id, "owner", "location", location),
+        *(owner.organization, key_id, "operator", "robot", machine),
+        *(key_id, "owner", "robot", machine),
     )
     check(pb.ChangeRoleResponse())
-    on_location = describe_role(owner, key_id, "owner", "location", location)
-    await client.list_authorizations(owner.organization, [location])
-    check(pb.ListAuthorizationsResponse(authorizations=[on_location]))
+    on_machine = describe_role(owner, key_id, "owner", "robot", machine)
+    await client.list_authorizations(owner.organization, [machine])
+    check(pb.ListAuthorizationsResponse(authorizations=[on_machine]))
 
-    await client.remove_role(owner.organization, key_id, "owner", "location", location)
+    await client.remove_role(owner.organization, key_id, "owner", "robot", machine)
     check(pb.RemoveRoleResponse())
     first = describe_role(owner, owner.cloud.key_id, "owner", "organization", owner.organization)
-    everything = sorted([first, on_machine], key=lambda each: each.identity_id)
+    everything = sorted([first, on_location], key=lambda each: each.identity_id)
     assert await client.list_authorizations(owner.organization) == everything
     check(pb.ListAuthorizationsResponse(authorizations=everything))
 

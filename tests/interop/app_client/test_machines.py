@@ -156,6 +156,11 @@ async def test_secrets_of_a_part(owner: Owner) -> None:
     del part.secrets[1]
     await client.get_robot_part(part.id)
     check(pb.GetRobotPartResponse(part=part, config_json=owner_file(part)))
+    # The only one is replaced, and a machine that has it is not told the next one.
+    await client.delete_robot_part_secret(part.id, new.id)
+    check(pb.DeleteRobotPartSecretResponse())
+    (last,) = (await client.get_robot_part(part.id)).secrets or []
+    assert last.secret not in ("", new.secret, old.secret)
 
 
 def revision(number: int) -> Struct:

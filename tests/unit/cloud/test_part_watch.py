@@ -9,6 +9,8 @@ from cogwork.core.clock import ManualClock
 
 ONE = Instance("i1", "press", "ipv4:192.0.2.1")
 OTHER = Instance("i2", "laptop", "ipv4:192.0.2.2")
+UNNAMED = Instance("", "", "ipv4:192.0.2.3")
+DAY = 86_400.0
 
 
 @pytest.fixture
@@ -69,6 +71,32 @@ async def test_a_new_secret_goes_to_the_only_server_that_uses_the_old_one(
                 await clock.advance(15)
         assert not watch.is_only_user("p", "s1")
     assert not watch.is_only_user("p", "s1")
+
+
+async def test_a_new_secret_waits_if_an_unknown_server_has_called(
+    watch: PartWatch, clock: ManualClock
+) -> None:
+    """A server of another make polls, and a thief listens."""
+    with watch.using("p", "s1"):
+        watch.note_call("p", UNNAMED)
+        assert not watch.is_only_user("p", "s1")
+        await clock.advance(2 * DAY)
+        assert watch.is_only_user("p", "s1")
+
+
+async def test_a_new_secret_waits_for_a_day_after_a_conflict(
+    watch: PartWatch, clock: ManualClock
+) -> None:
+    """The machine may be stopped for its repair, so that the thief is the only one."""
+    for _ in range(3):
+        for each in (ONE, OTHER):
+            watch.note_call("p", each)
+            await clock.advance(15)
+    await clock.advance(DAY / 2)
+    with watch.using("p", "s1"):
+        assert not watch.is_only_user("p", "s1")
+        await clock.advance(DAY)
+        assert watch.is_only_user("p", "s1")
 
 
 async def test_a_wrong_clock_is_noticed(watch: PartWatch) -> None:

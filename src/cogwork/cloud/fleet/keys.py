@@ -32,6 +32,12 @@ class LastOwner(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
+class KeyIsReadable(CogworkError):
+    """A key that is stored in plaintext somewhere must not open more than it does."""
+
+    status = "FAILED_PRECONDITION"
+
+
 def create_key(tx: Transaction, call: Call, request: pb.CreateKeyRequest) -> pb.CreateKeyResponse:
     if not request.authorizations:
         raise InvalidRequest("a key without a role is of no use; give it at least one")
@@ -233,8 +239,18 @@ def _grant(
         *(key, organization, kind, name, ROLE_NAMES[role]),
     )
     if not is_local_key(tx, key):
-        tx.execute("UPDATE api_key SET sealed = '' WHERE id = ?", key)
+        _require_never_readable(tx, key)
     call.changed_parts += parts_below(tx, resource)
+
+
+def _require_never_readable(tx: Transaction, key: str) -> None:
+    """Raise KeyIsReadable for a key that machines and their owners may know."""
+    (row,) = tx.query("SELECT sealed FROM api_key WHERE id = ?", key)
+    if row["sealed"]:
+        raise KeyIsReadable(
+            "this key was made for one machine: the machine and its owners can read it, so it may "
+            "not open anything else; create another key with these roles"
+        )
 
 
 def _read_grant(

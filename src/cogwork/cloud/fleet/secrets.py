@@ -23,7 +23,7 @@ class SecretOwner(enum.StrEnum):
 
 
 class SecretLimit(CogworkError):
-    """There are at most two secrets, and a part has at least one."""
+    """There are at most two secrets."""
 
     status = "FAILED_PRECONDITION"
 
@@ -42,16 +42,18 @@ def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -
 def delete_secret(
     tx: Transaction, call: Call, owner: SecretOwner, owner_id: str, secret_id: str
 ) -> None:
+    """Delete a secret. The only one of a part is replaced.
+
+    The new one is not delivered, because no connection uses the old one any more. So a thief who
+    has the old one does not get it.
+    """
     found = _rows(tx, owner, owner_id)
     if secret_id not in (row["id"] for row in found):
         raise NotFound(f'there is no secret "{secret_id}"')
-    if len(found) == 1 and owner is SecretOwner.PART:
-        raise SecretLimit(
-            "this is the only secret, without which the machine cannot reach the cloud; create "
-            "another one first"
-        )
     tx.execute("DELETE FROM secret WHERE id = ?", secret_id)
     call.ended_credentials += (owner_id, secret_id)
+    if len(found) == 1 and owner is SecretOwner.PART:
+        add_secret(tx, call, owner, owner_id)
 
 
 def delete_secrets(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ _IN_FLIGHT: Final = 5.0
 """Seconds in which calls of a server that has been restarted may still arrive."""
 _CONFLICT_SECONDS: Final = 300.0
 """How long a conflict is shown after it was last noticed. Machines call every 30 seconds."""
+_SUSPECT_SECONDS: Final = 86_400.0
+"""How long a part gets no new secret after another server may have acted as it."""
 _REFUSED_SECONDS: Final = 86_400.0
 
 
@@ -60,6 +63,8 @@ class _State:
     """By the ID, in the order in which they were first seen."""
     conflict: tuple[_Seen, _Seen] | None = None
     conflict_at: float = 0.0
+    unnamed_at: float = -math.inf
+    """When a server called that does not tell which one it is: one of another make, or a thief."""
     clock_offset: float = 0.0
     refused_at: float = 0.0
     refused_from: str = ""
@@ -80,9 +85,10 @@ class PartWatch:
         A restarted server is another instance, and its former one never comes back. If it does,
         two computers have the same credentials.
         """
-        if not instance.id:
-            return False
         now, state = self._clock.monotonic(), self._find_state(part)
+        if not instance.id:
+            state.unnamed_at = now
+            return False
         seen = state.instances.get(instance.id)
         if seen is None:
             seen = state.instances[instance.id] = _Seen(now, now, instance.host, instance.address)
@@ -132,7 +138,7 @@ class PartWatch:
 
     def is_only_user(self, part: str, secret_id: str) -> bool:
         """Return whether exactly one server uses a secret, so that it may get the next one."""
-        return self._secrets[part, secret_id] == 1 and not self._has_conflict(part)
+        return self._secrets[part, secret_id] == 1 and not self._had_other_server(part)
 
     def list_notices(self, part: str) -> list[str]:
         """Return sentences for the owner of a part."""
@@ -161,8 +167,18 @@ class PartWatch:
         one, other = (f"{each.host or 'a computer'} at {each.address}" for each in conflict)
         return (
             f"two computers use the credentials of this part, {one} and {other}: a copied disk, or "
-            "a stolen secret; stop one of them, or create another secret, write it into the file "
-            "of the machine, and delete the old one"
+            "a stolen secret; stop one of them, or delete the secret of this part: the cloud then "
+            "makes another one, which neither of them gets; write it into the file of the machine"
+        )
+
+    def _had_other_server(self, part: str) -> bool:
+        """Return whether another server may have acted as this part within a day."""
+        state = self._states.get(part)
+        if state is None:
+            return False
+        since = self._clock.monotonic() - _SUSPECT_SECONDS
+        return state.unnamed_at > since or (
+            state.conflict is not None and state.conflict_at > since
         )
 
     def _has_conflict(self, part: str) -> bool:
