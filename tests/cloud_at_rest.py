@@ -7,6 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from google.protobuf.message import Message
+
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -60,3 +62,27 @@ async def identify(plane: ControlPlane, token: str) -> Actor:
     """Return who makes a call with this token."""
     call: Any = SimpleNamespace(metadata={"authorization": f"Bearer {token}"})
     return await plane.login.identify(call)
+
+
+async def call_method(
+    plane: ControlPlane, path: str, token: str, request: Message, **metadata: str
+) -> Any:
+    """Return the first reply to a call with this token. Its stream has no further messages."""
+    replies: list[Message] = []
+    method = plane.table.find(path)
+    assert method is not None
+
+    async def receive() -> Message:
+        return request
+
+    async def send(message: Message) -> None:
+        replies.append(message)
+
+    names = {name.replace("_", "-"): value for name, value in metadata.items()}
+    stream: Any = SimpleNamespace(
+        metadata={"authorization": f"Bearer {token}", **names},
+        recv_message=receive,
+        send_message=send,
+    )
+    await method.handle(stream)
+    return replies[0]

@@ -139,7 +139,8 @@ CogworkError
 ├── StaleConfig     a configuration that someone else changed (cloud/fleet/part_configs.py)
 ├── ConfigRefused   a configuration that a machine would refuse (configuration/config_checker.py)
 ├── CheckTooSlow    a configuration that takes too long to check (configuration/config_checker.py)
-├── LastOwner       the last owner of an organization (cloud/fleet/keys.py)
+├── LastOwner       the last owner of an organization (cloud/fleet/keys.py, with the next)
+├── KeyLimit        a resource on which too many keys have roles
 ├── AlreadyInitialized a cloud that has its first owner (cloud/create_cloud.py)
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
 ├── RemoteUnavailable another machine that cannot be used now (remotes/errors.py)

@@ -25,6 +25,9 @@ from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timesta
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
+_MAX_KEYS: Final = 1_000
+"""With a role on the same organization, location or machine. Access lists grow with them."""
+
 
 class LastOwner(CogworkError):
     """Nothing could administrate the organization afterwards."""
@@ -38,6 +41,12 @@ class KeyIsReadable(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
+class KeyLimit(CogworkError):
+    """The maximum number of keys has a role on the resource."""
+
+    status = "RESOURCE_EXHAUSTED"
+
+
 def create_key(tx: Transaction, call: Call, request: pb.CreateKeyRequest) -> pb.CreateKeyResponse:
     if not request.authorizations:
         raise InvalidRequest("a key without a role is of no use; give it at least one")
@@ -48,6 +57,8 @@ def create_key(tx: Transaction, call: Call, request: pb.CreateKeyRequest) -> pb.
     if any(each.identity_id for each in request.authorizations):
         raise InvalidRequest("a new key has no identity yet; leave identity_id empty")
     (organization,) = organizations
+    for resource, _ in grants:
+        _require_room(tx, organization, resource)
     name = require_name(request.name) if request.name else "unnamed"
     key, text = add_key(tx, call, organization, name, grants)
     return pb.CreateKeyResponse(id=key, key=text)
@@ -201,6 +212,7 @@ def _add_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> N
         raise NotFound(
             f'there is no key "{authorization.identity_id}" in this organization; create one'
         )
+    _require_room(tx, organization, resource, authorization.identity_id)
     _grant(tx, call, authorization.identity_id, organization, resource, role)
 
 
@@ -217,6 +229,27 @@ def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -
     call.changed_parts += parts_below(tx, resource)
     call.ended_credentials.append(authorization.identity_id)
     return organization_of(tx, resource)
+
+
+def _require_room(
+    tx: Transaction, organization: str, resource: Resource, key: str | None = None
+) -> None:
+    """Raise KeyLimit if another key cannot have a role on the resource. `key` may have one already.
+
+    Operations check it, but the command that replaces the lost key of an owner does not: without
+    an owner, no other key could be deleted.
+    """
+    kind, name = resource
+    rows = tx.query(
+        "SELECT key_id FROM role_grant WHERE organization_id = ? AND resource_type = ? "
+        "AND resource_id = ?",
+        *(organization, kind, name),
+    )
+    if len(rows) >= _MAX_KEYS and key not in (row["key_id"] for row in rows):
+        raise KeyLimit(
+            f"{len(rows):,} keys have a role on {kind} {name}, and at most {_MAX_KEYS:,} may have "
+            "one; delete keys that are not used"
+        )
 
 
 def _grant(
