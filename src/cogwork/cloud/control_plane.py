@@ -42,7 +42,7 @@ class ControlPlane:
         self.login = login = Login(context)
         rendezvous = Rendezvous()
         documents = PartDocuments(context)
-        checker = ConfigChecker()
+        checker = ConfigChecker(context.clock)
         self.table = HandlerTable([context.calls.wrap])
         self.table.add(_AUTH_SERVICE, lambda: auth_methods(login))
         self.table.add(EXTERNAL_AUTH_SERVICE, lambda: external_auth_methods(context, login))

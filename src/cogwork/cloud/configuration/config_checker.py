@@ -1,8 +1,11 @@
-"""Checks configurations as machines do, before a machine gets them."""
+"""Checks configurations as machines do, before a machine gets them.
+
+Organizations take turns, and none has all places at once: the edits of one do not delay those of
+another.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,16 +19,19 @@ from cogwork.config.diff import describe_outcome, diff
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load
 from cogwork.config.positions import Pointer, format_pointer
+from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.core.workers import TooMuchWork, run_in_thread
+from cogwork.core.workers import run_in_thread
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.config_message import to_message
 from cogwork.resource.registry import Registry
+from cogwork.wire.concurrency_limit import ConcurrencyLimits, SlotQueues
 
 _TIMEOUT: Final = 10.0
 """Seconds for one check."""
-_AT_ONCE: Final = 2
-_MAX_WAITING: Final = 32
+_LIMITS: Final = ConcurrencyLimits(running=2, waiting=32, timeout=_TIMEOUT)
+"""By organization."""
+_TARGET: Final = "the check of configurations"
 _MAX_SHOWN: Final = 5
 _CLOUD_SECTION: Final = "cloud"
 
@@ -47,14 +53,13 @@ class CheckTooSlow(CogworkError):
 class ConfigChecker:
     """Checks a few configurations at a time, each in a thread."""
 
-    def __init__(self) -> None:
-        self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._waiting = 0
+    def __init__(self, clock: Clock) -> None:
+        self._slots = SlotQueues(clock, _LIMITS)
         self._lock = threading.Lock()
         self._registry: Registry | None = None
 
-    async def check(self, read_text: Callable[[], str]) -> None:
-        """Raise ConfigRefused with the reasons, or CheckTooSlow.
+    async def check(self, organization: str, read_text: Callable[[], str]) -> None:
+        """Raise ConfigRefused with the reasons, CheckTooSlow or TooManyCalls.
 
         `read_text` returns the configuration. It runs in the thread, too.
         """
@@ -62,10 +67,13 @@ class ConfigChecker:
         def work(is_cancelled: IsCancelled) -> None:
             check_loaded(load(read_text(), self._make_context(), is_cancelled))
 
-        await self._run(work)
+        await self._run(organization, work)
 
-    async def plan(self, before: str, after: str) -> str:
-        """Return what a machine would do if its configuration changed. Raise CheckTooSlow."""
+    async def plan(self, organization: str, before: str, after: str) -> str:
+        """Return what a machine would do if its configuration changed.
+
+        Raise CheckTooSlow or TooManyCalls.
+        """
 
         def work(is_cancelled: IsCancelled) -> str:
             context = self._make_context()
@@ -75,15 +83,12 @@ class ConfigChecker:
                 change = diff(old.result, new.result, context.catalog)
             return describe_outcome(change, is_refused=new.is_refused)
 
-        return await self._run(work)
+        return await self._run(organization, work)
 
-    async def _run(self, work: Callable[[IsCancelled], T]) -> T:
-        if self._waiting >= _MAX_WAITING:
-            raise TooMuchWork(f"{self._waiting} configurations wait for their check; retry later")
+    async def _run(self, organization: str, work: Callable[[IsCancelled], T]) -> T:
         is_cancelled = threading.Event()
-        self._waiting += 1
         try:
-            async with asyncio.timeout(_TIMEOUT), self._slots:
+            async with self._slots.hold(None, organization, _TARGET):
                 return await run_in_thread("config check", _TIMEOUT, work, is_cancelled.is_set)
         except TimeoutError:
             raise CheckTooSlow(
@@ -92,7 +97,6 @@ class ConfigChecker:
             ) from None
         finally:
             is_cancelled.set()
-            self._waiting -= 1
 
     def _make_context(self) -> LoadContext:
         """Only the machine has the files, and the values of the environment variables."""

@@ -58,6 +58,8 @@ class ConfigImpact:
 
 @dataclass(slots=True)
 class Impact:
+    organization: str
+    """The one of the fragment."""
     machines: int
     """Machines of the fragment's organization that use it in some version."""
     other_machines: int
@@ -100,7 +102,7 @@ async def measure_impact(
     )
     own = [each for each in users if each["organization_id"] == organization]
     others = [each for each in users if each["organization_id"] != organization]
-    impact = Impact(_count_machines(own), _count_machines(others))
+    impact = Impact(organization, _count_machines(own), _count_machines(others))
     if not change.texts:
         impact.unchanged_parts = len(own)
         return impact
@@ -119,7 +121,7 @@ async def measure_impact(
         if found.before == found.after and not found.mistakes:
             impact.unchanged_parts += len(parts)
             continue
-        impact.changes.append(await _check(checker, found))
+        impact.changes.append(await _check(checker, organization, found))
     return impact
 
 
@@ -165,13 +167,13 @@ def _format(config: dict[str, Any]) -> str:
     return json.dumps(config, indent=2, ensure_ascii=False)
 
 
-async def _check(checker: ConfigChecker, found: ConfigImpact) -> ConfigImpact:
+async def _check(checker: ConfigChecker, organization: str, found: ConfigImpact) -> ConfigImpact:
     """Add why machines would refuse the configuration, unless they do already."""
     try:
-        await checker.check(lambda: found.after)
+        await checker.check(organization, lambda: found.after)
     except ConfigRefused as error:
         try:
-            await checker.check(lambda: found.before)
+            await checker.check(organization, lambda: found.before)
         except ConfigRefused:
             return found
         mistakes = [*found.mistakes, str(error)]

@@ -40,13 +40,14 @@ class FragmentService:
         return FragmentPreview(
             impact.machines,
             impact.other_machines,
-            [await self._plan(each) for each in impact.changes],
+            [await self._plan(impact.organization, each) for each in impact.changes],
             impact.unchanged_parts,
             impact.unchecked_parts,
         )
 
-    async def _plan(self, change: ConfigImpact) -> PlannedChange:
-        lines = (await self._checker.plan(change.before, change.after)).split("\n")
+    async def _plan(self, organization: str, change: ConfigImpact) -> PlannedChange:
+        plan = await self._checker.plan(organization, change.before, change.after)
+        lines = plan.split("\n")
         if len(lines) > _MAX_LINES:
             lines[_MAX_LINES:] = [f"and {len(lines) - _MAX_LINES} more lines"]
         return PlannedChange(

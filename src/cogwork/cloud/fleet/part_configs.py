@@ -56,10 +56,10 @@ async def check_update(
     """
     if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
         return
-    await context.records.read(
+    part = await context.records.read(
         lambda tx: find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
     )
-    await checker.check(lambda: _read_bounded(request))
+    await checker.check(part["organization_id"], lambda: _read_bounded(request))
 
     def check_content(tx: Transaction) -> None:
         row = find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
