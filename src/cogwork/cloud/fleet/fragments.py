@@ -32,7 +32,7 @@ from cogwork.cloud.identity.membership import organizations_of
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
-from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_FRAGMENTS: Final = 10_000
@@ -110,24 +110,34 @@ def list_fragments(
     require_member(tx, call, organization)
     wanted = {*request.fragment_visibility} or {*Visibility}
     with_others = request.show_public or bool(request.fragment_visibility)
-    rows = tx.query(
-        "SELECT fragment.id FROM fragment JOIN fragment_revision "
+    rows = _list_rows(tx, organization, with_others=with_others)
+    views: dict[str, FragmentView] = {}
+    found, size = pb.ListFragmentsResponse(), 0
+    for row in rows:
+        if row["visibility"] not in wanted:
+            continue
+        owner = row["organization_id"]
+        if owner not in views:
+            views[owner] = FragmentView(tx, call, owner)
+        # What is beyond the bound is not read at all: it may be gigabytes.
+        full = select_fragment(tx, row["id"]) if size <= MAX_LISTED_BYTES else None
+        size += len(full["config"]) if full is not None else 0
+        is_full = full is not None and size <= MAX_LISTED_BYTES
+        found.fragments.append(views[owner].describe(row, full or row, with_content=is_full))
+    return found
+
+
+def _list_rows(tx: Transaction, organization: str, *, with_others: bool) -> Sequence[Row]:
+    """Return the fragments of an organization, and the public ones of others, without content."""
+    condition = "(organization_id = ? OR visibility = ?)" if with_others else "organization_id = ?"
+    return tx.query(
+        "SELECT fragment.id, organization_id, created_at, fragment_revision.revision, edited_at, "  # noqa: S608 - all of it is ours
+        "name, visibility FROM fragment JOIN fragment_revision "
         "ON fragment_revision.fragment_id = fragment.id "
         "AND fragment_revision.revision = fragment.revision WHERE fragment.deleted_at IS NULL "
-        "AND (organization_id = ? OR visibility = ?) ORDER BY fragment_revision.name, fragment.id",
-        *(organization, Visibility.PUBLIC),
+        f"AND {condition} ORDER BY name, fragment.id",
+        *((organization, Visibility.PUBLIC) if with_others else (organization,)),
     )
-    found, size = pb.ListFragmentsResponse(), 0
-    for each in rows:
-        row = select_fragment(tx, each["id"])
-        if row is None or row["visibility"] not in wanted:
-            continue
-        if with_others or row["organization_id"] == organization:
-            size += len(row["config"])
-            view = FragmentView(tx, call, row["organization_id"])
-            with_content = size <= MAX_LISTED_BYTES
-            found.fragments.append(view.describe(row, row, with_content=with_content))
-    return found
 
 
 def update_fragment(
