@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,16 +68,17 @@ async def identify(plane: ControlPlane, token: str) -> Actor:
 async def call_method(
     plane: ControlPlane, path: str, token: str, request: Message, **metadata: str
 ) -> Any:
-    """Return the first reply to a call with this token. Its stream has no further messages."""
-    replies: list[Message] = []
+    """Return the first reply to a call with this token, and cancel the call if it goes on."""
     method = plane.table.find(path)
     assert method is not None
+    reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
     async def receive() -> Message:
         return request
 
     async def send(message: Message) -> None:
-        replies.append(message)
+        if not reply.done():
+            reply.set_result(message)
 
     names = {name.replace("_", "-"): value for name, value in metadata.items()}
     stream: Any = SimpleNamespace(
@@ -84,5 +86,13 @@ async def call_method(
         recv_message=receive,
         send_message=send,
     )
-    await method.handle(stream)
-    return replies[0]
+    call = asyncio.ensure_future(method.handle(stream))
+    try:
+        either: set[asyncio.Future[Any]] = {call, reply}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not reply.done():
+            call.result()
+        return reply.result()
+    finally:
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)

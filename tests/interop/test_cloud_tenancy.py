@@ -53,7 +53,7 @@ OPERATOR = {
     *("GetPackage", "ListPackages", "AuthenticateTo", "OptionalWebRTCConfig"),
 }
 """Methods that an operator may call; most others require an owner."""
-UNKNOWN_TO_OPERATORS = {"Call", "CallUpdate", "Answer"}
+UNKNOWN_TO_OPERATORS = {"Call", "CallUpdate"}
 """Methods that find nothing here: the machine is offline, and nobody calls it."""
 SHARED = {
     *("GetFragment", "ListFragments", "GetFragmentHistory", "GetFragmentUsage"),

@@ -10,9 +10,10 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceBase
 
 from cogwork.auth.granted_access import describe_principal
 from cogwork.cloud.context import CloudContext
-from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole, ResourceType, find_role
+from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
+from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.signaling.machine_hosts import find_host, find_host_role
 from cogwork.cloud.signaling.rendezvous import (
     CALL_TIMEOUT,
@@ -119,22 +120,26 @@ class _SignalingService(SignalingServiceBase):
         return found
 
     def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> Row:
-        """Return the part that has these names. Raise NotFound unless the actor may act for it."""
+        """Return the part that has these names. Raise NotFound or RoleTooLow unless the actor may
+        act as it."""
         name, now = self._context.name, self._context.now()
         parts = {
             part["id"]: part
             for part in (find_host(tx, name, host, now) for host in hosts)
-            if part is not None and _may_act_for(tx, actor, part)
+            if part is not None and _is_own_part(tx, actor, part["id"])
         }
         if len(parts) != 1:
             raise NotFound(f"{', '.join(hosts)} are not names of this machine")
         return parts.popitem()[1]
 
 
-def _may_act_for(tx: Transaction, actor: Actor, part: Row) -> bool:
-    if actor == Actor(ActorType.PART, part["id"]):
-        return True
-    return find_role(tx, actor, (ResourceType.MACHINE, part["machine_id"])) is CloudRole.OWNER
+def _is_own_part(tx: Transaction, actor: Actor, part: str) -> bool:
+    """Raise RoleTooLow if the actor has a role on the part, but must not act as it."""
+    try:
+        require_own_part(tx, actor, part)
+    except NotFound:  # which has the ID of the part, and the actor knows only its name
+        return False
+    return True
 
 
 def signaling_methods(context: CloudContext, login: Login, rendezvous: Rendezvous) -> list[Method]:
