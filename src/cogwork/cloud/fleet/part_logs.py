@@ -26,7 +26,7 @@ _ERRORS: Final = frozenset({"error", "dpanic", "panic", "fatal"})
 _RANGE: Final = re.compile(r"(\d{1,9})([mhd])")
 _MICROSECONDS: Final = {"m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _MAX_RANGE: Final = 36_500 * _MICROSECONDS["d"]
-_TOKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.(\d{1,18})\.([0-9a-f]{32})")
+_TOKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.(\d{1,18})\.([\w-]{32})", re.ASCII)
 
 
 async def get_robot_part_logs(
@@ -117,4 +117,4 @@ def _read_token(token: str, query: LogQuery, keyring: Keyring) -> Position:
 def _sign(position: Position, query: LogQuery, keyring: Keyring) -> str:
     """Bind a position to a log and to the order in which it is read."""
     order = "oldest" if query.oldest_first else "newest"
-    return keyring.digest(f"log page {query.part_id} {order} {position}")[:32]
+    return keyring.derive_secret(f"log page {query.part_id} {order} {position}")[:32]

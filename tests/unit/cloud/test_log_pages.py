@@ -1,0 +1,44 @@
+"""Page tokens of logs: only the cloud that made one accepts it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cloud_at_rest import add_machine, new_cloud, open_plane
+from viam.gen.app.v1 import app_pb2 as pb
+from viam.gen.common.v1.common_pb2 import LogEntry
+
+from cogwork.cloud.fleet.part_logs import get_robot_part_logs
+from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.storage.log_store import LogLine
+from cogwork.core.errors import InvalidRequest
+
+
+async def test_page_tokens_cannot_be_made_up(tmp_path: Path) -> None:
+    directory, new = new_cloud(tmp_path / "cloud")
+    async with open_plane(directory) as plane:
+        context, actor = plane.context, Actor(ActorType.API_KEY, new.key_id)
+        part, _ = await add_machine(plane, new.key_id)
+        entries = [LogEntry(message=text, level="info") for text in ("first", "second")]
+        now = context.now()
+        lines = [
+            LogLine(part, now, "info", "", each.message, each.SerializeToString())
+            for each in entries
+        ]
+        await context.logs.append(lines, now)
+        request = pb.GetRobotPartLogsRequest(id=part, limit=1)
+        page = await get_robot_part_logs(context, actor, request)
+        assert [each.message for each in page.logs] == ["second"]
+        request.page_token = page.next_page_token
+        page = await get_robot_part_logs(context, actor, request)
+        assert [each.message for each in page.logs] == ["first"]
+        request.order = pb.LogOrder.LOG_ORDER_ASCENDING
+        with pytest.raises(InvalidRequest, match="page token does not belong"):
+            await get_robot_part_logs(context, actor, request)
+    request.order = pb.LogOrder.LOG_ORDER_DESCENDING
+    directory, new = new_cloud(tmp_path / "other")
+    async with open_plane(directory) as plane:
+        actor = Actor(ActorType.API_KEY, new.key_id)
+        with pytest.raises(InvalidRequest, match="page token does not belong"):
+            await get_robot_part_logs(plane.context, actor, request)
