@@ -13,8 +13,6 @@ RESTORE_PERIOD: Final = 86_400 * 1_000_000
 
 class CloudRecord(NamedTuple):
     id: str
-    generation: int
-    """Rises when records are restored, so that machines notice what is older."""
     checkpoint: int
     """Rises while the cloud is served. A copy outside of the records shows that they are older."""
     restored_at: int | None
@@ -25,32 +23,25 @@ class CloudRecord(NamedTuple):
 
 
 def read_cloud(tx: Transaction) -> CloudRecord | None:
-    row = first(tx.query("SELECT id, generation, checkpoint, restored_at FROM cloud"))
+    row = first(tx.query("SELECT id, checkpoint, restored_at FROM cloud"))
     if row is None:
         return None
-    return CloudRecord(row["id"], row["generation"], row["checkpoint"], row["restored_at"])
+    return CloudRecord(row["id"], row["checkpoint"], row["restored_at"])
 
 
 def insert_cloud(tx: Transaction, now: int) -> str:
     """Return the ID of a new cloud."""
     cloud = str(uuid.uuid4())
     tx.execute(
-        "INSERT INTO cloud (id, generation, checkpoint, created_at) VALUES (?, ?, 0, ?)",
-        *(cloud, now // 1_000_000, now),
+        # Nothing reads the generation, which is a column of the schema without a default.
+        "INSERT INTO cloud (id, generation, checkpoint, created_at) VALUES (?, 0, 0, ?)",
+        *(cloud, now),
     )
     return cloud
 
 
 def mark_restored(tx: Transaction, now: int) -> None:
-    """Begin another generation.
-
-    Its number is a time, because it must be new also if the same backup is restored twice.
-    """
-    tx.execute(
-        "UPDATE cloud SET restored_at = ?, generation = "
-        "CASE WHEN generation >= ? THEN generation + 1 ELSE ? END",
-        *(now, now // 1_000_000, now // 1_000_000),
-    )
+    tx.execute("UPDATE cloud SET restored_at = ?", now)
 
 
 def advance_checkpoint(tx: Transaction) -> int:
