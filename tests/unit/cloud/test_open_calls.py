@@ -59,3 +59,26 @@ async def test_an_actor_that_removes_itself_gets_its_reply() -> None:
 
     await asyncio.create_task(calls.wrap(METHOD, delete_own_key)(STREAM))  # type: ignore[arg-type]
     assert replies == ["deleted"]
+
+
+async def test_ended_call_leaves_no_cancellation_behind() -> None:
+    """Timeouts around the call would take it for one of their own, or pass it on."""
+    calls, began = OpenCalls(), asyncio.Event()
+
+    async def handle(_: Any) -> None:
+        calls.assign(Actor(ActorType.API_KEY, "a"))
+        began.set()
+        await asyncio.Event().wait()
+
+    async def answer() -> int:
+        with pytest.raises(Unauthenticated):
+            await calls.wrap(METHOD, handle)(STREAM)
+        task = asyncio.current_task()
+        assert task is not None
+        return task.cancelling()
+
+    answering = asyncio.create_task(answer())
+    await began.wait()
+    calls.end(["a"])
+    calls.end(["a"])
+    assert await answering == 0

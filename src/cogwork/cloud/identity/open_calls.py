@@ -20,6 +20,12 @@ class _OpenCall:
     actor_id: str = ""
     is_ended: bool = False
 
+    def end(self) -> None:
+        # Once: each cancellation must be taken back.
+        if self.task is not None and not self.is_ended:
+            self.is_ended = True
+            self.task.cancel()
+
 
 _current: Final[ContextVar[_OpenCall | None]] = ContextVar("open call of the cloud", default=None)
 
@@ -40,6 +46,8 @@ class OpenCalls:
             except asyncio.CancelledError:
                 if not call.is_ended:
                     raise
+                assert call.task is not None  # it was cancelled, which ends here
+                call.task.uncancel()
                 raise Unauthenticated(
                     "unauthenticated: the access of this call was changed or removed; log in again"
                 ) from None
@@ -60,9 +68,8 @@ class OpenCalls:
         """End the calls of actors with these IDs, except the current one, which has caused it."""
         for actor_id in ids:
             for call in tuple(self._calls.get(actor_id, ())):
-                if call is not _current.get() and call.task is not None:
-                    call.is_ended = True
-                    call.task.cancel()
+                if call is not _current.get():
+                    call.end()
 
     def end_all(self) -> None:
         """End all calls, because the key of their tokens was stolen."""
