@@ -224,7 +224,8 @@ def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
         found.user_supplied_info.update({"log": losses})
     if is_owner:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
-        found.secret = secrets[0].secret
+        # Records that were damaged may have lost them; the part is shown, and can get another.
+        found.secret = secrets[0].secret if secrets else ""
         found.secrets.extend(secrets)
     return found
 
