@@ -31,7 +31,7 @@ _AFTER_NOW: Final = {
         "Every token ends: machines log in again by themselves, other programs must be restarted."
     ),
     KeyPurpose.PART_TOKEN: (
-        "Tokens for machines end as soon as a machine has its new configuration: at once if it is "
+        "Tokens for machines end as soon as a machine has its new access list: at once if it is "
         "connected."
     ),
     KeyPurpose.AUTHORITY: (

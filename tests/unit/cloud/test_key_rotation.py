@@ -66,7 +66,7 @@ class ServedCloud:
         return await self.plane.login.log_in(self.owner[0], "api-key", self.owner[1], "::1")
 
     async def token_keys(self) -> ExternalKeys:
-        """The keys that a machine gets with its configuration now."""
+        """The keys that a machine gets with its access list now."""
         keys = await self.plane.context.records.read(list_part_token_keys)
         return ExternalKeys({"keys": keys}, HOST)
 
@@ -146,8 +146,8 @@ async def test_stolen_token_key_ends_at_once(cloud: ServedCloud) -> None:
 
 
 async def test_machines_know_a_part_token_key_before_it_signs(cloud: ServedCloud) -> None:
-    """Whatever is signed is accepted by a machine whose configuration is up to a day old, and
-    tokens of the last hour by one whose configuration is new."""
+    """Whatever is signed is accepted by a machine whose access list is up to a day old, and tokens
+    of the last hour by one whose access list is new."""
     known = [await cloud.token_keys()]
     tokens = [cloud.issue_part_token()]
     await cloud.rotate(KeyPurpose.PART_TOKEN)

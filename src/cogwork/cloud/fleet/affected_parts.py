@@ -1,4 +1,7 @@
-"""Which parts of machines get another configuration when something else changes."""
+"""Which parts of machines get another access list when roles, keys or secrets change.
+
+Machines without access lists get another configuration then, which has their local keys.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _CONDITIONS: Final = {
 
 
 def parts_below(tx: Transaction, resource: Resource) -> list[str]:
-    """Return the parts of a resource. Roles on it are part of their configurations."""
+    """Return the parts of a resource. Roles on it are in their access lists."""
     kind, name = resource
     return [row["id"] for row in tx.query(_CONDITIONS[kind], name)]
 

@@ -59,7 +59,7 @@ class RotationSchedule(NamedTuple):
 SCHEDULES: Final = {
     # The lead is the time in which every process of the cloud has read the key.
     KeyPurpose.TOKEN: RotationSchedule(60 * _SECOND, 400 * _DAY),
-    # Machines get the keys with their configuration; one that is off for a day misses nothing.
+    # Machines get the keys with their access list; one that is off for a day misses nothing.
     KeyPurpose.PART_TOKEN: RotationSchedule(_DAY, _DAY),
     # Clients have a copy of the authority's certificate; that of a machine lasts 90 days.
     KeyPurpose.AUTHORITY: RotationSchedule(90 * _DAY, 91 * _DAY),

@@ -21,7 +21,8 @@ from cogwork.auth.identity import CredentialType
 from cogwork.auth.tokens import METADATA_CLAIM, TYPE_CLAIM
 
 LIFETIME: Final = 3600
-"""Seconds. Machines verify these tokens without the cloud, so they last beyond a removed key."""
+"""Seconds. Machines verify these tokens without the cloud. One with an access list ends them with
+the access of their holder; others accept them for the rest of this time."""
 _ALGORITHM: Final = "RS256"
 _KEY_SIZE: Final = 2048
 

@@ -18,8 +18,6 @@ from cogwork.core.clock import Clock
 from cogwork.logs.spool import LOGGER
 from cogwork.logs.upload import DROPPED
 
-SAVE_INTERVAL: Final = 30.0
-"""Seconds between two saves."""
 _MAX_DROPPED: Final = 1 << 40
 """A machine may claim anything."""
 
