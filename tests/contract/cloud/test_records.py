@@ -26,9 +26,15 @@ INSERT = "INSERT INTO organization (id, name, created_at) VALUES (?, ?, ?)"
 
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[Records]:
-    found = SqliteRecords(tmp_path / "cloud.db")
+    found = SqliteRecords(make_file(tmp_path))
     yield found
     await found.aclose()
+
+
+def make_file(directory: Path) -> Path:
+    path = directory / "cloud.db"
+    path.touch()
+    return path
 
 
 def add(tx: Transaction, key: str, name: str = "acme", at: int = 0) -> None:
@@ -151,7 +157,7 @@ async def test_references_must_exist(records: Records) -> None:
 
 
 async def test_records_survive_a_restart(tmp_path: Path) -> None:
-    path = tmp_path / "cloud.db"
+    path = make_file(tmp_path)
     for number in itertools.count():
         records = SqliteRecords(path)
         assert await records.read(names) == ["acme"] * number
@@ -162,7 +168,7 @@ async def test_records_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "cloud.db"
+    path = make_file(tmp_path)
     records = SqliteRecords(path)
     await records.write(lambda tx: tx.execute("PRAGMA user_version = 99"))
     await records.aclose()
@@ -170,7 +176,8 @@ async def test_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         SqliteRecords(path)
 
 
-async def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
-    records = SqliteRecords(tmp_path / "cloud.db")
-    assert (tmp_path / "cloud.db").stat().st_mode & 0o777 == 0o600
-    await records.aclose()
+def test_missing_file_is_a_fault(tmp_path: Path) -> None:
+    """A cloud without its records would refuse every machine."""
+    with pytest.raises(RecordsUnavailable, match="unable to open"):
+        SqliteRecords(tmp_path / "cloud.db")
+    assert not (tmp_path / "cloud.db").exists()

@@ -55,6 +55,7 @@ class Labels:
 
 @pytest.fixture
 async def labels(tmp_path: Path) -> AsyncIterator[Labels]:
+    (tmp_path / "records.db").touch()
     records = SqliteRecords(tmp_path / "records.db")
 
     def fill(tx: Transaction) -> None:

@@ -20,6 +20,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[SqliteRecords]:
+    (tmp_path / "records.db").touch()
     opened = SqliteRecords(tmp_path / "records.db")
     yield opened
     await opened.aclose()

@@ -45,13 +45,12 @@ class SqliteRecords:
     """One thread writes; others read at the same time, thanks to the write-ahead log."""
 
     def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
-        """Open the file, which is created and brought to the current schema if necessary.
+        """Open an existing file, which may be empty, and bring it to the current schema.
 
-        The ballast is given up when the disk is full.
+        The ballast is given up when the disk is full. Raise RecordsUnavailable.
         """
         self._path = path
         self._ballast = ballast
-        path.touch(0o600)
         self._writer = _open(path)
         self._write_worker = Workers("records", waiting=_WAITING)
         self._read_workers = Workers("records-read", threads=_READERS, waiting=_WAITING)
