@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from cogwork.cloud.cloud_directory import CloudDirectory, NoCloud
+from cogwork.cloud.cloud_directory import CloudDirectory, CloudSettings, NoCloud
 from cogwork.cloud.cloud_record import read_cloud
 from cogwork.cloud.create_cloud import command_call
 from cogwork.cloud.fleet.keys import add_key
@@ -19,7 +19,7 @@ from cogwork.cloud.identity.keyring import Keyring
 from cogwork.cloud.identity.sealer import Sealer
 from cogwork.cloud.names import require_name
 from cogwork.cloud.storage.records import Row, Transaction
-from cogwork.cloud.storage.sqlite_records import write_records
+from cogwork.cloud.storage.sqlite_records import read_records, write_records
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.core.escape import escape_json
@@ -69,7 +69,13 @@ Delete the lost one:
 
 
 def list_keys(directory: CloudDirectory, clock: Clock, *, as_json: bool) -> int:
-    found, now = _transact(directory, lambda tx, _: list_cloud_keys(tx)), _now(clock)
+    settings = directory.require_current()
+
+    def read(tx: Transaction) -> list[CloudKey]:
+        _require_records_of(tx, settings)
+        return list_cloud_keys(tx)
+
+    found, now = read_records(directory.records, read), _now(clock)
     rows = [_describe(key, found, now) for key in found]
     if as_json:
         print(escape_json(json.dumps(rows, indent=2)))
@@ -141,12 +147,16 @@ def _transact(directory: CloudDirectory, work: Callable[[Transaction, Sealer], T
     settings, root = directory.require_current(), directory.read_root_key()
 
     def check(tx: Transaction) -> T:
-        cloud = read_cloud(tx)
-        if cloud is None or cloud.id != settings.cloud_id:
-            raise NoCloud("records.db is not that of this cloud; restore it from a backup")
+        _require_records_of(tx, settings)
         return work(tx, root)
 
-    return write_records(directory.records, check)
+    return write_records(directory.records, check, migrates=False)
+
+
+def _require_records_of(tx: Transaction, settings: CloudSettings) -> None:
+    cloud = read_cloud(tx)
+    if cloud is None or cloud.id != settings.cloud_id:
+        raise NoCloud("records.db is not that of this cloud; restore it from a backup")
 
 
 def _format_time(microseconds: int) -> str:

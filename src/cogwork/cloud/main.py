@@ -225,21 +225,27 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _usage(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.log_usage import MachineUsage, format_table, report_usage, select_parts
+    from cogwork.cloud.log_usage import format_table, report_usage, select_parts
     from cogwork.cloud.machine.log_losses import list_losses
-    from cogwork.cloud.open_cloud import open_stores
+    from cogwork.cloud.storage.log_store import LogUsage
+    from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
+    from cogwork.cloud.storage.sqlite_records import read_records
     from cogwork.core.clock import SystemClock
 
     directory, now = cloud_directory(arguments), int(SystemClock().time() * 1e6)
     directory.require_current()
 
-    async def measure() -> list[MachineUsage]:
-        async with open_stores(directory) as stores:
-            stored = await stores.logs.measure(now)
-            losses = await stores.records.read(list_losses)
-            return report_usage(stored, losses, await stores.records.read(select_parts), now)
+    async def measure() -> Sequence[LogUsage]:
+        logs = SqliteLogStore(directory.logs)
+        try:
+            return await logs.measure(now)
+        finally:
+            await logs.aclose()
 
-    found = asyncio.run(measure())
+    # Before the parts are read, because each part of the log must be among them.
+    stored = asyncio.run(measure())
+    losses, parts = read_records(directory.records, lambda tx: (list_losses(tx), select_parts(tx)))
+    found = report_usage(stored, losses, parts, now)
     if arguments.json:
         print(json.dumps([each.as_json() for each in found], indent=2))
     else:

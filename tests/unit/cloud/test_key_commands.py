@@ -14,6 +14,9 @@ from tests.cloud_at_rest import new_cloud, open_plane
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.identity.root_key import ROOT_KEY_VARIABLE
 from cogwork.cloud.main import main
+from cogwork.cloud.storage.records import RecordsUnavailable
+from cogwork.cloud.storage.schema import MIGRATIONS
+from cogwork.cloud.storage.sqlite_records import read_records
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +157,37 @@ async def test_served_cloud_is_not_restored_or_repaired(cloud: Commands) -> None
         for command in (["restore"], ["repair", "--new-root-key"]):
             assert "is in use by the process" in cloud.fail(*command)
         cloud.run("key", "list")
+
+
+def test_commands_do_not_migrate_records_that_may_be_served(
+    cloud: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cloud of an older version is served while the commands are those of the next one."""
+    path = cloud.data / "records.db"
+    before = read_version(path)
+    migrations = [*MIGRATIONS, "CREATE TABLE added (id TEXT)"]
+    monkeypatch.setattr("cogwork.cloud.storage.sqlite_records.MIGRATIONS", migrations)
+    for command in (
+        *(["key", "list"], ["usage"], ["release", "list"], ["release", "status"]),
+        *(["key", "create"], ["key", "rotate", "token"]),
+        *(["release", "pause", "stable", "server"], ["release", "add", str(path)]),
+    ):
+        assert "older version of cogwork-cloud; serve the cloud" in cloud.fail(*command)
+        assert read_version(path) == before
+    cloud.run("restore")  # it locks the directory, so nothing else uses the records
+    assert read_version(path) == before + 1
+    cloud.run("key", "list")
+
+
+def read_version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as records:
+        ((version,),) = records.execute("PRAGMA user_version").fetchall()
+    return int(version)
+
+
+def test_reading_commands_change_nothing(cloud: Commands) -> None:
+    path = cloud.data / "records.db"
+    with pytest.raises(RecordsUnavailable, match="readonly"):
+        read_records(path, lambda tx: tx.execute("DELETE FROM role_grant"))
+    for command in (["key", "list"], ["usage"], ["release", "list"], ["release", "status"]):
+        cloud.run(*command)

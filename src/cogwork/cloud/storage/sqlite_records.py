@@ -44,14 +44,16 @@ T = TypeVar("T")
 class SqliteRecords:
     """One thread writes; others read at the same time, thanks to the write-ahead log."""
 
-    def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
-        """Open an existing file, which may be empty, and bring it to the current schema.
+    def __init__(
+        self, path: Path, ballast: Ballast | None = None, *, migrates: bool = True
+    ) -> None:
+        """Open an existing file, which may be empty. Raise RecordsUnavailable.
 
-        The ballast is given up when the disk is full. Raise RecordsUnavailable.
+        The ballast is given up when the disk is full. `migrates`: as for `write_records`.
         """
         self._path = path
         self._ballast = ballast
-        self._writer = _open(path)
+        self._writer = _open(path, migrates=migrates)
         self._write_worker = Workers("records", waiting=_WAITING)
         self._read_workers = Workers("records-read", threads=_READERS, waiting=_WAITING)
         self._readers = threading.local()
@@ -104,10 +106,22 @@ class SqliteRecords:
         return _transact(self._writer, "BEGIN IMMEDIATE", work, self._path)
 
 
-def write_records(path: Path, work: Callable[[Transaction], T]) -> T:
-    """Run the work as one transaction, for commands: it may take as long as it needs."""
-    with contextlib.closing(_open(path)) as connection:
+def write_records(path: Path, work: Callable[[Transaction], T], *, migrates: bool = True) -> T:
+    """Run the work as one transaction, for commands: it may take as long as it needs.
+
+    `migrates`: whether to bring the file to the current schema. It is only for those who have
+    locked the directory, because a cloud of an older version may be served from the file. Without
+    it, a file with another schema is refused. Raise RecordsUnavailable.
+    """
+    with contextlib.closing(_open(path, migrates=migrates)) as connection:
         return _transact(connection, "BEGIN IMMEDIATE", work, path)
+
+
+def read_records(path: Path, work: Callable[[Transaction], T]) -> T:
+    """Run work that changes nothing, for commands. Raise RecordsUnavailable for another schema."""
+    with contextlib.closing(_open(path, migrates=False)) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        return _transact(connection, "BEGIN", work, path)
 
 
 def copy_records(source: Path, target: Path) -> None:
@@ -156,11 +170,18 @@ async def _within_timeout(
         ) from None
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """Open an existing file, and bring it to the current schema. Raise RecordsUnavailable."""
+def _open(path: Path, *, migrates: bool) -> sqlite3.Connection:
+    """Open an existing file that has the current schema, or gets it. Raise RecordsUnavailable."""
     with _explain_faults(path), contextlib.ExitStack() as stack:
         connection = stack.enter_context(contextlib.closing(_connect(path)))
-        _migrate(connection, path)
+        version = _read_version(connection, path)
+        if migrates:
+            _migrate(connection, version, path)
+        elif version < len(MIGRATIONS):
+            raise RecordsUnavailable(
+                f"{path} was written by an older version of cogwork-cloud; serve the cloud with "
+                "this version first, which brings the file up to date: cogwork-cloud serve"
+            )
         stack.pop_all()
         return connection
 
@@ -225,13 +246,18 @@ def _is_disk_full(error: RecordsUnavailable) -> bool:
     )
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Apply the migrations that the file does not have yet, each completely or not at all."""
+def _read_version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return how many migrations the file has."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise RecordsUnavailable(
             f"{path} was written by a newer version of cogwork-cloud; install that version"
         )
+    return int(version)
+
+
+def _migrate(connection: sqlite3.Connection, version: int, path: Path) -> None:
+    """Apply the migrations that the file does not have yet, each completely or not at all."""
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
         if isinstance(step, str):
             connection.executescript(f"BEGIN;{step};PRAGMA user_version = {number};COMMIT;")

@@ -12,7 +12,7 @@ from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.storage.blobs import Blobs
 from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.cloud.storage.records import Records, Transaction
-from cogwork.cloud.storage.sqlite_records import SqliteRecords
+from cogwork.cloud.storage.sqlite_records import SqliteRecords, read_records, write_records
 from cogwork.cloud.updates.release_archive import MAX_SIZE, Manifest, read_manifest
 from cogwork.cloud.updates.releases import Release, add_release, list_releases
 from cogwork.cloud.updates.rollout import Rollout
@@ -42,7 +42,8 @@ def add(data: Path, files: Sequence[Path]) -> int:
     directory = _require_cloud(data)
 
     async def run() -> None:
-        records, blobs = SqliteRecords(directory.records), FolderBlobs(directory.blobs)
+        records = SqliteRecords(directory.records, migrates=False)
+        blobs = FolderBlobs(directory.blobs)
         try:
             for file in files:
                 release = await store_release(records, blobs, file, _now())
@@ -73,7 +74,7 @@ async def store_release(records: Records, blobs: Blobs, file: Path, now: int) ->
 
 
 def show_releases(data: Path, *, as_json: bool) -> int:
-    found = _transact(data, list_releases)
+    found = read_records(_require_cloud(data).records, list_releases)
     if as_json:
         _print_json([each.as_json() for each in found])
     elif not found:
@@ -109,7 +110,7 @@ def resume(data: Path, channel: str, product: Product) -> int:
 
 
 def show_status(data: Path, *, as_json: bool) -> int:
-    found = _transact(data, read_status)
+    found = read_records(_require_cloud(data).records, read_status)
     if as_json:
         _print_json([each.as_json() for each in found])
     else:
@@ -118,16 +119,7 @@ def show_status(data: Path, *, as_json: bool) -> int:
 
 
 def _transact(data: Path, work: Callable[[Transaction], T]) -> T:
-    directory = _require_cloud(data)
-
-    async def run() -> T:
-        records = SqliteRecords(directory.records)
-        try:
-            return await records.write(work)
-        finally:
-            await records.aclose()
-
-    return asyncio.run(run())
+    return write_records(_require_cloud(data).records, work, migrates=False)
 
 
 def _require_cloud(data: Path) -> CloudDirectory:
