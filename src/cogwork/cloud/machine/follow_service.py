@@ -90,11 +90,11 @@ class FollowService:
         """
         if actor.type is not ActorType.PART:
             return ""
-        newest = list_secrets(tx, self._context.keyring, SecretOwner.PART, actor.id)[0]
-        is_used = newest.id == actor.secret_id
-        if is_used or not self._context.watch.is_only_user(actor.id, actor.secret_id):
+        secrets = list_secrets(tx, self._context.keyring, SecretOwner.PART, actor.id)
+        if not secrets or secrets[0].id == actor.secret_id:
             return ""
-        return newest.secret
+        is_only_user = self._context.watch.is_only_user(actor.id, actor.secret_id)
+        return secrets[0].secret if is_only_user else ""
 
 
 def _read_part_id(request: Struct) -> str:
