@@ -162,9 +162,9 @@ class Machine:
         self.maintenance_denial: MaintenanceDenial | None = None
         """The last result of the maintenance check; None if it was not denied."""
         self.tls_report: TlsReport | None = None
+        """None without TLS."""
         self.list_cloud_notices: Callable[[], Sequence[str]] = tuple
         """Returns what is wrong with how the machine is connected to its cloud."""
-        """None without TLS."""
         self.update_file = UpdateFile({})
         self._remote_names: dict[tuple[Api, str], list[ResourceName]] = defaultdict(list)
         """Resources of remotes, by what they are called without their remotes."""
