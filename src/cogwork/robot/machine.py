@@ -8,6 +8,7 @@ import hashlib
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -198,6 +199,7 @@ class Machine:
             lambda names, plans, why: self.stop(names, why, plans=plans),
             self.resolve,
             self._find_moved,
+            lambda name: (node := self.nodes.get(name)) is not None and node.live is not None,
         )
 
     def bind(self, machine_access: MachineAccess) -> None:
@@ -376,28 +378,24 @@ class Machine:
         claims = {name: self.sessions.claims.find(name) for name in moving}
         self._stop_counts.update(moving.keys())
         moved = self._cancel_calls(names, live, moving, plans, why)
-        stops = {
+        stops: dict[ResourceName | MotionPlan, Coroutine[Any, Any, None]] = {
             **{
-                f"component named {name.short}": self._call_with_timeout(
-                    _call_stop(resource, extra.get(name, {}))
-                )
+                name: self._call_with_timeout(_call_stop(resource, extra.get(name, {})))
                 for name, resource in moving.items()
             },
-            **{
-                f"the plan of {plan.service.short} for {plan.component}": self._stop_plan(plan)
-                for plan in plans
-            },
+            **{plan: self._stop_plan(plan) for plan in plans},
         }
         results = await asyncio.gather(*stops.values(), return_exceptions=True)
-        failed = [
-            f"failed to stop {what} with error {result}"
+        failed = {
+            what: result
             for what, result in zip(stops, results, strict=True)
             if isinstance(result, BaseException)
-        ]
-        if failed:
-            raise NotStopped("; ".join(failed))
+        }
         for name, claim in claims.items():
-            self.sessions.claims.release(name, claim)
+            if claim is not None and name not in failed and claim.plan not in failed:
+                self.sessions.claims.release(name, claim)
+        if failed:
+            raise NotStopped("; ".join(starmap(_describe_failed_stop, failed.items())))
         return sorted(moved | moving.keys())
 
     def _cancel_calls(
@@ -549,6 +547,15 @@ class Machine:
         if suggestion is not None:
             return suggestion
         return f"resources of this API: {join_names(choices, _MAX_HINTS) or 'none'}"
+
+
+def _describe_failed_stop(what: ResourceName | MotionPlan, error: BaseException) -> str:
+    if isinstance(what, MotionPlan):
+        return (
+            f"failed to stop the plan of {what.service.short} for {what.component} "
+            f"with error {error}"
+        )
+    return f"failed to stop component named {what.short} with error {error}"
 
 
 async def _call_stop(resource: Stoppable, extra: dict[str, Any]) -> None:

@@ -9,15 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Container,
-    Iterable,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from grpclib import GRPCError
@@ -28,6 +20,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.access import module_of
 from cogwork.robot.motion_claims import Claim, MotionClaims, MotionPlan, describe_mover
+from cogwork.robot.motion_stopper import MotionStopper, StopMotion
 from cogwork.robot.moving_methods import (
     MOTION_API,
     is_motion_service_move,
@@ -58,11 +51,6 @@ class SessionExpired(CogworkError):
         super().__init__("SESSION_EXPIRED")
 
 
-StopMotion = Callable[
-    [Collection[ResourceName], Collection[MotionPlan], str], Awaitable[Collection[ResourceName]]
-]
-"""Stops those of the resources that move, and the plans; ends the calls that move them with the
-given reason, and returns the stopped resources."""
 FindMoved = Callable[[MotionPlan, Iterable[Any]], ResourceName]
 """Returns the resource that a motion service moves, given the additional frames of the call."""
 
@@ -91,21 +79,22 @@ class SessionManager:
         stop_motion: StopMotion,
         resolve: Callable[[ResourceName], ResourceName] = lambda name: name,
         find_moved: FindMoved = lambda plan, _: plan.service,
+        is_live: Callable[[ResourceName], bool] = lambda _: True,
     ) -> None:
         """`window` returns the seconds of silence after which a session expires. `apis` are the
         APIs by gRPC service. `known` are the resources that clients can move. `resolve` returns
-        the full name of one that a request names."""
+        the full name of one that a request names. `is_live` returns whether a resource is
+        built."""
         self._clock = clock
         self._window = window
         self._apis = apis
         self._known = known
-        self._stop_motion = stop_motion
         self.resolve = resolve
         self.find_moved = find_moved
         self.claims = MotionClaims()
         self._open = OpenSessions()
         self._session_started = asyncio.Event()
-        self._stop_tasks: set[asyncio.Future[Collection[ResourceName]]] = set()
+        self._stopper = MotionStopper(clock, self.claims, known, is_live, stop_motion)
 
     @property
     def window(self) -> float:
@@ -208,9 +197,7 @@ class SessionManager:
                 await self._wait_until_due()
                 self._expire_silent()
         finally:
-            for stopping in self._stop_tasks:
-                stopping.cancel()
-            await asyncio.gather(*self._stop_tasks, return_exceptions=True)
+            await self._stopper.aclose()
 
     async def _wait_until_due(self) -> None:
         if not self._open:
@@ -234,27 +221,9 @@ class SessionManager:
     def _end(self, session: Session, message: str, why: str) -> None:
         """End a session and stop what it moved. `message` is for the log, `why` for its calls."""
         self._open.remove(session)
-        moved, plans = sorted(session.moved), self.claims.plans_of(session)
-        self.claims.release_session(session)
-        if not moved:
-            return
-        _log.warning("%s", message)
-        # Not awaited: a resource that does not stop must not delay the end of other sessions.
-        stopping = asyncio.ensure_future(self._stop_motion(moved, plans, why))
-        self._stop_tasks.add(stopping)
-        stopping.add_done_callback(lambda done: self._on_stopped(session, done))
-
-    def _on_stopped(
-        self, session: Session, stopping: asyncio.Future[Collection[ResourceName]]
-    ) -> None:
-        self._stop_tasks.discard(stopping)
-        if stopping.cancelled():
-            return
-        if (error := stopping.exception()) is not None:
-            _log.error("could not stop what session %s had moved: %s", session.id, error)
-        elif stopped := stopping.result():
-            listed = ", ".join(name.short for name in sorted(stopped))
-            _log.warning("stopped %s, which session %s had moved", listed, session.id)
+        if session.moved:
+            _log.warning("%s", message)
+            self._stopper.stop(session, why)
 
     def find(self, session_id: str, peer: str) -> Session:
         """Return a session. Raise SessionExpired, also if it belongs to another owner."""
@@ -267,6 +236,19 @@ class SessionManager:
         """Record the newest caller that moves a resource. Return the previous claim."""
         is_open = claim.session is None or claim.session.id in self._open
         return self.claims.take(name, claim if is_open and name in self._known else None)
+
+    def restore(self, name: ResourceName, claim: Claim) -> None:
+        """Restore a claim that a refused call has replaced.
+
+        If its session has ended meanwhile, the resource is stopped: it still moves for that client.
+        """
+        if name not in self._known:
+            return
+        self.claims.take(name, claim)
+        if claim.session is not None and claim.session.id not in self._open:
+            self._stopper.stop(
+                claim.session, "stopped, because the session that moved it has ended"
+            )
 
     def take_over(self, name: ResourceName, mover: str) -> None:
         """Record that a part of the machine moves a resource now, which no session ends."""
@@ -305,7 +287,7 @@ class _ClaimAttempt:
         if self._sessions.claims.find(name) is claim:
             self._sessions.claims.take(name, None)
             if before is not None:
-                self._sessions.claim(name, before)
+                self._sessions.restore(name, before)
 
     def _is_part_of_plan(self, name: ResourceName) -> bool:
         """Return whether a motion service in a module moves the resource for a client: the module

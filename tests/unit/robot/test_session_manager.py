@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.unit.robot.bench import (
     MOTOR,
     Bench,
     InProcess,
+    fail_with,
     running_bench,
     wait_forever,
 )
@@ -468,6 +470,117 @@ async def test_resource_whose_stop_fails_is_stopped_when_the_session_expires(ben
         await bench.call(f"{MOTORS}/Stop", motor.StopRequest(name="left"))
     await bench.clock.advance(2.1)
     assert stopped_names(bench) == ["left", "left"]
+
+
+def fail_stops(bench: Bench, name: str, times: float) -> None:
+    """Let the next stops of a motor fail."""
+
+    async def fail_to_stop() -> None:
+        if stopped_names(bench).count(name) <= times:
+            raise OSError("the bus is busy")
+
+    bench.scripts["stop", name] = fail_to_stop
+
+
+async def test_failed_stop_of_an_ended_session_is_repeated_until_it_succeeds(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_stops(bench, "left", 3)
+    session = await start_session(bench)
+    await set_power(bench, "left", session)
+    await set_power(bench, "right", session)
+    await bench.clock.advance(2.1)
+    assert sorted(stopped_names(bench)) == ["left", "right"]
+    await bench.clock.advance(0.2)
+    assert stopped_names(bench).count("left") == 2
+    await bench.clock.advance(60)
+    assert sorted(stopped_names(bench)) == ["left"] * 4 + ["right"]
+    (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert "left with error the bus is busy; trying again until it stops" in line
+    assert session_messages(caplog)[-1] == "stopped left, which"
+
+
+async def test_failed_stop_is_repeated_at_least_every_five_seconds(bench: Bench) -> None:
+    fail_stops(bench, "left", math.inf)
+    await set_power(bench, "left", await start_session(bench))
+    await bench.clock.advance(60)
+    before = len(stopped_names(bench))
+    await bench.clock.advance(5)
+    assert 1 <= len(stopped_names(bench)) - before <= 2
+
+
+async def test_failed_stop_of_a_plan_is_repeated(planners: Bench) -> None:
+    planners.scripts["stop plan", "wheels"] = fail_with("the planner is busy")
+    await move_on_map(planners, "plans", await start_session(planners))
+    await planners.clock.advance(2.1)
+    del planners.scripts["stop plan", "wheels"]
+    await planners.clock.advance(60)
+    assert motion_stops(planners).count(("stop plan", "wheels")) == 2
+
+
+async def test_failed_stop_is_not_repeated_after_another_client_moved_it(bench: Bench) -> None:
+    fail_stops(bench, "left", math.inf)
+    await set_power(bench, "left", await start_session(bench))
+    await bench.clock.advance(2.1)
+    await set_power(bench, "left")
+    before = stopped_names(bench)
+    await bench.clock.advance(60)
+    assert stopped_names(bench) == before
+
+
+async def test_failed_stop_is_not_repeated_after_another_client_stopped_it(bench: Bench) -> None:
+    fail_stops(bench, "left", 1)
+    await set_power(bench, "left", await start_session(bench))
+    await bench.clock.advance(2.1)
+    await bench.call(f"{MOTORS}/Stop", motor.StopRequest(name="left"))
+    await bench.clock.advance(60)
+    assert stopped_names(bench) == ["left", "left"]
+
+
+async def test_failed_stop_is_not_repeated_for_a_removed_resource(bench: Bench) -> None:
+    fail_stops(bench, "left", math.inf)
+    await set_power(bench, "left", await start_session(bench))
+    await bench.clock.advance(2.1)
+    await bench.apply(mover(MOTOR, "right"))
+    before = stopped_names(bench)
+    await bench.clock.advance(10)
+    await bench.apply(mover(MOTOR, "left"), mover(MOTOR, "right"))
+    await bench.clock.advance(60)
+    assert stopped_names(bench) == before
+
+
+async def test_failed_stop_is_repeated_when_the_resource_is_built_again(bench: Bench) -> None:
+    fail_stops(bench, "left", 2)
+    bench.scripts["build", "left"] = fail_with("the module is gone")
+    await set_power(bench, "left", await start_session(bench))
+    await bench.clock.advance(2.1)
+    # It is replaced, which cannot stop it either.
+    await bench.apply(mover(MOTOR, "left") | {"attributes": {"label": "other"}})
+    await bench.clock.advance(10)
+    assert stopped_names(bench).count("left") == 2
+    del bench.scripts["build", "left"]
+    await bench.clock.advance(60)
+    assert stopped_names(bench).count("left") == 3
+
+
+async def test_refused_call_does_not_keep_a_motor_moving_for_an_ended_session(
+    bench: Bench,
+) -> None:
+    refuse = asyncio.Event()
+
+    async def refuse_late() -> None:
+        await refuse.wait()
+        raise InvalidRequest("no power like that")
+
+    await set_power(bench, "left", await start_session(bench))
+    bench.behaviors["left"] = refuse_late
+    call = await bench.start_call(_ignore_errors(set_power(bench, "left")))
+    await bench.clock.advance(2.1)
+    assert stopped_names(bench) == []
+    refuse.set()
+    await call
+    await bench.clock.settle()
+    assert stopped_names(bench) == ["left"]
 
 
 async def test_service_that_takes_over_goes_on_when_the_session_expires(bench: Bench) -> None:
