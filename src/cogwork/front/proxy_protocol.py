@@ -29,6 +29,9 @@ _FAMILIES: Final = {0x11: struct.Struct(">4s4sHH"), 0x21: struct.Struct(">16s16s
 _TLV: Final = struct.Struct(">BH")
 _SSL: Final = 0x20
 _CLIENT_USES_SSL: Final = 0x01
+UNKNOWN_CLIENT: Final = ("0.0.0.0", 0)  # noqa: S104 - nothing listens there
+"""The address of clients that a proxy does not name. With the address of the proxy, they could
+count as being on this computer, and make up another address with HTTP headers."""
 
 
 class InvalidProxyHeader(ValueError):
@@ -39,7 +42,7 @@ class ProxyHeader(NamedTuple):
     size: int
     """Bytes of the header, which the client's own follow."""
     source: tuple[str, int] | None
-    """The address of the client; None if the proxy does not know or is the client itself."""
+    """The address of the client; None if the proxy itself has connected, as for a health check."""
     is_encrypted: bool = False
     """Whether the client uses TLS."""
 
@@ -60,7 +63,7 @@ def parse_header(data: bytes) -> ProxyHeader | None:
     match = _TEXT.match(data)
     if match is not None:
         if match["host"] is None:
-            return ProxyHeader(match.end(), None)
+            return ProxyHeader(match.end(), UNKNOWN_CLIENT)
         return ProxyHeader(match.end(), _check_address(match["host"].decode(), int(match["port"])))
     if b"\n" in data or len(data) >= _MAX_TEXT_SIZE:
         raise InvalidProxyHeader("the header of version 1 is malformed")
@@ -76,8 +79,10 @@ def _parse_binary(data: bytes) -> ProxyHeader | None:
         raise InvalidProxyHeader("the header of version 2 has an unknown command or is too large")
     if len(data) < size:
         return None
-    if command == _LOCAL or family not in _FAMILIES:
+    if command == _LOCAL:
         return ProxyHeader(size, None)
+    if family not in _FAMILIES:
+        return ProxyHeader(size, UNKNOWN_CLIENT)
     layout = _FAMILIES[family]
     if length < layout.size:
         raise InvalidProxyHeader("the header of version 2 ends within its addresses")

@@ -276,12 +276,14 @@ class PublicListener:
         plain.recv(header.size)
         if header.source is None:
             return
-        host = header.source[0]
+        host, port = header.source
         if not self._connections.move(connection, host):
             raise ConnectionRefusedError(f"{host} has too many connections")
         proxy = Peer.from_addresses(connection.address, plain.getsockname())
+        # Without a port, that of the proxy's connection distinguishes it from other clients.
         connection.set_client(
-            header.source, is_encrypted=proxy.is_confidential and header.is_encrypted
+            (host, port or connection.address[1]),
+            is_encrypted=proxy.is_confidential and header.is_encrypted,
         )
 
     async def _dispatch_plaintext(

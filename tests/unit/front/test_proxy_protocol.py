@@ -4,9 +4,10 @@ import socket
 import struct
 
 import pytest
-from tests.proxy_header import encode_v2
+from tests.proxy_header import encode_v2, encode_v2_unnamed
 
 from cogwork.front.proxy_protocol import (
+    UNKNOWN_CLIENT,
     InvalidProxyHeader,
     ProxyHeader,
     may_be_header,
@@ -23,8 +24,10 @@ CLIENT, CLIENT_IPV6 = ("192.0.2.7", 50000), ("2001:db8::7", 50000)
     [
         (V1, CLIENT, False),
         (V1_IPV6, CLIENT_IPV6, False),
-        (b"PROXY UNKNOWN\r\n", None, False),
-        (b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", None, False),
+        (b"PROXY UNKNOWN\r\n", UNKNOWN_CLIENT, False),
+        (b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", UNKNOWN_CLIENT, False),
+        (encode_v2_unnamed(0x00), UNKNOWN_CLIENT, False),
+        (encode_v2_unnamed(0x31, bytes(216)), UNKNOWN_CLIENT, False),
         (encode_v2(*CLIENT), CLIENT, False),
         (encode_v2(*CLIENT, is_encrypted=True), CLIENT, True),
         (encode_v2(*CLIENT_IPV6, is_encrypted=True), CLIENT_IPV6, True),
