@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.config_history import ConfigHistory
@@ -17,7 +17,6 @@ from cogwork.config.sources import FileSource
 from cogwork.config.substitution import substitute
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
-from cogwork.core.errors import CogworkError
 from cogwork.logs.entry import Entry
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
@@ -27,6 +26,9 @@ from cogwork.uplink.link_files import ACCESS_FILE, link_directory
 if TYPE_CHECKING:
     from cogwork.auth.access_list import AccessList
     from cogwork.uplink.machine_link import MachineLink
+
+_CLOUD_KEY: Final = '"app_address"'
+"""What is in the file of every machine that joins a cloud."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -74,29 +76,33 @@ class Joining:
 
     async def purge_logins(self, texts: Sequence[LastGood], history: ConfigHistory) -> None:
         """Remove logins of the cloud that an older version has stored in these copies."""
-        if not await asyncio.to_thread((self._home / self._copy_name).exists):
-            return
-        await asyncio.to_thread(self._purge_logins, texts, history)
-
-    def _purge_logins(self, texts: Sequence[LastGood], history: ConfigHistory) -> None:
-        from cogwork.uplink.stored_logins import StoredCopies, purge_logins
-
-        message = LastGood(self._home / self._copy_name)
-        copies = StoredCopies(texts, history, message, self._home / f"{self._copy_name}.purged")
         try:
-            cloud = CloudConfig.model_validate(self._parse(self._config_file.read_text())["cloud"])
-            purge_logins(
-                copies,
-                cloud.id,
-                link_directory(self._home.parent, cloud) / ACCESS_FILE,
-                self._clock.time(),
-            )
-        except (OSError, ValueError, KeyError, TypeError, CogworkError) as error:
+            await asyncio.to_thread(self._purge_logins, texts, history)
+        except Exception as error:  # the server must start nevertheless
             _log.warning(
                 "older copies of the configuration may still have keys of the cloud: %s; trying "
                 "again at the next start",
                 error_text(error),
             )
+
+    def _purge_logins(self, texts: Sequence[LastGood], history: ConfigHistory) -> None:
+        try:
+            text = self._config_file.read_text()
+        except FileNotFoundError:
+            return
+        if _CLOUD_KEY not in text and not self._home.is_dir():
+            return  # the machine has never joined a cloud
+        from cogwork.uplink.stored_logins import PartAccess, StoredCopies, purge_logins
+
+        own = self._parse(text)
+        access = None
+        if own.get("cloud"):
+            cloud = CloudConfig.model_validate(own["cloud"])
+            directory = link_directory(self._home.parent, cloud)
+            access = PartAccess(cloud.id, directory / ACCESS_FILE)
+        message = LastGood(self._home / self._copy_name)
+        copies = StoredCopies(texts, history, message, self._home / f"{self._copy_name}.purged")
+        purge_logins(copies, own, access, self._clock.time())
 
     async def aclose(self) -> None:
         """Leave the cloud, with the log up to here."""

@@ -6,8 +6,12 @@ too. What a machine needs of them without its cloud is kept as an access list.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,12 +25,14 @@ from cogwork.auth.access_list import (
     PrincipalKind,
     encode_access_list,
     index_entries,
+    parse_access_list,
 )
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.verifier import credential_digest, part_verifier
 from cogwork.config.config_history import ConfigHistory
 from cogwork.config.last_good import LastGood
 from cogwork.core import atomic
+from cogwork.core.errors import CogworkError
 from cogwork.resource.config_message import from_message
 
 _FRESH_SECONDS: Final = 30 * 86_400
@@ -43,28 +49,49 @@ class StoredCopies(NamedTuple):
     message: LastGood
     """The last message of the cloud."""
     marker: Path
-    """Exists when everything was purged."""
+    """Identifies the files that were purged. An older version may store logins again."""
 
 
-def purge_logins(copies: StoredCopies, part: str, access_file: Path, now: float) -> bool:
+class PartAccess(NamedTuple):
+    """Where the access list of a part is stored."""
+
+    part: str
+    file: Path
+
+
+def purge_logins(copies: StoredCopies, own: Json, access: PartAccess | None, now: float) -> bool:
     """Remove logins of the cloud, and return whether there were any copies to look at.
 
-    Raise OSError or CogworkError if a copy cannot be read or written; the next start tries again.
+    `own` is the machine's own file, whose logins stay. `access` is None if the machine has left its
+    cloud.
+
+    Raise OSError or CogworkError if a copy cannot be read or written; the others are purged, and
+    the next start tries again.
     """
-    if copies.marker.exists():
+    if _read_marker(copies.marker) == _fingerprint(copies):
         return False
-    _purge_message(copies.message, part, access_file, now)
-    for copy in copies.texts:
-        text = copy.read()
-        if text is not None and (purged := remove_logins(text)) != text:
-            copy.save(purged)
-    copies.history.rewrite(remove_logins)
-    atomic.write(copies.marker, b"", 0o600)
+    steps: list[Callable[[], None]] = [
+        partial(_purge_message, copies.message, access, now),
+        *(partial(_purge_text, copy, own) for copy in copies.texts),
+        partial(copies.history.rewrite, partial(remove_logins, own=own)),
+    ]
+    errors = []
+    for step in steps:
+        try:
+            step()
+        except (OSError, CogworkError) as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    atomic.write(copies.marker, _fingerprint(copies), 0o600)
     return True
 
 
-def remove_logins(text: str) -> str:
-    """Return the text of a configuration that came from a cloud without its logins."""
+def remove_logins(text: str, own: Json) -> str:
+    """Return the text of a configuration that came from a cloud without its logins.
+
+    Those of `own`, the machine's own file, stay.
+    """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -72,31 +99,81 @@ def remove_logins(text: str) -> str:
     cloud = found.get("cloud") if isinstance(found, dict) else None
     if not isinstance(cloud, dict) or not cloud.get("fqdn"):
         return text
-    removed = [cloud.pop(name, None) for name in ("location_secret", "location_secrets")]
-    if isinstance(found.get("auth"), dict):
-        removed.append(found["auth"].pop("handlers", None))
-    return json.dumps(found, indent=2) if any(removed) else text
+    removed = [
+        cloud.pop(name)
+        for name in ("location_secret", "location_secrets")
+        if cloud.get(name) and cloud[name] != _member(own, "cloud").get(name)
+    ]
+    kept = [each for each in _list_handlers(found) if each in _list_handlers(own)]
+    handlers = _member(found, "auth").get("handlers", kept)
+    if handlers != kept:
+        removed.append(found["auth"].pop("handlers"))
+        found["auth"] |= {"handlers": kept} if kept else {}
+    return json.dumps(found, indent=2) if removed else text
 
 
-def _purge_message(copy: LastGood, part: str, access_file: Path, now: float) -> None:
+def _list_handlers(document: Json) -> list[Any]:
+    found = _member(document, "auth").get("handlers")
+    return found if isinstance(found, list) else []
+
+
+def _member(document: Json, name: str) -> Json:
+    found = document.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _purge_text(copy: LastGood, own: Json) -> None:
     text = copy.read()
-    try:
-        document = json.loads(text) if text is not None else {}
-        message = RobotConfig.FromString(bytes.fromhex(document["message"]))
-    except (ValueError, KeyError, TypeError, DecodeError):
+    if text is not None and (purged := remove_logins(text, own)) != text:
+        copy.save(purged)
+
+
+def _purge_message(copy: LastGood, access: PartAccess | None, now: float) -> None:
+    text = copy.read()
+    if text is None:
         return
-    if document.get("part") == part and not access_file.exists():
-        access = index_entries(_list_entries(from_message(message), part))
-        if access:
-            jwks = from_message(message)["auth"].get("external_auth_config", {}).get("jwks", {})
-            found = AccessList(part, access, jwks, "", now, now + _FRESH_SECONDS)
-            atomic.make_directory(access_file.parent)
-            atomic.write(access_file, encode_access_list(found).encode(), 0o600)
+    try:
+        document = json.loads(text)
+        message = RobotConfig.FromString(bytes.fromhex(document["message"]))
+    except (ValueError, KeyError, TypeError, RecursionError, DecodeError):
+        # It is of no use, and may contain logins.
+        copy.path.unlink()
+        return
+    if access is not None and document.get("part") == access.part:
+        _keep_access(message, access, now)
     del message.auth.handlers[:]
     message.cloud.location_secret = ""
     del message.cloud.location_secrets[:]
     document["message"] = message.SerializeToString(deterministic=True).hex()
-    copy.save(json.dumps(document))
+    if (purged := json.dumps(document)) != text:
+        copy.save(purged)
+
+
+def _keep_access(message: RobotConfig, access: PartAccess, now: float) -> None:
+    """Store who may use the machine without its cloud, unless the cloud itself has told."""
+    if _has_list_of_cloud(access.file):
+        return
+    try:
+        made = _make_access_list(from_message(message), access.part, now)
+    except (LookupError, TypeError, ValueError, AttributeError, CogworkError):
+        return  # malformed, so the machine could not use it either
+    if made.entries:
+        atomic.make_directory(access.file.parent)
+        atomic.write(access.file, encode_access_list(made).encode(), 0o600)
+
+
+def _has_list_of_cloud(access_file: Path) -> bool:
+    """Return whether the cloud has given a list, instead of only an earlier start."""
+    try:
+        return bool(parse_access_list(access_file.read_bytes()).revision)
+    except (FileNotFoundError, ValueError):
+        return False
+
+
+def _make_access_list(config: Json, part: str, now: float) -> AccessList:
+    jwks = config.get("auth", {}).get("external_auth_config", {}).get("jwks", {})
+    entries = index_entries(_list_entries(config, part))
+    return AccessList(part, entries, jwks, "", now, now + _FRESH_SECONDS)
 
 
 def _list_entries(config: Json, part: str) -> Iterator[AccessEntry]:
@@ -107,11 +184,41 @@ def _list_entries(config: Json, part: str) -> Iterator[AccessEntry]:
         roles = settings.get("roles", {})
         for key, secret in settings.items():
             if key not in _NOT_KEYS and isinstance(secret, str):
-                role = ROLE_NAMES.get(roles.get(key, "owner"), Role.VIEWER)
+                role = _find_role(roles, key)
                 yield _make_entry(Principal(PrincipalKind.KEY, key), role, secret, part)
     for each in config.get("cloud", {}).get("location_secrets", ()):
         principal = Principal(PrincipalKind.LOCATION, each.get("id", ""))
         yield _make_entry(principal, Role.OWNER, each.get("secret", ""), part)
+
+
+def _find_role(roles: Any, key: str) -> Role:
+    """Return the role of a key; the lowest if it is malformed."""
+    name = roles.get(key, "owner") if isinstance(roles, dict) else None
+    return ROLE_NAMES.get(name, Role.VIEWER) if isinstance(name, str) else Role.VIEWER
+
+
+def _read_marker(marker: Path) -> bytes | None:
+    try:
+        return marker.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _fingerprint(copies: StoredCopies) -> bytes:
+    """Return what changes when one of the copies does, without reading them."""
+    paths = [copy.path for copy in (*copies.texts, copies.message)]
+    with contextlib.suppress(FileNotFoundError):
+        paths += sorted(copies.history.directory.iterdir())
+    found = [(os.fspath(path), _identify(path)) for path in paths]
+    return hashlib.sha256(repr(found).encode()).hexdigest().encode()
+
+
+def _identify(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _make_entry(principal: Principal, role: Role, secret: str, part: str) -> AccessEntry:
