@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any, Final
 
@@ -31,7 +32,8 @@ def join_config(
         **{key: value for key, value in found.get("cloud", {}).items() if key not in _LOCAL_CLOUD},
         **{key: cloud[key] for key in _LOCAL_CLOUD if key in cloud},
     }
-    address = local.get("network", {}).get("bind_address")
+    network = local.get("network")
+    address = network.get("bind_address") if isinstance(network, dict) else None
     has_certificate = not message.cloud.signaling_insecure
     _add_local_logins(found, local.get("auth"))
     has_login = has_access_list or bool(found.get("auth", {}).get("handlers"))
@@ -40,16 +42,28 @@ def join_config(
     if address:
         found.setdefault("network", {}).setdefault("bind_address", address)
     for handler in found.get("auth", {}).get("handlers", ()):
-        if isinstance(roles := handler["config"].pop(_ROLES, None), dict):
-            handler[_ROLES] = roles
+        _move_roles(handler)
     return json.dumps(found, indent=2)
 
 
 def _add_local_logins(found: dict[str, Any], local: Any) -> None:
-    """Add the handlers of the machine's own file whose types the cloud does not configure."""
+    """Add the handlers of the machine's own file whose types the cloud does not configure.
+
+    Malformed ones stay: the check of the configuration explains them, and without them the machine
+    might be open to everyone.
+    """
     handlers = local.get("handlers") if isinstance(local, dict) else None
     if not isinstance(handlers, list) or not handlers:
         return
     configured = found.setdefault("auth", {}).setdefault("handlers", [])
-    types = {each.get("type") for each in configured}
-    configured += (each for each in handlers if each.get("type") not in types)
+    types = [each.get("type") for each in configured]
+    configured += copy.deepcopy(
+        [each for each in handlers if not isinstance(each, dict) or each.get("type") not in types]
+    )
+
+
+def _move_roles(handler: Any) -> None:
+    """Move the roles of keys to where a configuration has them: the message has no place there."""
+    config = handler.get("config") if isinstance(handler, dict) else None
+    if isinstance(config, dict) and isinstance(roles := config.pop(_ROLES, None), dict):
+        handler[_ROLES] = roles
