@@ -66,7 +66,9 @@ class HttpLogin:
                 response = await self._log_in(Request(scope), receive)
                 await response(scope, receive, send)
                 return
-            identity = self._identify(authenticator, scope)
+            identity = await self._authentication.ask_cloud_if_unlisted(
+                lambda: self._identify(authenticator, scope)
+            )
         except ClientGone:
             return
         except CogworkError as error:
@@ -94,7 +96,8 @@ class HttpLogin:
     def _identify(self, authenticator: Authenticator, scope: Any) -> Identity:
         authorizations = Headers(scope=scope).getlist("authorization")
         client = scope["state"][CLIENT_KEY]
-        identity = self._authentication.identify(authenticator, authorizations, client)
+        newest = self._authentication.authenticator or authenticator
+        identity = self._authentication.identify(newest, authorizations, client)
         check_role(identity, _REQUIRED_ROLE, scope["path"])
         return identity
 

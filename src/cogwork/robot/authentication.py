@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cogwork.auth.errors import (
     InvalidLogin,
@@ -29,6 +29,8 @@ from cogwork.wire.handlers import Handler, Method, Stream
 
 if TYPE_CHECKING:  # machines without login start without its libraries
     from cogwork.auth.authenticator import Authenticator
+
+T = TypeVar("T")
 
 _AUTHORIZATION: Final = "authorization"
 _INTERNAL_PREFIXES: Final = ("module:", "job:")
@@ -106,15 +108,22 @@ class Authentication:
         `end` is called when the client loses its access. Return a function that ends the watch.
         Raise Unauthenticated.
         """
-        if self._authenticator is None:
-            return self.hold_connection(None, end)
+        identity = await self.ask_cloud_if_unlisted(lambda: self._identify_introduced(client))
+        return self.hold_connection(identity, end)
+
+    def _identify_introduced(self, client: Peer) -> Identity | None:
+        authenticator = self._authenticator
+        return self.identify(authenticator, (), client) if authenticator is not None else None
+
+    async def ask_cloud_if_unlisted(self, identify: Callable[[], T]) -> T:
+        """Return who calls. If it is not listed, ask the cloud and identify it once more: its
+        access may be newer than the list. Raise Unauthenticated."""
         try:
-            identity = self.identify(self._authenticator, (), client)
+            return identify()
         except NotListed:
             if not await self.refresh_access():
                 raise
-            identity = self.identify(self._authenticator, (), client)
-        return self.hold_connection(identity, end)
+            return identify()
 
     def hold_connection(
         self, identity: Identity | None, end: Callable[[], None]
@@ -151,12 +160,9 @@ class Authentication:
         role = _role_of(method)
 
         async def wrapper(stream: Stream) -> None:
-            try:
-                identity = self._identify(stream, role, method.path)
-            except NotListed:
-                if not await self.refresh_access():
-                    raise
-                identity = self._identify(stream, role, method.path)
+            identity = await self.ask_cloud_if_unlisted(
+                lambda: self._identify(stream, role, method.path)
+            )
             operation = current_operation()
             if identity is None or operation is None:
                 await handle(stream)

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 from starlette.responses import PlainTextResponse, StreamingResponse
 from tests.unit.auth.parts import ADDRESS, SECRETS, api_keys, make_authenticator
+from tests.unit.auth.test_granted_access import (
+    ACCESS,
+    KEY_1,
+    PART,
+    authenticator,
+    token_of_cloud,
+)
 from tests.unit.control.asgi import AsgiResponse, send_body, send_request
 
+from cogwork.auth.access_list import AccessList
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.auth.refusal_delay import DELAY
@@ -59,6 +67,20 @@ async def test_viewer_gets_what_it_asks_for() -> None:
 
 async def test_bad_token_is_refused() -> None:
     assert (await Site().get(authorization="Bearer x.y.z")).status == 401
+
+
+async def test_cloud_is_asked_about_a_client_that_is_not_listed() -> None:
+    site = Site()
+    site.authentication.use(authenticator(AccessList(PART, jwks=ACCESS.jwks)))
+    token = token_of_cloud(KEY_1)
+    assert (await site.get(authorization=token)).status == 401
+
+    async def list_client() -> bool:
+        site.authentication.use(authenticator(ACCESS))
+        return True
+
+    site.authentication.refresh_access = list_client
+    assert (await site.get(authorization=token)).body == b"secret page"
 
 
 async def test_front_page_answers_supervisors_without_telling_anything() -> None:
