@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from cogwork.auth.errors import (
     InvalidLogin,
@@ -38,6 +38,15 @@ _INTERNAL_PREFIXES: Final = ("module:", "job:")
 
 async def _has_no_cloud() -> bool:
     return False
+
+
+class Admission(NamedTuple):
+    """A client that may connect."""
+
+    identity: Identity | None
+    """None if no login is required."""
+    release: Callable[[], None]
+    """Ends the watch over its access."""
 
 
 class Authentication:
@@ -102,14 +111,13 @@ class Authentication:
                 newest = self._authenticator or authenticator
                 return newest.log_in(entity, kind, payload, address, lifetime)
 
-    async def admit(self, client: Peer, end: Callable[[], None]) -> Callable[[], None]:
+    async def admit(self, client: Peer, end: Callable[[], None]) -> Admission:
         """Hold the connection of a client that a signaling server has introduced.
 
-        `end` is called when the client loses its access. Return a function that ends the watch.
-        Raise Unauthenticated.
+        `end` is called when the client loses its access. Raise Unauthenticated.
         """
         identity = await self.ask_cloud_if_unlisted(lambda: self._identify_introduced(client))
-        return self.hold_connection(identity, end)
+        return Admission(identity, self.hold_connection(identity, end))
 
     def _identify_introduced(self, client: Peer) -> Identity | None:
         authenticator = self._authenticator

@@ -31,12 +31,13 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
     ICECandidate,
 )
 
-from cogwork.auth.roles import granted_role
+from cogwork.auth.roles import Role
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.fair_places import Holder
 from cogwork.front.peer_name import Peer
+from cogwork.robot.authentication import Admission
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.status import status_of
@@ -71,9 +72,9 @@ class SignalingSettings(NamedTuple):
     login: CloudLogin | None = None
 
 
-Admit = Callable[[Peer, Callable[[], None]], Awaitable[Callable[[], None]]]
+Admit = Callable[[Peer, Callable[[], None]], Awaitable[Admission]]
 """Checks whether a client may connect, and calls the given function when it loses its access.
-Returns a function that ends the watch. Raises Unauthenticated."""
+Raises Unauthenticated."""
 
 
 class Answerer:
@@ -225,8 +226,9 @@ class Answerer:
             if opened is not None:
                 self._peers.close(opened)
 
-        release = await self._admit(client, end)
-        role = granted_role(client.introduction.get("role"))
+        identity, release = await self._admit(client, end)
+        # Not the role in the introduction: the access list may say another.
+        role = identity.role if identity is not None else Role.OWNER
         caller = Holder(client.introduced_as, role)
         try:
             opened, answer = await self._peers.answer(
