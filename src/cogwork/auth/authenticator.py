@@ -40,6 +40,11 @@ class Authenticator:
         """`granted`: the access list of the cloud that the machine has joined."""
         self._credentials = credentials
         self._granted = granted
+        # Once, because it looks at each entry of the access list.
+        self._accepted_types = {
+            *credentials.accepted_types,
+            *(granted.accepted_types if granted is not None else ()),
+        }
         self._key = key
         self._issuer = TokenIssuer(key, audience)
         self._limiter = limiter
@@ -56,7 +61,7 @@ class Authenticator:
         after `lifetime` seconds, if that is given."""
         if not kind and not payload:
             raise InvalidLogin("credentials required")
-        if kind not in self._accepted_types():
+        if kind not in self._accepted_types:
             raise InvalidLogin(f'do not know how to handle credential type "{_quote(kind)}"')
         # Any name of the machine is an entity of a location secret, so they share a budget.
         limited = kind if kind == CredentialType.LOCATION_SECRET else entity
@@ -120,10 +125,6 @@ class Authenticator:
         if identity.type is CredentialType.SIGNALING and self._granted is not None:
             return False
         return self._credentials.grants(identity)
-
-    def _accepted_types(self) -> set[CredentialType]:
-        of_cloud = self._granted.accepted_types if self._granted is not None else ()
-        return {*self._credentials.accepted_types, *of_cloud}
 
     def _verify(self, authorization: str) -> tuple[Identity, Claims]:
         if not authorization.startswith(_BEARER):

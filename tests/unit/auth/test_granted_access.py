@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.auth.parts import ADDRESS, KEY, jwk, sign_externally
@@ -66,6 +67,21 @@ def test_a_key_logs_in_with_the_role_of_the_list() -> None:
     identity = login.identify("Bearer " + login.log_in("k1", "api-key", SECRET, ADDRESS))
     assert (identity.entity, identity.role) == ("k1", Role.OPERATOR)
     assert login.is_valid(identity)
+
+
+def test_a_login_does_not_look_at_every_entry_of_the_list() -> None:
+    scans = 0
+
+    class Entries(dict[tuple[PrincipalKind, str], AccessEntry]):
+        def values(self) -> Any:
+            nonlocal scans
+            scans += 1
+            return super().values()
+
+    login = authenticator(replace(ACCESS, entries=Entries(ACCESS.entries)))
+    before = scans
+    login.log_in("k1", "api-key", SECRET, ADDRESS)
+    assert scans == before
 
 
 def test_a_location_secret_logs_in_as_a_name_of_the_machine() -> None:
