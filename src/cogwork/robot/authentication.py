@@ -120,8 +120,17 @@ class Authentication:
         return Admission(identity, self.hold_connection(identity, end))
 
     def _identify_introduced(self, client: Peer) -> Identity | None:
-        authenticator = self._authenticator
-        return self.identify(authenticator, (), client) if authenticator is not None else None
+        if self._authenticator is not None:
+            return self.identify(self._authenticator, (), client)
+        # A cloud that names principals has an access list of this machine, which is not here yet.
+        from cogwork.auth.granted_access import read_principal
+
+        if read_principal(client.introduction, client.introduced_as) is not None:
+            raise NotListed(
+                "unauthenticated: this machine does not know yet who may use it; try again when "
+                "its cloud answers it"
+            )
+        return None
 
     async def ask_cloud_if_unlisted(self, identify: Callable[[], T]) -> T:
         """Return who calls. If it is not listed, ask the cloud and identify it once more: its

@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import Collection, Coroutine, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cogwork import __version__
 from cogwork.config.config_editor import ConfigEditor
@@ -74,6 +74,9 @@ from cogwork.systemd.notify import SystemdNotifier
 from cogwork.systemd.notify_socket import read_notify_settings
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application
+
+if TYPE_CHECKING:
+    from cogwork.auth.access_list import AccessList
 
 CLOSE_BUDGET = 45.0
 """Seconds that all resources together get to close."""
@@ -320,7 +323,7 @@ class _Server:
             clock,
             allow_plaintext=allow_plaintext_credentials,
             on_certificate=self._use_certificate,
-            on_access=self._login.use_access,
+            on_access=self._use_access,
         )
         authentication.refresh_access = self._joining.ask_access
         machine.list_cloud_notices = lambda: self._joining.notices
@@ -427,12 +430,15 @@ class _Server:
         if self._webrtc is not None:
             self._webrtc.apply(loaded.result.config, self._table, self._authentication.admit)
         self._use_certificate()
-        listen = self._resolve_listen_addresses(loaded.result.config)
-        self._create_task(self._change_listeners(loaded.result.config, listen), "network")
+        self._listen(loaded.result.config)
         self._remotes.apply(loaded.result.config.remotes)
         outcome = self._applier.apply(loaded)
         outcome.add_done_callback(lambda done: self._report_applied(done, changes))
         return outcome
+
+    def _listen(self, config: MachineConfig) -> None:
+        listen = self._resolve_listen_addresses(config)
+        self._create_task(self._change_listeners(config, listen), "network")
 
     def _resolve_listen_addresses(self, config: MachineConfig) -> ListenAddresses:
         return resolve_listen_addresses(
@@ -451,6 +457,14 @@ class _Server:
         self._write_serving_file()
         if self._discovery is not None:
             self._discovery.apply(config, self._listeners.addresses)
+
+    def _use_access(self, access: AccessList) -> None:
+        had_login = self._authentication.authenticator is not None
+        self._login.use_access(access)
+        has_login = self._authentication.authenticator is not None
+        if self._loaded is not None and has_login != had_login:
+            # A machine that knows who may use it can serve the network.
+            self._listen(self._loaded.result.config)
 
     def _use_certificate(self) -> None:
         if self._loaded is not None:

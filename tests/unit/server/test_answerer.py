@@ -8,6 +8,7 @@ import pytest
 from tests.unit.auth.test_granted_access import ACCESS, KEY_1, authenticator
 from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import AnswerRequestInitStage
 
+from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.granted_access import describe_principal
 from cogwork.auth.roles import Role
 from cogwork.core.clock import ManualClock
@@ -59,3 +60,15 @@ async def test_all_clients_have_the_same_rank_without_a_login() -> None:
     offer = AnswerRequestInitStage(caller_auth_entity="k1", caller_auth_metadata={"role": "viewer"})
     await Answerer(settings, peers, admit, ManualClock())._open_peer(offer)
     assert peers.callers == [Holder("k1", Role.OWNER)]
+
+
+async def test_client_of_a_cloud_waits_for_the_access_list() -> None:
+    """Without the list, an operator would be served as an owner."""
+    peers: Any = Peers()
+    settings = SignalingSettings("signaling.test:443", ("press.fleet.test",))
+    admit = Authentication(Operations(ManualClock())).admit
+    introduction = {"role": "operator", **describe_principal(KEY_1)}
+    offer = AnswerRequestInitStage(caller_auth_entity="k1", caller_auth_metadata=introduction)
+    with pytest.raises(Unauthenticated, match="does not know yet who may use it"):
+        await Answerer(settings, peers, admit, ManualClock())._open_peer(offer)
+    assert peers.callers == []
