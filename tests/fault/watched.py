@@ -18,6 +18,7 @@ import psutil
 from tests.fault import bystander as bystander_program
 from tests.fault.bystander import Report
 from tests.fault.inside.sitecustomize import EVERY, FILE, LAYOUT
+from tests.own_time import own_time
 from tests.running import Config, Server, run_server
 from tests.sizes import limit
 
@@ -67,12 +68,6 @@ class Phase:
             f"max {by.longest:6.1f} (own {by.own:5.1f})  loop late {self.late:6.1f}, "
             f"busy {self.busy:6.1f}  grew {self.growth:6.1f} MiB  {by.failed} failures"
         )
-
-
-def stolen_time() -> float:
-    """Return the seconds in which the processors worked for other virtual machines."""
-    steal: float = getattr(psutil.cpu_times(), "steal", 0.0)  # only Linux knows
-    return steal
 
 
 def slowness() -> float:
@@ -128,10 +123,10 @@ class WatchedServer:
         self._size = await self.size()
         await self._report()
         self._write(0.0, 0.0, False)
-        self._began = time.monotonic() - stolen_time()
+        self._began = own_time()
 
     async def end(self, name: str) -> Phase:
-        took = time.monotonic() - stolen_time() - self._began
+        took = own_time() - self._began
         late, busy = self._lags()
         report = await self._report()
         growth = await self.size() - self._size

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 
 from google.protobuf.struct_pb2 import Struct
+from tests.own_time import own_time
 
 from cogwork.resource import sdk
 
@@ -71,9 +72,9 @@ async def poll(client: CloudClient, part: str, report: Report) -> None:
     line.logs.add(level="info", logger_name="rdk", message="all is well")
     while True:
         try:
-            began = time.monotonic()
+            began = own_time()
             await client.call(CONFIG, ConfigRequest(id=part), ConfigResponse, TIMEOUT)
-            report.polls.append(time.monotonic() - began)
+            report.polls.append(max(0.0, own_time() - began))
             await client.call(LOG, line, LogResponse, TIMEOUT)
         except CloudUnavailable:
             report.failed += 1

@@ -7,11 +7,13 @@ same load of the computer.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import pytest
 from tests.cloud_process import CloudProcess
 from tests.load import flooding_machine
 from tests.load.test_fleet import percentile, run_machines
+from tests.own_time import own_time
 from tests.running import Output, http_get
 from tests.sizes import size
 from tests.small_disk import small_disk
@@ -98,9 +101,9 @@ class Writer:
 
     async def run(self) -> None:
         while True:
-            began = time.monotonic()
+            began = own_time()
             await self._app.create_location(self._organization, f"Hall {self.written}")
-            self.times.append(time.monotonic() - began)
+            self.times.append(max(0.0, own_time() - began))
             self.written += 1
             await asyncio.sleep(0.5)
 
@@ -127,8 +130,9 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
     flooding, secret = parts.popitem()
     (organization,) = await app.list_organizations()
     writer = Writer(app, organization.id)
-    polls: dict[str, list[float]] = defaultdict(list)
-    writes: dict[str, list[float]] = defaultdict(list)
+    polls: dict[str, list[list[float]]] = defaultdict(list)
+    writes: dict[str, list[list[float]]] = defaultdict(list)
+    """By command, of each phase."""
     async with (
         run_machines(process.address, parts) as others,
         run_flood(process.address, directory / "spool", flooding, secret) as flood,
@@ -143,8 +147,8 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
             since, written = len(others.lines), len(writer.times)
             await asyncio.sleep(PHASE - SETTLING)
             lines: list[Any] = [json.loads(line) for line in others.lines[since:]]
-            polls[command] += [each for line in lines for each in line["polls"]]
-            writes[command] += writer.times[written:]
+            polls[command].append([each for line in lines for each in line["polls"]])
+            writes[command].append(writer.times[written:])
             assert sum(line["failed"] for line in lines) == 0
             assert not writing.done(), "a record could not be written"
             phase += 1
@@ -163,18 +167,26 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
         f"{counts['ignored']} refusals ignored; {writer.written} records written; {health.strip()}"
     )
     for kind, times in (("polls", polls), ("writes", writes)):
-        for command, values in times.items():
+        for command, phases in times.items():
+            values = sorted(itertools.chain.from_iterable(phases))
             print(
                 f"=> {kind} beside {command}: {len(values)}, p50 "
                 f"{percentile(values, 0.5) * 1000:.1f} ms, p99 "
-                f"{percentile(values, 0.99) * 1000:.1f} ms"
+                f"{percentile(values, 0.99) * 1000:.1f} ms; p99 of a phase "
+                f"{usual_p99(phases) * 1000:.1f} ms"
             )
     await wait_for_dropped(app, flooding, counts["dropped"])
     assert status == 200
     assert counts["put"] == counts["delivered"] + counts["dropped"]
     for command in ("upload", "ignore"):
-        ratio = percentile(polls[command], 0.99) / percentile(polls["pause"], 0.99)
+        ratio = usual_p99(polls[command]) / usual_p99(polls["pause"])
+        print(f"=> polls beside {command}: {ratio:.2f} times the p99 of those without")
         assert ratio <= 1.5, command
+
+
+def usual_p99(phases: Sequence[Sequence[float]]) -> float:
+    """Return the median of the phases, because in some of them the whole computer stalls."""
+    return statistics.median(percentile(sorted(each), 0.99) for each in phases)
 
 
 async def wait_for_dropped(app: AppClient, part: str, dropped: int) -> None:

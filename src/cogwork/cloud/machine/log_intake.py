@@ -18,8 +18,9 @@ from cogwork.cloud.storage.records import Row
 from cogwork.core.errors import CogworkError, InvalidRequest
 
 _MAX_LINES: Final = 1000
-_SLICE: Final = 100
-"""Lines that are prepared before other calls get a turn: about a millisecond."""
+_SLICE: Final = 20
+"""Lines that are prepared before other calls get a turn: half a millisecond. A call has several
+turns, each of which may have to wait for that."""
 
 
 class LogQuotaSpent(CogworkError):
