@@ -27,11 +27,11 @@ def limit_entry(entry: LogEntry) -> None:
     """
     if not _is_within_limits(entry):
         entry.CopyFrom(_cut(entry))
+    _complete_caller(entry)
 
 
 def _is_within_limits(entry: LogEntry) -> bool:
     """Return whether an entry can stay as it is, as nearly all can."""
-    caller = entry.caller.fields
     return (
         entry.ByteSize() <= _MAX_MESSAGE
         and len(entry.host) <= _MAX_NAME
@@ -39,11 +39,15 @@ def _is_within_limits(entry: LogEntry) -> bool:
         and len(entry.logger_name) <= _MAX_NAME
         and _FIRST_SECOND <= entry.time.seconds <= _LAST_SECOND
         and 0 <= entry.time.nanos <= _MAX_NANOS
-        and "File" in caller
-        and caller["File"].HasField("string_value")
-        and "Line" in caller
-        and caller["Line"].HasField("number_value")
     )
+
+
+def _complete_caller(entry: LogEntry) -> None:
+    fields = entry.caller.fields
+    if "File" not in fields or not fields["File"].HasField("string_value"):
+        fields["File"].string_value = ""
+    if "Line" not in fields or not fields["Line"].HasField("number_value"):
+        fields["Line"].number_value = 0
 
 
 def _cut(entry: LogEntry) -> LogEntry:
@@ -57,11 +61,6 @@ def _cut(entry: LogEntry) -> LogEntry:
     )
     if entry.caller.ByteSize() <= _MAX_FIELDS_SIZE:
         kept.caller.CopyFrom(entry.caller)
-    fields = kept.caller.fields
-    if fields["File"].WhichOneof("kind") != "string_value":
-        fields["File"].string_value = ""
-    if fields["Line"].WhichOneof("kind") != "number_value":
-        fields["Line"].number_value = 0
     if sum(field.ByteSize() for field in entry.fields) <= _MAX_FIELDS_SIZE:
         kept.fields.extend(entry.fields)
     return kept
