@@ -61,6 +61,8 @@ class Authentication:
         self.refresh_access: Callable[[], Awaitable[bool]] = _has_no_cloud
         """Asks the cloud for the access list, and returns whether it has changed. Called before a
         client is refused whose access may be newer than the list."""
+        self.is_joined: Callable[[], bool] = lambda: False
+        """Returns whether the machine has joined a cloud, from which it may get an access list."""
 
     @property
     def authenticator(self) -> Authenticator | None:
@@ -122,10 +124,11 @@ class Authentication:
     def _identify_introduced(self, client: Peer) -> Identity | None:
         if self._authenticator is not None:
             return self.identify(self._authenticator, (), client)
-        # A cloud that names principals has an access list of this machine, which is not here yet.
         from cogwork.auth.granted_access import read_principal
 
-        if read_principal(client.introduction, client.introduced_as) is not None:
+        # A cloud that names principals has an access list of each machine that has joined it.
+        principal = read_principal(client.introduction, client.introduced_as)
+        if principal is not None and self.is_joined():
             raise NotListed(
                 "unauthenticated: this machine does not know yet who may use it; try again when "
                 "its cloud answers it"

@@ -121,6 +121,10 @@ class Joining:
     def use_access(self, access: AccessList) -> None:
         self._on_access(access)
 
+    @property
+    def is_joined(self) -> bool:
+        return self._link is not None
+
     async def ask_access(self) -> bool:
         """Ask the cloud who may use the machine, and return whether that has changed."""
         return self._link is not None and await self._link.ask_access()

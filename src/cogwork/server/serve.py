@@ -326,6 +326,7 @@ class _Server:
             on_access=self._use_access,
         )
         authentication.refresh_access = self._joining.ask_access
+        authentication.is_joined = lambda: self._joining.is_joined
         machine.list_cloud_notices = lambda: self._joining.notices
         self._config_watcher = ConfigWatcher(
             self._joining.source,

@@ -66,9 +66,15 @@ async def test_client_of_a_cloud_waits_for_the_access_list() -> None:
     """Without the list, an operator would be served as an owner."""
     peers: Any = Peers()
     settings = SignalingSettings("signaling.test:443", ("press.fleet.test",))
-    admit = Authentication(Operations(ManualClock())).admit
+    authentication = Authentication(Operations(ManualClock()))
+    answerer = Answerer(settings, peers, authentication.admit, ManualClock())
     introduction = {"role": "operator", **describe_principal(KEY_1)}
     offer = AnswerRequestInitStage(caller_auth_entity="k1", caller_auth_metadata=introduction)
+    authentication.is_joined = lambda: True
     with pytest.raises(Unauthenticated, match="does not know yet who may use it"):
-        await Answerer(settings, peers, admit, ManualClock())._open_peer(offer)
+        await answerer._open_peer(offer)
     assert peers.callers == []
+    # One that only uses the signaling server of a cloud never gets a list.
+    authentication.is_joined = lambda: False
+    await answerer._open_peer(offer)
+    assert len(peers.callers) == 1
