@@ -280,7 +280,7 @@ class PublicListener:
         if not self._connections.move(connection, host):
             raise ConnectionRefusedError(f"{host} has too many connections")
         proxy = Peer.from_addresses(connection.address, plain.getsockname())
-        # Without a port, that of the proxy's connection distinguishes it from other clients.
+        # A client without a port gets that of the proxy's connection, to tell it from others.
         connection.set_client(
             (host, port or connection.address[1]),
             is_encrypted=proxy.is_confidential and header.is_encrypted,

@@ -22,9 +22,8 @@ _log = logging.getLogger("rdk.networking.session_manager")
 StopMotion = Callable[
     [Collection[ResourceName], Collection[MotionPlan], str], Awaitable[Collection[ResourceName]]
 ]
-"""Stops those of the resources that move, and the plans; ends the calls that move them with the
-given reason, and returns the stopped resources. Raises if some did not stop; it releases the claims
-of those that did."""
+"""Stops the plans, and the resources that move. The calls that move them end with the given reason.
+Returns the stopped resources, and releases their claims. Raises if some did not stop."""
 
 
 class MotionStopper:

@@ -90,7 +90,7 @@ def purge_logins(copies: StoredCopies, own: Json, access: PartAccess | None, now
 def remove_logins(text: str, own: Json) -> str:
     """Return the text of a configuration that came from a cloud without its logins.
 
-    Those of `own`, the machine's own file, stay.
+    Logins that are also in `own`, the machine's own file, stay.
     """
     try:
         found = json.loads(text)

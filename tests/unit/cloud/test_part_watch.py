@@ -23,6 +23,13 @@ def watch(clock: ManualClock) -> PartWatch:
     return PartWatch(clock)
 
 
+async def call_from_both(watch: PartWatch, clock: ManualClock) -> None:
+    for _ in range(3):
+        for each in (ONE, OTHER):
+            watch.note_call("p", each)
+            await clock.advance(15)
+
+
 async def test_a_restarted_server_is_no_conflict(watch: PartWatch, clock: ManualClock) -> None:
     for number in range(20):
         restarted = ONE._replace(id=f"i{number}")
@@ -45,10 +52,7 @@ async def test_calls_of_a_former_server_that_arrive_late_are_no_conflict(
 async def test_two_computers_with_the_same_credentials_are_noticed(
     watch: PartWatch, clock: ManualClock
 ) -> None:
-    for _ in range(3):
-        for each in (ONE, OTHER):
-            watch.note_call("p", each)
-            await clock.advance(15)
+    await call_from_both(watch, clock)
     (notice,) = watch.list_notices("p")
     assert "press at ipv4:192.0.2.1 and laptop at ipv4:192.0.2.2" in notice
     assert watch.list_notices("other") == []
@@ -65,10 +69,7 @@ async def test_a_new_secret_goes_to_the_only_server_that_uses_the_old_one(
         assert watch.is_only_user("p", "s1")
         with watch.using("p", "s1"):
             assert not watch.is_only_user("p", "s1")
-        for _ in range(3):
-            for each in (ONE, OTHER):
-                watch.note_call("p", each)
-                await clock.advance(15)
+        await call_from_both(watch, clock)
         assert not watch.is_only_user("p", "s1")
     assert not watch.is_only_user("p", "s1")
 
@@ -88,10 +89,7 @@ async def test_a_new_secret_waits_for_a_day_after_a_conflict(
     watch: PartWatch, clock: ManualClock
 ) -> None:
     """The machine may be stopped for its repair, so that the thief is the only one."""
-    for _ in range(3):
-        for each in (ONE, OTHER):
-            watch.note_call("p", each)
-            await clock.advance(15)
+    await call_from_both(watch, clock)
     await clock.advance(DAY / 2)
     with watch.using("p", "s1"):
         assert not watch.is_only_user("p", "s1")

@@ -1,7 +1,7 @@
 """Checks configurations as machines do, before a machine gets them.
 
-Organizations take turns, and none has all places at once: the edits of one do not delay those of
-another.
+Organizations take turns, and one place always stays free for the others. So the edits of one do not
+delay those of another.
 """
 
 from __future__ import annotations
