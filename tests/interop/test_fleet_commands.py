@@ -24,6 +24,7 @@ from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 
 from cogwork.cli.main import main
 from cogwork.config.cloud import CloudConfig
+from cogwork.core.errors import CogworkError
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 
@@ -144,6 +145,29 @@ async def test_machine_from_nothing(cloud: Cloud, tmp_path: Path) -> None:
     assert (undecided.code, "add -y" in undecided.err) == (2, True)
     await fleet("machine", "delete", "stamp", "-y")
     assert await fleet_json("machines") == []
+
+
+async def test_secret_of_a_part_is_replaced(cloud: Cloud, tmp_path: Path) -> None:
+    section = await make_machine(tmp_path / "press.json")
+    client = await cloud.connect()
+    await client.app_client.create_robot_part_secret(section.id)
+    client.close()
+    operator = await fleet_json("key", "create", "anna", "--machine", "press")
+    await log_in(Cloud(cloud.address, operator["id"], operator["key"]))
+    refused = await run_fleet("part", "rotate", "press", "-y")
+    assert (refused.code, "requires the role owner" in refused.err) == (1, True)
+    await log_in(cloud)
+    await send_logs(section, "before")
+    again = tmp_path / "again.json"
+    replaced = await fleet_json("part", "rotate", "press", "-y", "-o", str(again))
+    assert replaced == {"part": section.id, "name": "press-main", "file": str(again)}
+    assert stat.S_IMODE(again.stat().st_mode) == 0o600
+    # None of the former secrets is valid, also not the one that was waiting to be delivered.
+    with pytest.raises(CogworkError, match="invalid credentials"):
+        await send_logs(section, "too late")
+    await send_logs(CloudConfig.model_validate(json.loads(again.read_text())["cloud"]), "after")
+    lines = await fleet("logs", "press")
+    assert ("before" in lines, "too late" in lines, "after" in lines) == (True, False, True)
 
 
 @pytest.mark.usefixtures("cloud")

@@ -3,17 +3,76 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.cli.fleet.stored_login import FleetLogin
+from cogwork.cli.grpc_client import CommandError
+from cogwork.cli.terminal import print_error, print_text
 from cogwork.core.address import is_loopback
+from cogwork.resource import sdk
+
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+_DEFAULT_NAME = "machine.json"
 
 
-def render_machine_file(part_id: str, secret: str, login: FleetLogin) -> str:
-    """Return the file. Everything else comes from the cloud once the machine runs."""
-    cloud = {"id": part_id, "secret": secret, "app_address": login.url}
-    return json.dumps({"cloud": cloud}, indent=2) + "\n"
+@dataclass(frozen=True)
+class MachineFile:
+    """The file of one part. Everything else comes from the cloud once the machine runs."""
+
+    part: pb.RobotPart
+    login: FleetLogin
+    path: Path | None
+    """Where to write it. None prints it."""
+
+    @property
+    def text(self) -> str:
+        cloud = {"id": self.part.id, "secret": self.part.secret, "app_address": self.login.url}
+        return json.dumps({"cloud": cloud}, indent=2) + "\n"
+
+    def write(self, done: str) -> None:
+        """Create the file so that only its owner can read it. It must not exist yet.
+
+        `done` says what has happened already. Raise CommandError.
+        """
+        if self.path is None:
+            return
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+                opened.write(self.text)
+        except OSError as error:
+            # The secret must not be lost with the file.
+            sys.stdout.write(self.text)
+            raise CommandError(
+                f"cannot write {self.path}: {error.strerror}; {done}, save the file above"
+            ) from None
+
+    def as_json(self) -> dict[str, str]:
+        return {"file": str(self.path)} if self.path is not None else {"config": self.text}
+
+    def print(self, done: str) -> None:
+        """Tell what was done and what to do next, and print the file if it was not written."""
+        # Only the file itself goes to standard output, so that it can be redirected.
+        say = print_text if self.path is not None else print_error
+        say(done)
+        if self.path is None:
+            sys.stdout.write(self.text)
+            say(f"This file has a secret. Save it as {_DEFAULT_NAME} with the mode 0600.")
+        say(render_instructions(str(self.path or _DEFAULT_NAME), self.login))
+
+
+def require_writable(file: Path) -> None:
+    """Check before a secret is made, so that it is not lost. Raise CommandError."""
+    if file.exists() or file.is_symlink():
+        raise CommandError(f"{file} exists; choose another file, or remove it first")
+    if not os.access(file.parent, os.W_OK | os.X_OK):
+        raise CommandError(f"cannot write into {file.parent}; choose another directory")
 
 
 def render_instructions(file: str, login: FleetLogin) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from cogwork.cli.confirmation import confirm
@@ -15,7 +13,7 @@ from cogwork.cli.fleet.inventory import (
     find_organization,
     list_machines,
 )
-from cogwork.cli.fleet.machine_file import render_instructions, render_machine_file
+from cogwork.cli.fleet.machine_file import MachineFile, require_writable
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
 from cogwork.resource import sdk
@@ -73,7 +71,7 @@ def rename(arguments: argparse.Namespace) -> int:
 def _create(client: FleetClient, arguments: argparse.Namespace) -> int:
     output = Path(arguments.output) if arguments.output is not None else None
     if output is not None:
-        _require_writable(output)
+        require_writable(output)
     location = find_location(client, arguments.location)
     _require_unused_name(client, arguments.name, location)
     request = pb.NewRobotRequest(name=arguments.name, location=location.id)
@@ -82,21 +80,13 @@ def _create(client: FleetClient, arguments: argparse.Namespace) -> int:
         "GetRobotParts", pb.GetRobotPartsRequest(robot_id=machine), pb.GetRobotPartsResponse
     ).parts
     part = parts[0]
-    text = render_machine_file(part.id, part.secret, client.login)
-    if output is not None:
-        _write_private(output, text)
+    file = MachineFile(part, client.login, output)
+    file.write("the machine was created")
     if arguments.json:
         described = {"id": machine, "name": arguments.name, "location": location.id}
-        file = {"file": str(output)} if output is not None else {"config": text}
-        print_json({**described, "part": {"id": part.id, "fqdn": part.fqdn}, **file})
-        return EXIT_OK
-    # Only the file itself goes to standard output if it is printed, so that it can be redirected.
-    say = print_text if output is not None else print_error
-    say(f"created machine {arguments.name} in {location.name}; its name is {part.fqdn}")
-    if output is None:
-        sys.stdout.write(text)
-        say("This file has a secret. Save it as machine.json with the mode 0600.")
-    say(render_instructions(str(output or "machine.json"), client.login))
+        print_json({**described, "part": {"id": part.id, "fqdn": part.fqdn}, **file.as_json()})
+    else:
+        file.print(f"created machine {arguments.name} in {location.name}; its name is {part.fqdn}")
     return EXIT_OK
 
 
@@ -108,25 +98,3 @@ def _require_unused_name(client: FleetClient, name: str, location: pb.Location) 
                 f'{location.name} has a machine "{name}" already ({each.robot.id}); choose another '
                 "name, or another location with --location"
             )
-
-
-def _require_writable(file: Path) -> None:
-    """Check before the machine is created, so that its secret is not lost."""
-    if file.exists() or file.is_symlink():
-        raise CommandError(f"{file} exists; choose another file, or remove it first")
-    if not os.access(file.parent, os.W_OK | os.X_OK):
-        raise CommandError(f"cannot write into {file.parent}; choose another directory")
-
-
-def _write_private(file: Path, text: str) -> None:
-    """Create a file that only its owner can read. It must not exist yet."""
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(text)
-    except OSError as error:
-        # The secret must not be lost with the file.
-        sys.stdout.write(text)
-        raise CommandError(
-            f"cannot write {file}: {error.strerror}; the machine was created, save the file above"
-        ) from None

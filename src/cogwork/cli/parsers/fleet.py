@@ -31,6 +31,7 @@ def add_fleet(commands: Subparsers) -> None:
     _add_machines(subcommands)
     _add_machine(subcommands)
     _add_parts(subcommands)
+    _add_part(subcommands)
     _add_claim(subcommands)
     _add_restart(subcommands)
     _add_logs(subcommands)
@@ -120,9 +121,7 @@ def _add_machine_create(commands: Subparsers) -> None:
     create.add_argument(
         "--location", metavar="LOCATION", help="its location (default: the only one)"
     )
-    create.add_argument(
-        "-o", "--output", metavar="FILE", help="write the file instead of printing it"
-    )
+    _add_output_option(create)
     add_json_option(create)
     create.set_defaults(run="cogwork.cli.fleet.machines:create")
 
@@ -150,6 +149,22 @@ def _add_parts(commands: Subparsers) -> None:
     _add_machine_argument(parts)
     add_json_option(parts)
     parts.set_defaults(run="cogwork.cli.fleet.listing:parts")
+
+
+def _add_part(commands: Subparsers) -> None:
+    part = commands.add_parser("part", help="Replace the secrets of parts")
+    subcommands = part.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    rotate = subcommands.add_parser(
+        "rotate",
+        help="Replace the secret of a part, and cut off who has the present one",
+        epilog="Asks first. Prints the file with which the machine joins the cloud again, or "
+        f"writes it so that only you can read it. {_DECLINED}",
+    )
+    add_part_argument(rotate)
+    _add_output_option(rotate)
+    add_yes_option(rotate)
+    add_json_option(rotate)
+    rotate.set_defaults(run="cogwork.cli.fleet.part_secret:rotate")
 
 
 def _add_claim(commands: Subparsers) -> None:
@@ -269,6 +284,12 @@ def _add_machine_argument(parser: argparse.ArgumentParser) -> None:
 
 def _add_key_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY", help="key by name or ID")
+
+
+def _add_output_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the file instead of printing it"
+    )
 
 
 def _add_org_option(parser: argparse.ArgumentParser) -> None:

@@ -196,7 +196,10 @@ def _require_known_part(tx: Transaction, actor: Actor) -> None:
             "machine again"
         )
     if row["deleted_at"] is None and not _read_secrets(tx, actor):
-        raise UnknownPart(f'the secrets of part "{actor.id}" are lost; create another one for it')
+        raise UnknownPart(
+            f'the secrets of part "{actor.id}" are lost; make another: '
+            f"cogwork fleet part rotate {actor.id}"
+        )
 
 
 def _require_proof(tx: Transaction, actor: Actor, now: int) -> None:
@@ -206,5 +209,6 @@ def _require_proof(tx: Transaction, actor: Actor, now: int) -> None:
     if actor.type is ActorType.PART and cloud is not None and cloud.is_recently_restored(now):
         raise UnknownPart(
             "invalid credentials, or the cloud was restored from a backup without them; no part is "
-            "refused within 24 hours of that. Create another secret for this part"
+            "refused within 24 hours of that. Replace its secret: "
+            f"cogwork fleet part rotate {actor.id}"
         )

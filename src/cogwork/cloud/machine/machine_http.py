@@ -125,7 +125,9 @@ def _redeem(tx: Transaction, context: CloudContext, code: str) -> dict[str, Any]
 def _format_machine_file(tx: Transaction, context: CloudContext, part: str) -> dict[str, Any]:
     secret = list_secrets(tx, context.keyring, SecretOwner.PART, part)[0].secret
     if not secret:
-        raise SecretNotKept("the secret of this part is not kept; create another one for it")
+        raise SecretNotKept(
+            f"the secret of this part is not kept; make another: cogwork fleet part rotate {part}"
+        )
     return {"cloud": {"id": part, "secret": secret, "app_address": context.name.url}}
 
 

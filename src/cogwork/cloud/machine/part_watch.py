@@ -154,8 +154,8 @@ class PartWatch:
         if state.refused_from and is_recent:
             found.append(
                 f"a computer at {state.refused_from} tries to log in as this part with a secret "
-                "that is not valid: if it is the machine, its secret was replaced; write the new "
-                "one into its file"
+                "that is not valid: if it is the machine, its secret was replaced; get another "
+                f"file for it: cogwork fleet part rotate {part}"
             )
         return found
 
@@ -167,8 +167,8 @@ class PartWatch:
         one, other = (f"{each.host or 'a computer'} at {each.address}" for each in conflict)
         return (
             f"two computers use the credentials of this part, {one} and {other}: a copied disk, or "
-            "a stolen secret; stop one of them, or delete the secret of this part: the cloud then "
-            "makes another one, which neither of them gets; write it into the file of the machine"
+            "a stolen secret; stop one of them, or replace the secret, which neither of them gets: "
+            f"cogwork fleet part rotate {part}"
         )
 
     def _had_other_server(self, part: str) -> bool:

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.cli.fleet.machine_file import render_instructions, render_machine_file
+from cogwork.cli.fleet.machine_file import MachineFile, render_instructions
 from cogwork.cli.fleet.stored_login import FleetLogin
 from cogwork.config.cloud import CloudConfig
 
@@ -20,7 +21,8 @@ PRIVATE = FleetLogin("https://fleet.lan:443", "id", "key", Path("/home/me/.cogwo
     ids=["local", "public"],
 )
 def test_file_is_what_a_machine_reads(login: FleetLogin, url: str) -> None:
-    document = json.loads(render_machine_file("part", "secret", login))
+    part = pb.RobotPart(id="part", secret="secret")
+    document = json.loads(MachineFile(part, login, None).text)
     cloud = CloudConfig.model_validate(document["cloud"])
     assert (cloud.id, cloud.secret, cloud.app_address) == ("part", "secret", url)
     assert "key" not in json.dumps(document)
