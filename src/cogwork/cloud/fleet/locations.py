@@ -40,6 +40,10 @@ _SELECT: Final = (
 )
 
 
+_MAX_DEPTH: Final = 10
+"""Each machine accepts the keys of all locations above it, so their number must be bounded."""
+
+
 class NotEmpty(CogworkError):
     """What would be deleted is still used."""
 
@@ -54,6 +58,7 @@ def create_location(
     require_role(tx, call.actor, organization, CloudRole.OWNER)
     if parent is not None:
         _require_parent(tx, parent, request.organization_id)
+        _require_depth(tx, parent, 1)
     location = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
     tx.execute(
         "INSERT INTO location (id, organization_id, parent_id, name, created_at) "
@@ -85,6 +90,7 @@ def update_location(
             _require_parent(tx, parent, organization_of(tx, (ResourceType.LOCATION, location)))
             if (ResourceType.LOCATION, location) in list_above(tx, (ResourceType.LOCATION, parent)):
                 raise InvalidRequest("a location cannot be inside itself; choose another parent")
+            _require_depth(tx, parent, _count_levels(tx, location))
         tx.execute("UPDATE location SET parent_id = ? WHERE id = ?", parent, location)
         # It inherits other roles there.
         call.changed_parts += parts_below(tx, (ResourceType.LOCATION, location))
@@ -163,6 +169,27 @@ def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
     row = first(tx.query("SELECT organization_id FROM location WHERE id = ?", parent))
     if row is None or row["organization_id"] != organization:
         raise NotFound(f'there is no location "{parent}" in this organization')
+
+
+def _require_depth(tx: Transaction, parent: str, levels: int) -> None:
+    """Raise InvalidRequest if so many levels of locations do not fit below the parent."""
+    above = [kind for kind, _ in list_above(tx, (ResourceType.LOCATION, parent))]
+    if above.count(ResourceType.LOCATION) + levels > _MAX_DEPTH:
+        raise InvalidRequest(
+            f"locations can be {_MAX_DEPTH} levels deep; choose a parent that is higher up"
+        )
+
+
+def _count_levels(tx: Transaction, location: str) -> int:
+    """Return how many levels the location and those inside it have."""
+    (row,) = tx.query(
+        "WITH RECURSIVE below (id, level) AS (SELECT id, 1 FROM location WHERE id = ? UNION ALL "
+        "SELECT location.id, level + 1 FROM location JOIN below ON location.parent_id = below.id) "
+        "SELECT MAX(level) AS levels FROM below",
+        location,
+    )
+    levels: int = row["levels"]
+    return levels
 
 
 def _read(tx: Transaction, call: Call, location: str) -> pb.Location:

@@ -312,6 +312,10 @@ CREATE TABLE log_loss (
 );
 """
 
+_ROLES_BY_RESOURCE: Final = """
+CREATE INDEX role_grant_by_resource ON role_grant (resource_type, resource_id);
+"""
+
 Migration = str | Callable[[Transaction], None]
 
 MIGRATIONS: Final[tuple[Migration, ...]] = (
@@ -326,6 +330,7 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     _ROLLBACKS_AND_HOSTING,
     _CLOUD_KEYS,
     _LOG_LOSSES,
+    _ROLES_BY_RESOURCE,
 )
 """Steps that bring the tables from each version to the next: scripts, and functions for what SQL
 cannot compute. Released ones never change."""
