@@ -166,8 +166,10 @@ class AccessLink:
     async def _store_ended(self) -> None:
         """Store the list without what has ended, in case the machine restarts without its cloud."""
         async with self._lock:
-            if self._access is not None:
-                await self._store(self._access)
+            stored = None
+            while self._access is not None and self._access is not stored:
+                stored = self._access
+                await self._store(stored)
 
     def _parse(self, text: str | bytes) -> AccessList:
         """Raise ValueError."""
@@ -206,6 +208,8 @@ class AccessLink:
         try:
             await asyncio.to_thread(self._write, encode_access_list(access))
         except OSError as error:
+            if is_same:
+                return  # the file has all that holds, and expires earlier
             # The former one may list principals whose access has ended.
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(self._file.unlink, missing_ok=True)

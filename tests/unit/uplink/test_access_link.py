@@ -36,6 +36,10 @@ def access_list(*keys: str, issued_at: float = START) -> AccessList:
     return AccessList("part", index_entries(entries), {"keys": []}, revision, issued_at, until)
 
 
+def fail_on_full_disk(_: str) -> None:
+    raise OSError(28, "No space left on device")
+
+
 class Bench:
     """A machine, and its cloud."""
 
@@ -102,16 +106,28 @@ async def test_what_has_ended_stays_so_after_a_restart_without_the_cloud(bench: 
     assert bench.list_stored() == ["b"]
 
 
+async def test_what_ends_while_another_end_is_stored_is_stored_too(bench: Bench) -> None:
+    bench.cloud = access_list("a", "b", "c")
+    await bench.link.refresh(1)
+    bench.link.end(["a"])
+    await asyncio.sleep(0)  # it is being stored
+    bench.link.end(["b"])
+    storing = bench.link._storing
+    assert storing is not None
+    await storing
+    assert bench.list_stored() == ["c"]
+
+
 async def test_a_list_that_cannot_be_stored_leaves_no_older_one(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.cloud = access_list("a", "b")
     await bench.link.refresh(1)
-
-    def fail(_: str) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(bench.link, "_write", fail)
+    monkeypatch.setattr(bench.link, "_write", fail_on_full_disk)
+    # One that is only confirmed says nothing else than the former.
+    bench.cloud = access_list("a", "b", issued_at=START + 2 * DAY)
+    await bench.link.refresh(1)
+    assert bench.list_stored() == ["a", "b"]
     bench.cloud = access_list("b")
     await bench.link.refresh(1)
     assert not bench.file.exists()
