@@ -39,6 +39,8 @@ async def test_new_secret_reaches_the_machine_over_the_old_one(tmp_path: Path) -
         # Someone else with the old secret is refused, and the owner sees that.
         async with run_server(machine.file, tmp_path / "thief", arguments=["-no-tls"]) as thief:
             await thief.out.wait_for("refuses the credentials of this machine.*write the new")
+            (shown,) = (await thief.status())["cloud_notices"]
+            assert "refuses the credentials of this machine" in shown
         (notice,) = await list_notices(machine)
         assert "with a secret that is not valid" in notice
 

@@ -13,7 +13,12 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
 from cogwork.uplink.cloud_login import CloudLogin
-from cogwork.uplink.errors import CloudUnavailable, MethodMissing, RetryLater
+from cogwork.uplink.errors import (
+    CloudUnavailable,
+    CredentialsRefused,
+    MethodMissing,
+    RetryLater,
+)
 from cogwork.wire.retry_info import read_retry_delay
 from cogwork.wire.tls_credentials import tls_credentials
 
@@ -124,13 +129,13 @@ class CloudClient:
             retry_after = read_retry_delay(error.trailing_metadata() or ())
             if retry_after is not None:
                 return RetryLater(f"the cloud at {self.address}: {error.details()}", retry_after)
-        kind = MethodMissing if error.code() is grpc.StatusCode.UNIMPLEMENTED else CloudUnavailable
         if error.code() is grpc.StatusCode.UNAUTHENTICATED:
-            return kind(
+            return CredentialsRefused(
                 f"the cloud at {self.address} refuses the credentials of this machine: "
                 f"{error.details()}; its secret was replaced, or it was deleted: write the new "
                 "secret into the section cloud of its file, or let it join again"
             )
+        kind = MethodMissing if error.code() is grpc.StatusCode.UNIMPLEMENTED else CloudUnavailable
         advice = _CLOCK_ADVICE if _is_about_time(error.details() or "") else ""
         return kind(
             f"the cloud at {self.address} does not answer: {error.code().name}: "

@@ -26,3 +26,9 @@ class MethodMissing(CloudUnavailable):
     """The cloud does not have this method."""
 
     status = "UNIMPLEMENTED"
+
+
+class CredentialsRefused(CloudUnavailable):
+    """The secret of this machine was replaced, or the machine was deleted from the cloud."""
+
+    status = "UNAUTHENTICATED"

@@ -99,6 +99,7 @@ class JoinedSource:
         self._unsaved: tuple[Candidate, bytes] | None = None
         """What is kept once it is applied."""
         self._failures = 0
+        self._failure: type[CloudUnavailable] | None = None
 
     async def next(self) -> Candidate:
         if self._following_file is None:
@@ -195,7 +196,7 @@ class JoinedSource:
             return None
         if self._failures:
             _log.info("the cloud answers again")
-        self._failures = 0
+        self._failures, self._failure = 0, None
         return self._make_candidate(link, message)
 
     async def _wait_until_due(self, link: CloudLink, cloud: CloudConfig) -> None:
@@ -258,7 +259,8 @@ class JoinedSource:
 
     def _report_failure(self, error: CloudUnavailable) -> None:
         self._failures += 1
-        if self._failures == 1:
+        if type(error) is not self._failure:
+            self._failure = type(error)
             _log.warning("%s; keeping the configuration, and trying again", error)
 
 

@@ -30,7 +30,7 @@ from cogwork.uplink.access_link import AccessLink
 from cogwork.uplink.certificate_link import CertificateLink
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
-from cogwork.uplink.errors import CloudUnavailable
+from cogwork.uplink.errors import CloudUnavailable, CredentialsRefused
 from cogwork.uplink.follow_link import FollowLink, News
 from cogwork.uplink.joined_config import join_config
 from cogwork.uplink.link_files import ACCESS_FILE, CERTIFICATE_FILE, LOG_DIRECTORY
@@ -143,8 +143,13 @@ class MachineLink:
     async def fetch(self, timeout: float) -> bytes:
         if self._change.done():
             self._change = asyncio.get_running_loop().create_future()
-        # Before the configuration, which asks for other listeners if clients can log in.
-        await self._access.refresh(timeout)
+        try:
+            # Before the configuration, which asks for other listeners if clients can log in.
+            await self._access.refresh(timeout)
+        except CredentialsRefused as error:
+            self._show("login", str(error))
+            raise
+        self._show("login", "")
         self._notice("clock", describe_clock_offset(self._access.clock_offset) or "")
         request = ConfigRequest(id=self._part, agent_info=_describe_machine())
         reply = await self._client.call(_CONFIG, request, ConfigResponse, timeout)
@@ -215,12 +220,16 @@ class MachineLink:
 
     def _notice(self, kind: str, sentence: str) -> None:
         """Log and show a sentence; an empty one ends it."""
-        if self._notices.get(kind, "") == sentence:
-            return
-        if sentence:
+        if self._show(kind, sentence) and sentence:
             _log.warning("%s", sentence)
+
+    def _show(self, kind: str, sentence: str) -> bool:
+        """Show a sentence, and return whether it is another than before; an empty one ends it."""
+        if self._notices.get(kind, "") == sentence:
+            return False
         self._notices[kind] = sentence
         self._host.use_notices([each for each in self._notices.values() if each])
+        return True
 
     def _refresh_access(self) -> None:
         if self._refreshing is None or self._refreshing.done():
