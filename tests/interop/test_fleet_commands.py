@@ -337,6 +337,30 @@ async def test_mistake_in_a_fragment_names_the_machines(fragment: str, tmp_path:
     assert len(await fleet_json("fragment", "history", "drive")) == 1
 
 
+async def test_errors_of_a_fragment_are_shown_and_not_saved_unasked(
+    fragment: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "new.json"
+    file.write_text(BROKEN)
+    result = await run_fleet("fragment", "edit", fragment, "--file", str(file), "--yes")
+    assert result.code == 1
+    assert 'error: /components/0/model: unknown model "fakee"' in result.out
+    assert 'did you mean "fake' in result.out
+    assert "nothing was saved; it has errors" in result.err
+    assert len(await fleet_json("fragment", "history", "drive")) == 1
+
+
+async def test_configuration_that_uses_a_fragment_is_edited(fragment: str, tmp_path: Path) -> None:
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps({"fragments": [fragment], "debug": True}))
+    out = await fleet("config", "edit", "press", "--file", str(file), "--yes")
+    assert "and what its fragments change" in out
+    assert json.loads(await fleet("config", "show", "press"))["fragments"] == [fragment]
+    file.write_text(json.dumps({"fragments": ["missing"]}))
+    refused = await run_fleet("config", "edit", "press", "--file", str(file), "--yes")
+    assert (refused.code, "there is no such fragment" in refused.err) == (1, True)
+
+
 async def send_logs(section: CloudConfig, *messages: str, level: str = "info") -> None:
     """Send lines as the machine does."""
     client = CloudClient(section.app_address, CloudLogin.from_config(section))

@@ -27,6 +27,8 @@ class PlannedChange:
     """What their servers would build, change and close, as `cogwork config diff` says it."""
     mistakes: list[str]
     """Those that the edit makes. They keep it from being saved."""
+    errors: list[str]
+    """What would not run, or not be used, because of the edit. It can be saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,10 @@ def parse_preview(message: Struct) -> FragmentPreview:
         int(fields.get("machines", 0)),
         int(fields.get("other_machines", 0)),
         [
-            PlannedChange(each.get("parts", []), each.get("plan", ""), each.get("mistakes", []))
+            PlannedChange(
+                *(each.get("parts", []), each.get("plan", "")),
+                *(each.get("mistakes", []), each.get("errors", [])),
+            )
             for each in fields.get("changes", [])
         ],
         int(fields.get("unchanged_parts", 0)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,15 @@ from typing import Any
 from cogwork.cli.config_secrets import make_redact
 from cogwork.config import diagnostic_format
 from cogwork.config import diff as difference
-from cogwork.config.codes import OPEN_TO_ALL, UNSET_VARIABLE
+from cogwork.config.codes import (
+    MISSING_DEPENDENCY,
+    OPEN_TO_ALL,
+    UNKNOWN_KEY,
+    UNMATCHED_PATTERN,
+    UNSET_VARIABLE,
+)
 from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig, load
+from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load
 from cogwork.config.text_diff import diff_masked, diff_revealed
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry, entry_point_models
@@ -20,6 +25,9 @@ from cogwork.resource.registry import Registry, entry_point_models
 _TAB_WIDTH = 4
 _DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL)
 """The machine has the variables, and the cloud adds the logins."""
+_DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
+_FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
+"""The cloud merges what they name, and checks it when the text is saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,8 @@ class ConfigPlan:
     """The checked text after the change."""
     change: difference.ConfigDiff | None
     """None if the machine would reject one of the texts."""
+    uses_fragments: bool
+    """What they add is not known here."""
 
     def format_faults(self, file: str, paint: diagnostic_format.Paint) -> list[str]:
         return [diagnostic_format.as_text(each, file, paint) for each in self.loaded.diagnostics]
@@ -46,7 +56,12 @@ class ConfigPlan:
 
     def format_steps(self) -> str:
         """Return what the machine would build, change and close."""
-        return difference.describe_outcome(self.change, is_refused=self.loaded.is_refused)
+        steps = difference.describe_outcome(self.change, is_refused=self.loaded.is_refused)
+        if self.uses_fragments:
+            steps += (
+                "\nand what its fragments change: the cloud merges and checks them when it saves"
+            )
+        return steps
 
     def as_json(self, file: str) -> dict[str, Any]:
         return {
@@ -63,14 +78,13 @@ def make_plan(before: str, after: str, home: Path) -> ConfigPlan:
     old, new = (_load(text, registry, home) for text in (before, after))
     refused = old.is_refused or new.is_refused
     change = None if refused else difference.diff(old.result, new.result, registry)
-    return ConfigPlan(before, after, new, change)
+    uses_fragments = any(_names_fragments(each) for each in (*old.diagnostics, *new.diagnostics))
+    return ConfigPlan(before, after, _skip_undecided(new), change, uses_fragments)
 
 
 def _load(text: str, registry: Registry, home: Path) -> LoadedConfig:
     """Check a text for another computer, whose files and variables are not known here."""
-    context = LoadContext(registry, home, {}, exists=_assume, is_directory=_assume)
-    loaded = load(text, context)
-    return replace(loaded, diagnostics=tuple(_skip_unknown(loaded)))
+    return load(text, LoadContext(registry, home, {}, exists=_assume, is_directory=_assume))
 
 
 def _assume(path: Path) -> bool:
@@ -78,7 +92,19 @@ def _assume(path: Path) -> bool:
     return True
 
 
-def _skip_unknown(loaded: LoadedConfig) -> Iterator[Any]:
-    for each in loaded.diagnostics:
-        if each.diagnostic.code not in _DECIDED_ELSEWHERE:
-            yield each
+def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
+    """Leave out the faults that only the machine or its cloud can find."""
+    uses_fragments = any(map(_names_fragments, loaded.diagnostics))
+    unknown = (*_DECIDED_ELSEWHERE, *(_DECIDED_BY_FRAGMENTS if uses_fragments else ()))
+    kept = (
+        each
+        for each in loaded.diagnostics
+        if each.diagnostic.code not in unknown and not _names_fragments(each)
+    )
+    return replace(loaded, diagnostics=tuple(kept))
+
+
+def _names_fragments(fault: LocatedDiagnostic) -> bool:
+    """Return whether a key is unknown because only clouds know fragments."""
+    found = fault.diagnostic
+    return found.code is UNKNOWN_KEY and found.location.pointer in _FRAGMENT_KEYS

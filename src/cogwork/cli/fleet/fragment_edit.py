@@ -119,13 +119,17 @@ def _save(
     )
     preview = parse_preview(client.call(PREVIEW, request, Struct))
     has_mistakes = any(each.mistakes for each in preview.changes)
+    has_errors = any(each.errors for each in preview.changes)
     if not arguments.json:
         _print(fragment, text, preview, reveal=arguments.reveal)
     if has_mistakes:
         return _report(fragment, preview, arguments, "it would be a mistake on these machines")
+    if has_errors and arguments.yes:
+        return _report(fragment, preview, arguments, "it has errors, which --yes does not cover")
     if arguments.json and not arguments.yes:
         return _report(fragment, preview, arguments, "to save it, add --yes")
-    if not arguments.yes and not confirm(f"Save to {fragment.name}?"):
+    question = f"{'It has errors. ' if has_errors else ''}Save to {fragment.name}?"
+    if not arguments.yes and not confirm(question):
         return _report(fragment, preview, arguments, "")
     try:
         client.call("UpdateFragment", request, pb.UpdateFragmentResponse)

@@ -40,8 +40,8 @@ def _count_machines(preview: FragmentPreview) -> str:
 
 def _format_change(change: PlannedChange, paint: Paint) -> Iterator[str]:
     yield paint(f"On {escape(join_names(change.parts, _MAX_NAMES))}:", "bold")
-    for mistake in change.mistakes:
-        for line in mistake.split("\n"):
+    for fault in (*change.mistakes, *change.errors):
+        for line in fault.split("\n"):
             yield paint(f"  error: {escape(line)}", "red")
     for line in change.plan.split("\n"):
         yield f"  {escape(line)}"

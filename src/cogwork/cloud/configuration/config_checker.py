@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.config.codes import Severity
@@ -50,6 +51,13 @@ class CheckTooSlow(CogworkError):
     status = "DEADLINE_EXCEEDED"
 
 
+class CheckedChange(NamedTuple):
+    steps: str
+    """What the machine would build, change and close."""
+    errors: list[str]
+    """Those of single resources and settings, which the configuration did not have before."""
+
+
 class ConfigChecker:
     """Checks a few configurations at a time, each in a thread."""
 
@@ -69,19 +77,20 @@ class ConfigChecker:
 
         await self._run(organization, work)
 
-    async def plan(self, organization: str, before: str, after: str) -> str:
+    async def plan(self, organization: str, before: str, after: str) -> CheckedChange:
         """Return what a machine would do if its configuration changed.
 
         Raise CheckTooSlow or TooManyCalls.
         """
 
-        def work(is_cancelled: IsCancelled) -> str:
+        def work(is_cancelled: IsCancelled) -> CheckedChange:
             context = self._make_context()
             old, new = (load(each, context, is_cancelled) for each in (before, after))
             change = None
             if not old.is_refused and not new.is_refused:
                 change = diff(old.result, new.result, context.catalog)
-            return describe_outcome(change, is_refused=new.is_refused)
+            steps = describe_outcome(change, is_refused=new.is_refused)
+            return CheckedChange(steps, _list_new_errors(old, new))
 
         return await self._run(organization, work)
 
@@ -149,6 +158,22 @@ def _has_variable(value: Any) -> bool:
             return any(map(_has_variable, value))
         case _:
             return False
+
+
+def _list_new_errors(old: LoadedConfig, new: LoadedConfig) -> list[str]:
+    """Return the errors that a machine would show, except those that it shows already."""
+    known = {(each.diagnostic.code, each.diagnostic.message) for each in old.diagnostics}
+    config = {} if new.is_refused else parse_config(new.text)
+    found = [
+        each
+        for each in new.diagnostics
+        if _is_error(each)
+        and each.diagnostic.effect is not Effect.REFUSED
+        and (each.diagnostic.code, each.diagnostic.message) not in known
+        and _is_decided(config, each.diagnostic.location.pointer)
+    ]
+    # Without lines: nobody has seen the text into which fragments were merged.
+    return [_describe(replace(each, excerpt=None)) for each in found[:_MAX_SHOWN]]
 
 
 def _is_error(fault: LocatedDiagnostic) -> bool:

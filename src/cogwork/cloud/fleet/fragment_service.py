@@ -46,10 +46,13 @@ class FragmentService:
         )
 
     async def _plan(self, organization: str, change: ConfigImpact) -> PlannedChange:
-        plan = await self._checker.plan(organization, change.before, change.after)
-        lines = plan.split("\n")
+        planned = await self._checker.plan(organization, change.before, change.after)
+        lines = planned.steps.split("\n")
         if len(lines) > _MAX_LINES:
             lines[_MAX_LINES:] = [f"and {len(lines) - _MAX_LINES} more lines"]
         return PlannedChange(
-            sorted(each.label for each in change.parts), "\n".join(lines), [*change.mistakes]
+            sorted(each.label for each in change.parts),
+            "\n".join(lines),
+            [*change.mistakes],
+            planned.errors,
         )

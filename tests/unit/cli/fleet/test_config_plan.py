@@ -43,6 +43,19 @@ def test_files_variables_and_logins_of_the_machine_are_not_expected_here() -> No
     assert made.format_faults("f", paint_plain) == []
 
 
+def test_fragments_are_left_to_the_cloud() -> None:
+    used = MOTOR.replace(
+        '"components"', '"fragments": ["an ID"], "fragment_mods": [], "components"'
+    )
+    used = used.replace('"name": "m"', '"name": "m", "depends_on": ["of the fragment"]')
+    made = plan("{}", used)
+    assert made.format_faults("f", paint_plain) == []
+    assert "and what its fragments change" in made.format_steps()
+    assert "fragments" not in plan("{}", MOTOR).format_steps()
+    (fault,) = plan("{}", used.replace('"fragments"', '"fragmets"', 1)).loaded.diagnostics
+    assert "fragmets" in fault.diagnostic.message
+
+
 def test_rejected_texts_have_no_steps() -> None:
     assert plan("{}", "{").format_steps() == "the machine would reject this configuration"
     assert "rejects its present configuration" in plan("{", "{}").format_steps()
