@@ -116,7 +116,8 @@ def rotate(directory: CloudDirectory, purpose: KeyPurpose, clock: Clock, *, at_o
         if key.purpose is purpose and key.ends_at is not None:
             print(f"The key {key.id[:_ID_SHOWN]} is accepted until {_format_time(key.ends_at)}.")
     if purpose is KeyPurpose.AUTHORITY:
-        print(f"Until then, give clients the new {directory.authorities}, which has both.")
+        before = _format_time(new.active_from)
+        print(f"Give clients the new {directory.authorities}, which has both, before {before}.")
     return _OK
 
 

@@ -272,6 +272,9 @@ def _restore(arguments: argparse.Namespace) -> int:
     print(
         "For 24 hours, machines whose login fails are asked to try again instead of being refused."
     )
+    print(
+        "Keys and roles that were taken away after the backup are valid again: delete them again."
+    )
     return EXIT_OK
 
 

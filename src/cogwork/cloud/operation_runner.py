@@ -33,6 +33,8 @@ def _follow(context: CloudContext, call: Call) -> None:
     if ended:
         context.actors.forget(ended)
         context.calls.end(ended)
+    for each in ended:
+        context.watch.end_conflict(each)
     change = describe_change(ended)
     for part in dict.fromkeys(call.changed_parts):
         context.bus.publish(part_topic(part), change)

@@ -127,8 +127,10 @@ class CloudClient:
     def _describe(self, error: grpc.aio.AioRpcError) -> CloudUnavailable:
         if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
             retry_after = read_retry_delay(error.trailing_metadata() or ())
+            message = f"the cloud at {self.address} refuses for now: {error.details()}"
             if retry_after is not None:
-                return RetryLater(f"the cloud at {self.address}: {error.details()}", retry_after)
+                return RetryLater(message, retry_after)
+            return CloudUnavailable(message)
         if error.code() is grpc.StatusCode.UNAUTHENTICATED:
             return CredentialsRefused(
                 f"the cloud at {self.address} refuses the credentials of this machine: "

@@ -99,7 +99,8 @@ class JoinedSource:
         self._unsaved: tuple[Candidate, bytes] | None = None
         """What is kept once it is applied."""
         self._failures = 0
-        self._failure: type[CloudUnavailable] | None = None
+        self._reported: set[type[CloudUnavailable]] = set()
+        """Kinds of failures that were logged since the cloud last answered."""
 
     async def next(self) -> Candidate:
         if self._following_file is None:
@@ -196,7 +197,8 @@ class JoinedSource:
             return None
         if self._failures:
             _log.info("the cloud answers again")
-        self._failures, self._failure = 0, None
+        self._failures = 0
+        self._reported.clear()
         return self._make_candidate(link, message)
 
     async def _wait_until_due(self, link: CloudLink, cloud: CloudConfig) -> None:
@@ -259,8 +261,8 @@ class JoinedSource:
 
     def _report_failure(self, error: CloudUnavailable) -> None:
         self._failures += 1
-        if type(error) is not self._failure:
-            self._failure = type(error)
+        if type(error) not in self._reported:
+            self._reported.add(type(error))
             _log.warning("%s; keeping the configuration, and trying again", error)
 
 

@@ -148,6 +148,7 @@ class MachineLink:
             await self._access.refresh(timeout)
         except CredentialsRefused as error:
             self._show("login", str(error))
+            self._show("conflict", "")  # the cloud tells this machine nothing any more
             raise
         self._show("login", "")
         self._notice("clock", describe_clock_offset(self._access.clock_offset) or "")

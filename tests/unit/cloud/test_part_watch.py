@@ -121,3 +121,14 @@ async def test_a_refused_secret_is_noticed_until_it_works(
     watch.note_refusal("p", "ipv4:192.0.2.1")
     await clock.advance(90_000)
     assert watch.list_notices("p") == []
+
+
+async def test_a_replaced_secret_ends_the_conflict(watch: PartWatch, clock: ManualClock) -> None:
+    await call_from_both(watch, clock)
+    watch.end_conflict("p")
+    for _ in range(3):
+        watch.note_call("p", OTHER)
+        await clock.advance(15)
+    assert watch.list_notices("p") == []
+    await call_from_both(watch, clock)
+    assert watch.describe_conflict("p") is not None

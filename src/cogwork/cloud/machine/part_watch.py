@@ -63,6 +63,8 @@ class _State:
     """By the ID, in the order in which they were first seen."""
     conflict: tuple[_Seen, _Seen] | None = None
     conflict_at: float = 0.0
+    shown_until: float = -math.inf
+    """Until when the conflict is shown."""
     unnamed_at: float = -math.inf
     """When a server called that does not tell which one it is: one of another make, or a thief."""
     clock_offset: float = 0.0
@@ -101,9 +103,17 @@ class PartWatch:
             return False
         was_known = self._has_conflict(part)
         state.conflict, state.conflict_at = (seen, later[-1]), now
+        state.shown_until = now + _CONFLICT_SECONDS
         if not was_known:
             _log.warning("part %s: %s", part, self.describe_conflict(part))
         return not was_known
+
+    def end_conflict(self, part: str) -> None:
+        """Forget who has used a secret of this part, because it was deleted."""
+        state = self._states.get(part)
+        if state is not None:
+            state.instances.clear()
+            state.shown_until = -math.inf
 
     def note_clock(self, part: str, seconds: float) -> None:
         """Note by how much the clock of a part is ahead."""
@@ -154,8 +164,8 @@ class PartWatch:
         if state.refused_from and is_recent:
             found.append(
                 f"a computer at {state.refused_from} tries to log in as this part with a secret "
-                "that is not valid: if it is the machine, its secret was replaced; get another "
-                f"file for it: cogwork fleet part rotate {part}"
+                "that is not valid: if it is the machine, its secret was replaced; start it with "
+                f"the file that has the new one, or let it join again: cogwork fleet claim {part}"
             )
         return found
 
@@ -183,11 +193,7 @@ class PartWatch:
 
     def _has_conflict(self, part: str) -> bool:
         state = self._states.get(part)
-        return (
-            state is not None
-            and state.conflict is not None
-            and self._clock.monotonic() - state.conflict_at < _CONFLICT_SECONDS
-        )
+        return state is not None and self._clock.monotonic() < state.shown_until
 
     def _find_state(self, part: str) -> _State:
         state = self._states.setdefault(part, _State())
