@@ -190,9 +190,11 @@ class Remote:
             changes += _DESCRIBING_COST
             self.services, self.descriptors = await session.describe_services(unknown)
         self._changes.spend(changes)
-        self._specs = specs
+        placed, self._specs = self._transforms, specs
         await self._list_frames(session)
-        self._place_frames()
+        # Placing them takes a while, and a remote that is connected again often has the same.
+        if changes or self._transforms is not placed:
+            self._place_frames()
         self._find(session)
 
     def _report_limits(self, session: RemoteSession) -> None:
@@ -221,7 +223,9 @@ class Remote:
         if self.config.frame is None:
             return
         try:
-            self._transforms = await session.list_frames()
+            listed = await session.list_frames()
+            if listed != self._transforms:
+                self._transforms = listed
             self._frames_fault = ""
         except grpc.aio.AioRpcError as error:
             self._report_frames(describe(error))
