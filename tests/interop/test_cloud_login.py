@@ -258,7 +258,7 @@ class CountedTransaction:
 
 async def test_lists_take_a_few_queries_however_long_they_are(owner: Owner) -> None:
     parent = owner.part.location_id
-    for number in range(15):
+    for number in range(9):
         parent = (await owner.app.create_location(owner.organization, f"{number}", parent)).id
         machine = await owner.app.new_robot(f"machine {number}", parent)
         await owner.create_key("operator", "robot", machine)
@@ -271,15 +271,15 @@ async def test_lists_take_a_few_queries_however_long_they_are(owner: Owner) -> N
             list_locations,
             app_pb2.ListLocationsRequest(organization_id=organization),
             "locations",
-            16,
+            10,
         ),
         (
             list_robots_for_organization,
             app_pb2.ListRobotsForOrgRequest(org_id=organization),
             "robots",
-            16,
+            10,
         ),
-        (list_keys, app_pb2.ListKeysRequest(org_id=organization), "api_keys", 16),
+        (list_keys, app_pb2.ListKeysRequest(org_id=organization), "api_keys", 10),
     ]
     for answer, request, field, count in lists:
 
