@@ -210,6 +210,30 @@ async def test_owner_that_becomes_an_operator_is_one_at_once(tmp_path: Path) -> 
 
 
 @pytest.mark.timeout(size(ci=240, full=3600))
+async def test_roles_end_that_are_not_inherited_at_another_place(tmp_path: Path) -> None:
+    """A machine leaves the location on which a key has its role, or its location leaves it."""
+    figures: dict[str, list[float]] = defaultdict(list)
+    async with run_machine(tmp_path) as (fleet, machine):
+        app, robot, hall = fleet.app, machine.part.robot, machine.part.location_id
+        yard = (await app.create_location(fleet.organization, "Yard")).id
+        role = APIKeyAuthorization("operator", "location", yard)
+        key, key_id = await app.create_key(fleet.organization, [role], "visitor")
+        login = Login(key_id, "api-key", key)
+        for _ in range(ROUNDS):
+            await app.update_robot(robot, "press", yard)
+            async with contextlib.AsyncExitStack() as stack:
+                probes = await open_clients(fleet, machine, login, stack)
+                move = partial(app.update_robot, robot, "press", hall)
+                await end_and_measure(probes, move, figures, "moved machine")
+            await app.update_location(hall, parent_location_id=yard)
+            async with contextlib.AsyncExitStack() as stack:
+                probes = await open_clients(fleet, machine, login, stack)
+                lift = partial(app.update_location, hall, parent_location_id="")
+                await end_and_measure(probes, lift, figures, "moved location")
+    report(figures)
+
+
+@pytest.mark.timeout(size(ci=240, full=3600))
 async def test_everything_of_a_location_secret_ends(tmp_path: Path) -> None:
     figures: dict[str, list[float]] = defaultdict(list)
     async with run_machine(tmp_path) as (fleet, machine):
