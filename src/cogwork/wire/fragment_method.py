@@ -56,8 +56,10 @@ def parse_preview(message: Struct) -> FragmentPreview:
         int(fields.get("other_machines", 0)),
         [
             PlannedChange(
-                *(each.get("parts", []), each.get("plan", "")),
-                *(each.get("mistakes", []), each.get("errors", [])),
+                each.get("parts", []),
+                each.get("plan", ""),
+                each.get("mistakes", []),
+                each.get("errors", []),
             )
             for each in fields.get("changes", [])
         ],
