@@ -42,7 +42,7 @@ APP_SERVICE: Final = "viam.app.v1.AppService"
 _TAIL: Final = "TailRobotPartLogs"
 _UPLOAD: Final = "UploadModuleFile"
 
-_OPERATIONS: Final[Mapping[str, Operation]] = {
+OPERATIONS: Final[Mapping[str, Operation]] = {
     name: operation
     for each in (
         *(organizations, locations, machines, parts, part_configs, keys, permissions),
@@ -69,7 +69,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
 
 def served_methods() -> list[str]:
     """Return the names of the methods that are served."""
-    return sorted({*_OPERATIONS, *_ANSWERS, _TAIL, _UPLOAD})
+    return sorted({*OPERATIONS, *_ANSWERS, _TAIL, _UPLOAD})
 
 
 class AppService:
@@ -126,7 +126,7 @@ class AppService:
         await stream.send_message(await upload_module_file(self._context, actor, stream))
 
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
-        if (operation := _OPERATIONS.get(name)) is not None:
+        if (operation := OPERATIONS.get(name)) is not None:
             return partial(run_operation, self._context, operation)
         if (answer := _ANSWERS.get(name)) is not None:
             return partial(answer, self._context)

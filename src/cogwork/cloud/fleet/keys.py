@@ -153,7 +153,8 @@ def rename_key(tx: Transaction, call: Call, request: pb.RenameKeyRequest) -> pb.
 
 
 def add_role(tx: Transaction, call: Call, request: pb.AddRoleRequest) -> pb.AddRoleResponse:
-    _add_role(tx, call, request.authorization)
+    grant = _read_grant(tx, call, request.authorization)
+    _add_role(tx, call, request.authorization.identity_id, grant)
     return pb.AddRoleResponse()
 
 
@@ -168,8 +169,10 @@ def remove_role(
 def change_role(
     tx: Transaction, call: Call, request: pb.ChangeRoleRequest
 ) -> pb.ChangeRoleResponse:
+    # Before the old role is removed, which may be the one that allows the change.
+    grant = _read_grant(tx, call, request.new_authorization)
     organization = _remove_role(tx, call, request.old_authorization)
-    _add_role(tx, call, request.new_authorization)
+    _add_role(tx, call, request.new_authorization.identity_id, grant)
     _require_owner_left(tx, organization)
     return pb.ChangeRoleResponse()
 
@@ -201,19 +204,16 @@ def list_authorizations(
     )
 
 
-def _add_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> None:
-    resource, role = _read_grant(tx, call, authorization)
+def _add_role(tx: Transaction, call: Call, key: str, grant: tuple[Resource, CloudRole]) -> None:
+    resource, role = grant
     organization = organization_of(tx, resource)
     # Not one of others: owners see the local keys of their machines.
     if not tx.query(
-        "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?",
-        *(authorization.identity_id, organization),
+        "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?", key, organization
     ):
-        raise NotFound(
-            f'there is no key "{authorization.identity_id}" in this organization; create one'
-        )
-    _require_room(tx, organization, resource, authorization.identity_id)
-    _grant(tx, call, authorization.identity_id, organization, resource, role)
+        raise NotFound(f'there is no key "{key}" in this organization; create one')
+    _require_room(tx, organization, resource, key)
+    _grant(tx, call, key, organization, resource, role)
 
 
 def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> str:

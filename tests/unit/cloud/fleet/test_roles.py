@@ -1,0 +1,164 @@
+"""Every operation of the fleet, by a key with each role on each kind of resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from google.protobuf.message import Message
+from tests.support.small_cloud import SmallCloud
+from tests.tenants import Tenant, list_fleet_methods
+from viam.gen.app.v1 import app_pb2 as pb
+
+from cogwork.cloud.fleet.app_service import OPERATIONS
+from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole, ResourceType
+from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import CogworkError
+
+OPERATOR, OWNER = CloudRole
+LEVELS = (ResourceType.MACHINE, ResourceType.LOCATION, ResourceType.ORGANIZATION)
+"""The lowest first. A role holds for everything below."""
+MACHINE, LOCATION, ORGANIZATION = LEVELS
+ACTORS = [(kind, role) for kind in LEVELS for role in CloudRole]
+METHODS = list_fleet_methods()
+
+OPEN = {"ListOrganizations", "ListLocations", "ListRobotsForOrg", "CheckPermissions"}
+"""They answer with what the actor may see."""
+REQUIRED = {
+    (MACHINE, OPERATOR): {
+        *("GetRobot", "GetRobotParts", "GetRobotPart", "GetRobotPartByNameAndLocation"),
+        *("GetRobotPartHistory", "MarkPartForRestart", "ListMachineFragments"),
+        # What an organization shares with all of its machines.
+        *("GetFragment", "ListFragments", "GetFragmentUsage", "GetFragmentHistory"),
+        *("GetRegistryItem", "ListRegistryItems", "GetModule", "ListModules"),
+    },
+    (MACHINE, OWNER): {
+        *("DeleteRobot", "NewRobotPart", "DeleteRobotPart", "UpdateRobotPart"),
+        *("MarkPartAsMain", "CreateRobotPartSecret", "DeleteRobotPartSecret"),
+        *("CreateKey", "GetRobotAPIKeys", "AddRole", "RemoveRole", "ChangeRole"),
+    },
+    (LOCATION, OPERATOR): {"GetLocation", "ListRobots", "ListRobotsForLocations"},
+    (LOCATION, OWNER): {
+        *("UpdateLocation", "DeleteLocation", "NewRobot", "UpdateRobot"),
+        *("LocationAuth", "CreateLocationSecret", "DeleteLocationSecret"),
+    },
+    (ORGANIZATION, OPERATOR): {"GetOrganization"},
+    (ORGANIZATION, OWNER): {
+        *("UpdateOrganization", "CreateLocation", "ListAuthorizations"),
+        *("ListKeys", "DeleteKey", "RotateKey", "RenameKey"),
+        *("CreateFragment", "UpdateFragment", "DeleteFragment"),
+        *("SetFragmentTag", "DeleteFragmentTag"),
+        *("CreateRegistryItem", "UpdateRegistryItem", "DeleteRegistryItem"),
+        *("RenameRegistryItem", "DeprecateRegistryItem", "UndeprecateRegistryItem"),
+        *("DeprecateRegistryItemVersion", "UndeprecateRegistryItemVersion"),
+        *("CreateModule", "UpdateModule"),
+    },
+}
+"""The lowest resource and the lowest role that an operation requires."""
+ONLY_SOME_SEE = {"UpdateRobot": MACHINE}
+"""Operations that a lower role learns of, because it sees one of the things that they concern."""
+HOSTING = "CreateOrganization"
+"""Only for owners of the organization that hosts the cloud."""
+
+
+class Undone(Exception):
+    """A transaction went through, and is rolled back for the next test."""
+
+
+@dataclass
+class World:
+    cloud: SmallCloud
+    tenant: Tenant
+    keys: dict[tuple[ResourceType, CloudRole], str]
+    stranger: str
+    """A key of an owner of another organization."""
+    location_secret: str
+
+    def make_request(self, name: str) -> Message:
+        request = METHODS[name].request()
+        self.tenant.fill(request)
+        if isinstance(request, pb.DeleteLocationSecretRequest):
+            request.secret_id = self.location_secret
+        elif isinstance(request, pb.RemoveRoleRequest):
+            self._name_operator(request.authorization)
+        elif isinstance(request, pb.ChangeRoleRequest):
+            self._name_operator(request.old_authorization)
+            request.new_authorization.identity_id = request.old_authorization.identity_id
+        return request
+
+    def _name_operator(self, authorization: pb.Authorization) -> None:
+        authorization.identity_id = self.keys[MACHINE, OPERATOR]
+        authorization.authorization_id = "robot_operator"
+
+    def attempt(self, name: str, key: str) -> str:
+        """Return the status of an operation, whose changes are taken back."""
+
+        def work(tx: Transaction) -> None:
+            OPERATIONS[name].answer(tx, self.cloud.make_call(key), self.make_request(name))
+            raise Undone
+
+        try:
+            self.cloud.write(work)
+        except Undone:
+            return "OK"
+        except CogworkError as error:
+            return error.status
+        raise AssertionError
+
+
+@pytest.fixture(scope="module")
+def world(cloud_template: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> World:
+    template, owner = cloud_template
+    cloud = SmallCloud(template, tmp_path_factory.mktemp("roles") / "cloud", owner)
+    mine = cloud.add_tenant("mine")
+    resources = {ORGANIZATION: mine.organization, LOCATION: mine.location, MACHINE: mine.machine}
+    keys = {
+        (kind, role): cloud.add_key(mine.key, kind, resources[kind], ROLE_NAMES[role])
+        for kind, role in ACTORS
+    }
+    request = pb.CreateLocationSecretRequest(location_id=mine.location)
+    secret = cloud.run(mine.key, request).auth.secrets[0].id
+    return World(cloud, mine, keys, cloud.add_tenant("other").key, secret)
+
+
+def test_every_operation_has_a_required_role() -> None:
+    named = [name for names in REQUIRED.values() for name in names]
+    assert sorted([*named, *OPEN, HOSTING]) == sorted(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "role"),
+    [
+        (name, kind, role)
+        for (kind, role), names in sorted(REQUIRED.items())
+        for name in sorted(names)
+    ],
+)
+def test_operation_requires_its_role(
+    world: World, name: str, kind: ResourceType, role: CloudRole
+) -> None:
+    seen = ONLY_SOME_SEE.get(name, kind)
+    for actor, key in world.keys.items():
+        status = world.attempt(name, key)
+        if LEVELS.index(actor[0]) < LEVELS.index(seen):
+            assert status == "NOT_FOUND", actor
+        elif actor[1] < role:
+            assert status == "PERMISSION_DENIED", actor
+        elif LEVELS.index(actor[0]) < LEVELS.index(kind):
+            assert status in ("NOT_FOUND", "PERMISSION_DENIED"), actor
+        else:
+            assert status not in ("NOT_FOUND", "PERMISSION_DENIED"), actor
+    assert world.attempt(name, world.stranger) == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("name", sorted(OPEN))
+def test_open_operation_answers_everyone(world: World, name: str) -> None:
+    for key in (*world.keys.values(), world.stranger):
+        assert world.attempt(name, key) == "OK"
+
+
+def test_only_the_host_creates_organizations(world: World) -> None:
+    for key in (*world.keys.values(), world.stranger):
+        assert world.attempt(HOSTING, key) == "PERMISSION_DENIED"
+    assert world.attempt(HOSTING, world.cloud.owner) == "OK"
