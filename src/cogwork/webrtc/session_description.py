@@ -37,8 +37,14 @@ def decode(text: str, kind: DescriptionType) -> str:
 
 
 def _check_media(sdp: str, kind: DescriptionType) -> None:
-    """Refuse audio and video from a client, which the machine does not use."""
-    for section in re.split(r"^m=", sdp, flags=re.MULTILINE)[1:]:
+    """Refuse audio and video from a client, which the machine does not use.
+
+    Also refuse what cannot be encrypted: the library would fail in a task of its own.
+    """
+    sections = re.split(r"^m=", sdp, flags=re.MULTILINE)[1:]
+    if sections and not re.search(r"^a=fingerprint:", sdp, re.MULTILINE):
+        raise ValueError(f"the {kind} has no fingerprint of a certificate")
+    for section in sections:
         if section.startswith("application"):
             continue
         if kind == "offer":

@@ -8,6 +8,9 @@ import pytest
 from cogwork.webrtc import session_description
 from cogwork.webrtc.session_description import is_usable_candidate
 
+UNENCRYPTED = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:0\r\n"
+CHANNELS = f"{UNENCRYPTED}a=fingerprint:sha-256 AB:CD\r\n"
+VIDEO = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=%s\r\n"
 HOST = "candidate:1 1 udp 2130706431 192.0.2.7 52483 typ host"
 
 
@@ -30,6 +33,7 @@ def test_description_survives_encoding() -> None:
         (encode(["offer"]), 'not of type "offer"'),
         (encode({"type": "offer", "sdp": ""}), "has no SDP"),
         (encode({"type": "offer", "sdp": 7}), "has no SDP"),
+        (encode({"type": "offer", "sdp": UNENCRYPTED}), "no fingerprint"),
         ("A" * 70_000, "more than 65536 bytes"),
     ],
 )
@@ -71,10 +75,6 @@ def test_unusable_candidates_are_removed_from_an_offer() -> None:
     lines = ["v=0", f"a={HOST}", "a=candidate:1 1 udp 1 3f2c.local 1 typ host", "a=end"]
     offer = session_description.encode("offer", "\n".join(lines))
     assert session_description.decode(offer, "offer") == f"v=0\r\na={HOST}\r\na=end\r\n"
-
-
-CHANNELS = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:0\r\n"
-VIDEO = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=%s\r\n"
 
 
 def test_media_that_a_client_would_send_is_refused() -> None:

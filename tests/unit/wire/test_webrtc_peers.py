@@ -17,7 +17,7 @@ from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.ice_servers import IceServer
 from cogwork.wire.webrtc_peers import MAX_PEERS, InvalidOffer, TooManyPeers, WebRtcPeers
 
-SDP = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n"
+SDP = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=fingerprint:sha-256 AB:CD\r\n"
 PER_IDENTITY = 48
 FOR_OWNERS = 8
 OFFER = session_description.encode("offer", SDP)
