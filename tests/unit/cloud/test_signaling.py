@@ -79,6 +79,6 @@ async def test_wide_keys_and_operators_do_not_answer(machine: Machine) -> None:
 
 async def test_strangers_learn_nothing_of_the_part(machine: Machine) -> None:
     other, secret = await add_machine(machine.plane, machine.owner[0])
-    with pytest.raises(NotFound, match="not names of this machine") as error:
+    with pytest.raises(NotFound, match="does not have the name") as error:
         await machine.answer("robot-secret", (other, secret))
     assert machine.part["id"] not in str(error.value)

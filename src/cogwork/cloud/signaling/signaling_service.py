@@ -129,7 +129,7 @@ class _SignalingService(SignalingServiceBase):
             if part is not None and _is_own_part(tx, actor, part["id"])
         }
         if len(parts) != 1:
-            raise NotFound(f"{', '.join(hosts)} are not names of this machine")
+            raise NotFound(f"this machine does not have the name {' or '.join(hosts)}")
         return parts.popitem()[1]
 
 
