@@ -317,21 +317,24 @@ async def _start(clock: Clock) -> _RunningCloud:
 
 
 def read_id(request: Message) -> str:
-    """Return the part that a request is about."""
-    return str(
-        request["id"] if isinstance(request, Struct) else getattr(request, _id_field(request))
-    )
+    """Return the part that a request is about; empty if it names none."""
+    if isinstance(request, Struct):
+        return str(request["id"])
+    field = _find_id_field(request)
+    return str(getattr(request, field)) if field else ""
 
 
 def write_id(request: Message, part: str) -> None:
     if isinstance(request, Struct):
         request.update({"id": part})
-    else:
-        setattr(request, _id_field(request), part)
+    elif field := _find_id_field(request):
+        setattr(request, field, part)
 
 
-def _id_field(request: Message) -> str:
-    return "id" if "id" in request.DESCRIPTOR.fields_by_name else "value"
+def _find_id_field(request: Message) -> str | None:
+    return next(
+        (each for each in ("id", "value") if each in request.DESCRIPTOR.fields_by_name), None
+    )
 
 
 class _Enough(Exception):

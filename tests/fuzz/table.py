@@ -38,7 +38,7 @@ GROUPS = {
     "devices": ("serial", "pcm", "gamepad"),
     "modules": ("meta", "tar", "bundle", "output", "story", "description"),
     "commands": ("options", "request", "copy"),
-    "cloud": ("machines", "agents", "http"),
+    "cloud": ("machines", "agents", "fleet", "http"),
     "fragments": ("merge", "mask", "text"),
     "updates": ("manifest", "report", "source"),
 }

@@ -16,6 +16,7 @@ from cogwork.cloud.machine.part_watch import PartWatch
 from cogwork.cloud.machine.presence import Presence
 from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import InvalidRequest
 
 
 @dataclass(slots=True)
@@ -61,3 +62,11 @@ def to_timestamp(microseconds: int) -> Timestamp:
     found = Timestamp()
     found.FromMicroseconds(microseconds)
     return found
+
+
+def to_microseconds(timestamp: Timestamp, field_name: str) -> int:
+    """Raise InvalidRequest for a time of a request that is none."""
+    try:
+        return int(timestamp.ToMicroseconds())
+    except ValueError as error:
+        raise InvalidRequest(f"{field_name} is not a time: {error}") from None

@@ -1,10 +1,11 @@
-"""The services of the cloud for machines and agents, and its HTTP interface, over real records."""
+"""The services of the cloud for machines, agents and people, and its HTTP, over real records."""
 
 from __future__ import annotations
 
 import itertools
 
 from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.wrappers_pb2 import StringValue
 from tests.fuzz.fuzzed_cloud import MY_KEY, MY_KEY_ID, MY_PART, THEIR_PART, FuzzedCloud, Requests
 from tests.fuzz.target import Target
@@ -16,9 +17,11 @@ from cogwork.wire.update_method import REPORT, Outcome, UpdateReport
 
 assert THEIR_PART  # it imports the SDK, before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2  # noqa: E402
-from viam.gen.app.v1 import robot_pb2  # noqa: E402
+from viam.gen.app.packages.v1.packages_pb2 import PACKAGE_TYPE_MODULE  # noqa: E402
+from viam.gen.app.v1 import app_pb2, robot_pb2  # noqa: E402
 from viam.gen.common.v1 import common_pb2  # noqa: E402
 
+_APP = "/viam.app.v1.AppService"
 _ROBOT = "/viam.app.v1.RobotService"
 _AGENT = "/viam.app.agent.v1.AgentDeviceService"
 _LOGINS = 4
@@ -33,6 +36,10 @@ def target_machines(data: bytes) -> None:
 
 def target_agents(data: bytes) -> None:
     _cloud.call(_AGENT_REQUESTS, data)
+
+
+def target_fleet(data: bytes) -> None:
+    _cloud.call(_FLEET_REQUESTS, data)
 
 
 def target_http(data: bytes) -> None:
@@ -76,7 +83,48 @@ def _make_agent_requests() -> Requests:
     return [(f"{_AGENT}/DeviceAgentConfig", check), (REPORT, report.to_struct())]
 
 
+def _make_fleet_requests() -> Requests:
+    """Return those with more than IDs in them."""
+    part, time = MY_PART.decode(), Timestamp(seconds=1_800_000_000)
+    config = Struct(fields={"debug": Value(bool_value=True)})
+    role = app_pb2.Authorization(
+        authorization_type="role",
+        authorization_id="robot_owner",
+        resource_type="robot",
+        resource_id=part,
+    )
+    asked = app_pb2.AuthorizedPermissions(
+        resource_type="robot", resource_id=part, permissions=["read_robot_logs"]
+    )
+    requests = [
+        app_pb2.GetRobotPartRequest(id=part),
+        app_pb2.GetRobotPartHistoryRequest(id=part, start=time, end=time, page_limit=3),
+        app_pb2.GetRobotPartLogsRequest(id=part, start=time, end=time, filter="a", limit=3),
+        app_pb2.GetRobotPartLogsRequest(id=part, range="10m", levels=["info"], source="rdk"),
+        app_pb2.UpdateRobotPartRequest(
+            id=part, name="a", robot_config=config, last_known_update=time
+        ),
+        app_pb2.UpdateRobotPartRequest(id=part, name="a", robot_config_json='{"components": []}'),
+        app_pb2.CreateKeyRequest(name="a", authorizations=[role]),
+        app_pb2.CheckPermissionsRequest(permissions=[asked]),
+        app_pb2.UpdateFragmentRequest(id=part, name="a", config=config, last_known_update=time),
+        app_pb2.ListFragmentsRequest(
+            organization_id=part, fragment_visibility=[app_pb2.FRAGMENT_VISIBILITY_PUBLIC]
+        ),
+        app_pb2.UpdateModuleRequest(
+            module_id="a:b", visibility=app_pb2.VISIBILITY_PRIVATE, entrypoint="run.sh"
+        ),
+        app_pb2.ListRegistryItemsRequest(
+            types=[PACKAGE_TYPE_MODULE],
+            visibilities=[app_pb2.VISIBILITY_PRIVATE],
+            platforms=["linux/amd64"],
+        ),
+    ]
+    return [(f"{_APP}/{each.DESCRIPTOR.name.removesuffix('Request')}", each) for each in requests]
+
+
 _MACHINE_REQUESTS = _make_machine_requests()
+_FLEET_REQUESTS = _make_fleet_requests()
 _AGENT_REQUESTS = _make_agent_requests()
 
 
@@ -139,6 +187,20 @@ TARGETS = (
             "cogwork.cloud.updates.part_software",
         ),
         (*_IDS, b"linux/amd64", b"server", b"agent", b"good", b"rolled_back", b"\x0a\x24"),
+        close=_cloud.close,
+    ),
+    Target(
+        "cloud.fleet",
+        target_fleet,
+        lambda: _make_seeds(_FLEET_REQUESTS),
+        (
+            "cogwork.cloud.fleet.part_configs",
+            "cogwork.cloud.fleet.part_logs",
+            "cogwork.cloud.fleet.keys",
+            "cogwork.cloud.registry.item_operations",
+            "cogwork.cloud.registry.module_operations",
+        ),
+        (*_IDS, b"info", b"10m", b"robot", b"robot_owner", b"organization", b"{}", b"null"),
         close=_cloud.close,
     ),
     Target(

@@ -1,10 +1,11 @@
-"""Page tokens of logs: only the cloud that made one accepts it."""
+"""Pages of logs: their bounds, and their tokens, which only the cloud that made them accepts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from tests.cloud_at_rest import add_machine, new_cloud, open_plane
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry
@@ -41,4 +42,14 @@ async def test_page_tokens_cannot_be_made_up(tmp_path: Path) -> None:
     async with open_plane(directory) as plane:
         actor = Actor(ActorType.API_KEY, new.key_id)
         with pytest.raises(InvalidRequest, match="page token does not belong"):
+            await get_robot_part_logs(plane.context, actor, request)
+
+
+async def test_bounds_are_times(tmp_path: Path) -> None:
+    directory, new = new_cloud(tmp_path / "cloud")
+    async with open_plane(directory) as plane:
+        part, _ = await add_machine(plane, new.key_id)
+        actor = Actor(ActorType.API_KEY, new.key_id)
+        request = pb.GetRobotPartLogsRequest(id=part, end=Timestamp(nanos=-1))
+        with pytest.raises(InvalidRequest, match="end is not a time"):
             await get_robot_part_logs(plane.context, actor, request)

@@ -74,7 +74,7 @@ def require_config(text: str) -> dict[str, Any]:
 def format_struct(config: Struct) -> str:
     try:
         return json.dumps(_restore_integers(MessageToDict(config)), indent=2, ensure_ascii=False)
-    except (SerializeToJsonError, RecursionError) as error:
+    except (ValueError, SerializeToJsonError, RecursionError) as error:
         raise InvalidRequest(f"the configuration cannot be written as JSON: {error}") from None
 
 

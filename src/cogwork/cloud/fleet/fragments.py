@@ -31,7 +31,15 @@ from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.identity.membership import organizations_of
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.names import require_name
-from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.operation import (
+    Call,
+    Operation,
+    new_id,
+    reading,
+    to_microseconds,
+    to_timestamp,
+    writing,
+)
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
@@ -145,7 +153,7 @@ def update_fragment(
 ) -> pb.UpdateFragmentResponse:
     """Adds a revision, if anything is different. All parts that use the fragment are told."""
     row = find_owned_fragment(tx, call, request.id)
-    known = request.last_known_update.ToMicroseconds()
+    known = to_microseconds(request.last_known_update, "last_known_update")
     if request.HasField("last_known_update") and known != row["edited_at"]:
         raise StaleConfig(
             "someone else changed this fragment after you read it; read it again and repeat your "

@@ -30,7 +30,14 @@ from cogwork.cloud.fleet.parts import describe_part, find_part, owns_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.names import require_name
-from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.operation import (
+    Call,
+    Operation,
+    reading,
+    to_microseconds,
+    to_timestamp,
+    writing,
+)
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, InvalidRequest
 
@@ -92,7 +99,7 @@ def update_robot_part(
     """Changes the name, the configuration, or both. The former state goes into the history."""
     row = find_part(tx, call, request.id, CloudRole.OWNER)
     if request.HasField("last_known_update"):
-        known = request.last_known_update.ToMicroseconds()
+        known = to_microseconds(request.last_known_update, "last_known_update")
         if known != row["updated_at"]:
             raise StaleConfig(
                 "someone else changed this configuration after you read it; read it again and "
@@ -121,9 +128,9 @@ def get_robot_part_history(
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE
     bounds: list[tuple[str, int]] = []
     if request.HasField("start"):
-        bounds.append(("edited_at >= ?", request.start.ToMicroseconds()))
+        bounds.append(("edited_at >= ?", to_microseconds(request.start, "start")))
     if request.HasField("end"):
-        bounds.append(("edited_at < ?", request.end.ToMicroseconds()))
+        bounds.append(("edited_at < ?", to_microseconds(request.end, "end")))
     conditions = "".join(f" AND {condition}" for condition, _ in bounds)
     sql = f"{_HISTORY}{conditions} ORDER BY revision DESC LIMIT 1"
 

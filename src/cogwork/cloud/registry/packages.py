@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict, SerializeToJsonError
 from viam.gen.app.packages.v1 import packages_pb2 as pb
 
 from cogwork.cloud.configuration.config_references import TargetType, parts_that_use
@@ -72,7 +72,10 @@ def check_package(info: pb.PackageInfo, now: int) -> NewPackage:
     kind = type_name(info.type)
     if len(info.files) > _MAX_FILES:
         raise InvalidRequest(f"the package lists more than {_MAX_FILES} files; leave the list out")
-    metadata = json.dumps(MessageToDict(info.metadata))
+    try:
+        metadata = json.dumps(MessageToDict(info.metadata))
+    except (ValueError, SerializeToJsonError) as error:
+        raise InvalidRequest(f"the metadata cannot be written as JSON: {error}") from None
     if len(metadata) > _MAX_METADATA:
         raise InvalidRequest(f"the metadata is larger than {_MAX_METADATA >> 10} KiB")
     version = info.version or f"{datetime.fromtimestamp(now / 1e6, UTC):%Y-%m-%dT%H-%M-%S}"

@@ -48,7 +48,7 @@ def read_software(
     return Software(
         (versions.agent_running if is_agent else versions.viam_server_running)[:_MAX_LENGTH],
         (versions.agent_installed if is_agent else versions.viam_server_installed)[:_MAX_LENGTH],
-        now - uptime.ToMicroseconds() if is_running else None,
+        now - uptime.seconds * 1_000_000 if is_running else None,
         (host.platform or platform)[:_MAX_LENGTH],
         host.distro[:_MAX_LENGTH],
     )
