@@ -113,7 +113,7 @@ async def test_a_refused_secret_is_noticed_until_it_works(
     watch: PartWatch, clock: ManualClock
 ) -> None:
     watch.note_refusal("p", "ipv4:192.0.2.1")
-    assert "192.0.2.1 tries to log in" in watch.list_notices("p")[0]
+    assert "a computer at 192.0.2.1 tries to log in" in watch.list_notices("p")[0]
     watch.note_login("p", "ipv4:192.0.2.9")
     assert len(watch.list_notices("p")) == 1
     watch.note_login("p", "ipv4:192.0.2.1")

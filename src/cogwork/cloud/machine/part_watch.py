@@ -162,8 +162,9 @@ class PartWatch:
             found.append(conflict)
         is_recent = self._clock.monotonic() - state.refused_at < _REFUSED_SECONDS
         if state.refused_from and is_recent:
+            address = state.refused_from.partition(":")[2]
             found.append(
-                f"a computer at {state.refused_from} tries to log in as this part with a secret "
+                f"a computer at {address} tries to log in as this part with a secret "
                 "that is not valid: if it is the machine, its secret was replaced; start it with "
                 f"the file that has the new one, or let it join again: cogwork fleet claim {part}"
             )
