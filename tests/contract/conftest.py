@@ -12,8 +12,6 @@ import grpc.aio
 import pytest
 import uvloop
 
-_ON_BOTH_LOOPS = ("test_front.py", "test_wire.py")
-
 
 @pytest.fixture(scope="session", autouse=True)
 def grpc_core() -> Iterator[None]:
@@ -50,4 +48,5 @@ def pytest_asyncio_loop_factories(
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run tests of the loop itself on uvloop too, as the server does."""
     both = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
-    return both if item.path.name in _ON_BOTH_LOOPS else {"asyncio": both["asyncio"]}
+    is_on_both = item.get_closest_marker("both_loops") is not None
+    return both if is_on_both else {"asyncio": both["asyncio"]}

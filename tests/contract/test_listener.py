@@ -51,6 +51,8 @@ from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 from cogwork.wire.http1 import Application, Http1Server
 
+pytestmark = pytest.mark.both_loops
+
 SERVICE = "test.Wire"
 MIB = 1 << 20
 DEADLINE = 60.0

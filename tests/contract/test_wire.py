@@ -33,6 +33,8 @@ from viam.components.sensor import Sensor  # noqa: E402
 from viam.components.sensor.client import SensorClient  # noqa: E402
 from viam.components.sensor.service import SensorRPCService  # noqa: E402
 
+pytestmark = pytest.mark.both_loops
+
 SENSOR = Api.parse("rdk:component:sensor")
 
 
