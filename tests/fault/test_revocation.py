@@ -215,16 +215,22 @@ async def test_roles_end_that_are_not_inherited_at_another_place(tmp_path: Path)
     figures: dict[str, list[float]] = defaultdict(list)
     async with run_machine(tmp_path) as (fleet, machine):
         app, robot, hall = fleet.app, machine.part.robot, machine.part.location_id
+        out = machine.server.out
         yard = (await app.create_location(fleet.organization, "Yard")).id
         role = APIKeyAuthorization("operator", "location", yard)
         key, key_id = await app.create_key(fleet.organization, [role], "visitor")
         login = Login(key_id, "api-key", key)
         for _ in range(ROUNDS):
+            # It gets other names, with which it waits for clients again.
+            since = len(out.lines)
             await app.update_robot(robot, "press", yard)
+            await out.wait_for("waiting for clients", since)
+            since = len(out.lines)
             async with contextlib.AsyncExitStack() as stack:
                 probes = await open_clients(fleet, machine, login, stack)
                 move = partial(app.update_robot, robot, "press", hall)
                 await end_and_measure(probes, move, figures, "moved machine")
+            await out.wait_for("waiting for clients", since)
             await app.update_location(hall, parent_location_id=yard)
             async with contextlib.AsyncExitStack() as stack:
                 probes = await open_clients(fleet, machine, login, stack)

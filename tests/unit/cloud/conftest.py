@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.support.organization import OwnedOrganization
 from tests.support.small_cloud import SmallCloud, create_template
 
 
@@ -19,3 +20,9 @@ def cloud_template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]
 def small_cloud(cloud_template: tuple[Path, str], tmp_path: Path) -> SmallCloud:
     template, owner = cloud_template
     return SmallCloud(template, tmp_path / "small cloud", owner)
+
+
+@pytest.fixture
+def acme(small_cloud: SmallCloud) -> OwnedOrganization:
+    """An organization with one of everything, whose owner makes the calls."""
+    return OwnedOrganization(small_cloud, small_cloud.add_tenant("Acme"))
