@@ -212,7 +212,8 @@ def set_fragment_tag(
     revision = select_revision(tx, fragment, request.revision) if request.revision else None
     if revision is None:
         raise NotFound(f'the fragment has no revision "{request.revision[:100]}"')
-    if len(_list_tags(tx, request.fragment_id)) >= _MAX_TAGS:
+    tags = [each.tag for each in _list_tags(tx, request.fragment_id)]
+    if len(tags) >= _MAX_TAGS and request.tag not in tags:
         raise TooManyFragments(f"the fragment has {_MAX_TAGS} tags; delete one first")
     tx.execute(
         "INSERT INTO fragment_tag (fragment_id, tag, revision) VALUES (?, ?, ?) "
