@@ -159,14 +159,8 @@ async def test_running_resource_keeps_its_version_until_the_new_one_is_there(
         store = tmp_path / "home" / "packages" / "data" / "archive"
         (old,) = store.glob("detector-1-*/")
         files.status = 503
-        server.save(
-            {
-                **machine(
-                    package(files, "2"), components=[sensor("eye", "detector"), sensor("other")]
-                ),
-                "network": {"bind_address": f"localhost:{server.port}"},
-            }
-        )
+        components = [sensor("eye", "detector"), sensor("other")]
+        server.save(with_free_port(machine(package(files, "2"), components=components)))
         await wait_for_state(server, "other", "ready")
         await wait_for_package(server, "failed")
         assert (await resource_of(server, "eye"))["state"] == "ready"
@@ -354,8 +348,7 @@ async def test_process_waits_for_its_package_and_keeps_its_version(
         await wait_for_package(server, "ready")
 
         files.status = 503
-        network = {"network": {"bind_address": f"localhost:{server.port}"}}
-        server.save({**config("2"), **network})
+        server.save(with_free_port(config("2")))
         await wait_for_package(server, "failed")
         assert (await find_running() or {})["pid"] == before["pid"]
         files.status = None
