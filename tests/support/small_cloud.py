@@ -13,11 +13,11 @@ from google.protobuf.message import Message
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
+from tests.cloud_at_rest import DOMAIN, new_cloud  # noqa: E402
 from tests.tenants import Tenant  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 from cogwork.cloud.cloud_directory import CloudDirectory  # noqa: E402
-from cogwork.cloud.create_cloud import create_cloud  # noqa: E402
 from cogwork.cloud.fleet.app_service import OPERATIONS  # noqa: E402
 from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
 from cogwork.cloud.identity.cloud_keys import CloudKeys  # noqa: E402
@@ -33,13 +33,12 @@ from cogwork.cloud.storage.records import Transaction  # noqa: E402
 from cogwork.cloud.storage.sqlite_records import read_records, write_records  # noqa: E402
 from cogwork.core.clock import ManualClock  # noqa: E402
 
-DOMAIN = "fleet.test"
 T = TypeVar("T")
 
 
 def create_template(path: Path) -> str:
     """Create a cloud to copy from, and return the ID of its owner's key."""
-    return create_cloud(CloudDirectory(path), DOMAIN, "Acme", ManualClock()).key_id
+    return new_cloud(path, ManualClock())[1].key_id
 
 
 class SmallCloud:
@@ -52,13 +51,13 @@ class SmallCloud:
         rows = read_records(self._records, list_cloud_keys)
         self._keyring = Keyring(CloudKeys(directory.read_root_key(), self.clock, rows))
         self._name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
-        self.presence, self.watch = Presence(self.clock), PartWatch(self.clock)
+        self._presence, self._watch = Presence(self.clock), PartWatch(self.clock)
         self.last_call = self.make_call(owner)
         """With what follows from the last operation."""
 
     def make_call(self, key: str) -> Call:
         actor, now = Actor(ActorType.API_KEY, key), int(self.clock.time() * 1e6)
-        return Call(actor, now, self._keyring, self._name, self.presence, self.watch)
+        return Call(actor, now, self._keyring, self._name, self._presence, self._watch)
 
     def run(self, key: str, request: Message) -> Any:
         """Return the reply to a request, which names the operation, made with a key."""

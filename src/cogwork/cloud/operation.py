@@ -64,8 +64,8 @@ def to_timestamp(microseconds: int) -> Timestamp:
     return found
 
 
-def to_microseconds(timestamp: Timestamp, field_name: str) -> int:
-    """Raise InvalidRequest for a time of a request that is none."""
+def read_timestamp(timestamp: Timestamp, field_name: str) -> int:
+    """Return a time of a request in microseconds since 1970. Raise InvalidRequest."""
     try:
         return int(timestamp.ToMicroseconds())
     except ValueError as error:

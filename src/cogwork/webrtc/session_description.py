@@ -32,19 +32,21 @@ def decode(text: str, kind: DescriptionType) -> str:
     sdp = found.get("sdp")
     if not isinstance(sdp, str) or not sdp:
         raise ValueError(f"the {kind} has no SDP")
+    _require_fingerprint(sdp, kind)
     _check_media(sdp, kind)
     return without_unusable_candidates(sdp)
 
 
-def _check_media(sdp: str, kind: DescriptionType) -> None:
-    """Refuse audio and video from a client, which the machine does not use.
-
-    Also refuse what cannot be encrypted: the library would fail in a task of its own.
-    """
-    sections = re.split(r"^m=", sdp, flags=re.MULTILINE)[1:]
-    if sections and not re.search(r"^a=fingerprint:", sdp, re.MULTILINE):
+def _require_fingerprint(sdp: str, kind: DescriptionType) -> None:
+    """Refuse what cannot be encrypted: the library would fail in a task of its own."""
+    has_media = re.search(r"^m=", sdp, re.MULTILINE)
+    if has_media and not re.search(r"^a=fingerprint:", sdp, re.MULTILINE):
         raise ValueError(f"the {kind} has no fingerprint of a certificate")
-    for section in sections:
+
+
+def _check_media(sdp: str, kind: DescriptionType) -> None:
+    """Refuse audio and video from a client, which the machine does not use."""
+    for section in re.split(r"^m=", sdp, flags=re.MULTILINE)[1:]:
         if section.startswith("application"):
             continue
         if kind == "offer":

@@ -125,7 +125,12 @@ def _save(
     if has_mistakes:
         return _report(fragment, preview, arguments, "it would be a mistake on these machines")
     if has_errors and arguments.yes:
-        return _report(fragment, preview, arguments, "it has errors, which --yes does not cover")
+        return _report(
+            fragment,
+            preview,
+            arguments,
+            "it has errors; to save it nevertheless, use neither --yes nor --json",
+        )
     if arguments.json and not arguments.yes:
         return _report(fragment, preview, arguments, "to save it, add --yes")
     question = f"{'It has errors. ' if has_errors else ''}Save to {fragment.name}?"

@@ -55,7 +55,7 @@ class CheckedChange(NamedTuple):
     steps: str
     """What the machine would build, change and close."""
     errors: list[str]
-    """Those of single resources and settings, which the configuration did not have before."""
+    """New errors of single resources and settings. The configuration can be saved with them."""
 
 
 class ConfigChecker:
@@ -172,7 +172,7 @@ def _list_new_errors(old: LoadedConfig, new: LoadedConfig) -> list[str]:
         and (each.diagnostic.code, each.diagnostic.message) not in known
         and _is_decided(config, each.diagnostic.location.pointer)
     ]
-    # Without lines: nobody has seen the text into which fragments were merged.
+    # Without excerpts, which would show merged text that no person has written.
     return [_describe(replace(each, excerpt=None)) for each in found[:_MAX_SHOWN]]
 
 

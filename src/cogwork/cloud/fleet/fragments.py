@@ -35,8 +35,8 @@ from cogwork.cloud.operation import (
     Call,
     Operation,
     new_id,
+    read_timestamp,
     reading,
-    to_microseconds,
     to_timestamp,
     writing,
 )
@@ -153,7 +153,7 @@ def update_fragment(
 ) -> pb.UpdateFragmentResponse:
     """Adds a revision, if anything is different. All parts that use the fragment are told."""
     row = find_owned_fragment(tx, call, request.id)
-    known = to_microseconds(request.last_known_update, "last_known_update")
+    known = read_timestamp(request.last_known_update, "last_known_update")
     if request.HasField("last_known_update") and known != row["edited_at"]:
         raise StaleConfig(
             "someone else changed this fragment after you read it; read it again and repeat your "

@@ -33,8 +33,8 @@ from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import (
     Call,
     Operation,
+    read_timestamp,
     reading,
-    to_microseconds,
     to_timestamp,
     writing,
 )
@@ -99,7 +99,7 @@ def update_robot_part(
     """Changes the name, the configuration, or both. The former state goes into the history."""
     row = find_part(tx, call, request.id, CloudRole.OWNER)
     if request.HasField("last_known_update"):
-        known = to_microseconds(request.last_known_update, "last_known_update")
+        known = read_timestamp(request.last_known_update, "last_known_update")
         if known != row["updated_at"]:
             raise StaleConfig(
                 "someone else changed this configuration after you read it; read it again and "
@@ -128,9 +128,9 @@ def get_robot_part_history(
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE
     bounds: list[tuple[str, int]] = []
     if request.HasField("start"):
-        bounds.append(("edited_at >= ?", to_microseconds(request.start, "start")))
+        bounds.append(("edited_at >= ?", read_timestamp(request.start, "start")))
     if request.HasField("end"):
-        bounds.append(("edited_at < ?", to_microseconds(request.end, "end")))
+        bounds.append(("edited_at < ?", read_timestamp(request.end, "end")))
     conditions = "".join(f" AND {condition}" for condition, _ in bounds)
     sql = f"{_HISTORY}{conditions} ORDER BY revision DESC LIMIT 1"
 

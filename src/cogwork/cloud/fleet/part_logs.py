@@ -16,7 +16,7 @@ from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.parts import find_part, require_log_reader
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.keyring import Keyring
-from cogwork.cloud.operation import to_microseconds
+from cogwork.cloud.operation import read_timestamp
 from cogwork.cloud.storage.bus import log_topic
 from cogwork.cloud.storage.log_store import LogQuery, Position
 from cogwork.core.errors import InvalidRequest
@@ -69,8 +69,8 @@ async def tail_robot_part_logs(
 
 
 def _read_query(request: pb.GetRobotPartLogsRequest, now: int, keyring: Keyring) -> LogQuery:
-    start = to_microseconds(request.start, "start") if request.HasField("start") else None
-    end = to_microseconds(request.end, "end") if request.HasField("end") else None
+    start = read_timestamp(request.start, "start") if request.HasField("start") else None
+    end = read_timestamp(request.end, "end") if request.HasField("end") else None
     if request.range:
         start, end = _resolve_range(request.range, start, end, now)
     levels = _ERRORS if request.errors_only else frozenset(map(str.lower, request.levels))

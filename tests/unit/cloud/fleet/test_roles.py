@@ -57,7 +57,7 @@ REQUIRED = {
 }
 """The lowest resource and the lowest role that an operation requires."""
 ONLY_SOME_SEE = {"UpdateRobot": MACHINE}
-"""Operations that a lower role learns of, because it sees one of the things that they concern."""
+"""It names a machine and a location: an actor that sees only the machine lacks a role there."""
 HOSTING = "CreateOrganization"
 """Only for owners of the organization that hosts the cloud."""
 
