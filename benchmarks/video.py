@@ -29,8 +29,8 @@ from typing import Any
 import psutil
 import pytest
 from benchmarks.parts.timed_camera import BITS, HEIGHT, RATE, WIDTH
-from tests.rtsp_server import rtsp_server
-from tests.running import Server, run_server
+from tests.support.machine.running import Server, run_server
+from tests.support.media.rtsp_server import rtsp_server
 
 MAX_LATE = 0.01
 """Share of frames that may be late."""

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from pytest_asyncio import is_async_test
-from tests import leaks
-from tests.sizes import SIZE
+from tests.support import leaks
+from tests.support.sizes import SIZE
 
 # Set this before onnxruntime is imported: tests must not send telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.interop import login
-from tests.running import DEADLINE, Server, run_server
+from tests.support.machine import login
+from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.unit.cli.commands import run_command
 
 SENSOR = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}

@@ -17,7 +17,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 from tests.contract.conftest import grpc_core
 from tests.contract.test_listener import MIB, SERVICE, Site, serve_site, until
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.errors import NotFound

@@ -29,7 +29,7 @@ from grpclib.reflection.v1 import reflection_pb2 as reflection_v1_messages
 from grpclib.reflection.v1alpha import reflection_grpc as reflection_v1alpha
 from grpclib.reflection.v1alpha import reflection_pb2 as reflection_v1alpha_messages
 from hyperframe.frame import SettingsFrame
-from tests import frames
+from tests.support.network import http2_frames as frames
 
 from cogwork.front import listen_sockets as sockets_module
 from cogwork.front import relay as relay_module

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from tests.docs.guide import Command, File, parse_steps
+from tests.support.paths import REPOSITORY
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+DOCS = REPOSITORY / "docs"
 GUIDES = [
-    ROOT / "README.md",
+    REPOSITORY / "README.md",
     DOCS / "index.md",
     DOCS / "tutorial.md",
     *sorted((DOCS / "guides").glob("*.md")),

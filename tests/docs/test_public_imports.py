@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.support.paths import REPOSITORY
 
 import cogwork.driver
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
-TEMPLATES = sorted(ROOT.glob("src/cogwork/cli/templates/*.txt"))
+PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
+TEMPLATES = sorted(REPOSITORY.glob("src/cogwork/cli/templates/*.txt"))
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(cogwork[\w.]*)", re.MULTILINE)
 
 
@@ -26,7 +26,7 @@ def test_only_the_public_interface_is_imported(file: Path) -> None:
 
 
 def test_every_public_name_exists_and_is_documented() -> None:
-    page = (ROOT / "docs/reference/driver.md").read_text()
+    page = (REPOSITORY / "docs/reference/driver.md").read_text()
     for name in cogwork.driver.__all__:
         assert hasattr(cogwork.driver, name)
         assert f"`{name}`" in page, name

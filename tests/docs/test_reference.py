@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from scripts import generate
+from tests.support.paths import REPOSITORY
 
 from cogwork.cli.command_tree import programs, walk
 from cogwork.config.codes import UNSUPPORTED
@@ -19,7 +20,7 @@ from cogwork.config.schema import MachineConfig
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
 
-PAGES = Path(__file__).parents[2] / "docs" / "reference"
+PAGES = REPOSITORY / "docs" / "reference"
 CONFIGURATION = (PAGES / "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```json\n(.*?)^```", CONFIGURATION, re.MULTILINE | re.DOTALL)
 REGISTRY = Registry(builtin_models())

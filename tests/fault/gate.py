@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 
 class Gate:

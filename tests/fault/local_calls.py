@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from grpclib import GRPCError
 from grpclib.exceptions import StreamTerminatedError
-from tests.control_page import connect_sdk
 from tests.interop.test_sdk_client import component
-from tests.own_time import own_time
-from tests.running import Server, run_server
-from tests.sizes import limit
+from tests.support.control_page import connect_sdk
+from tests.support.machine.running import Server, run_server
+from tests.support.own_time import own_time
+from tests.support.sizes import limit
 from viam.components.sensor import Sensor
 
 SCHEDULE = 0.01

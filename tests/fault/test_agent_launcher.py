@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.agent.launcher_archive import write_launcher
 from cogwork.agent.slots.layout import Layout

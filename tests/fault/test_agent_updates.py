@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.agent_machine import SERVER, AgentMachine, install_first_version
-from tests.sizes import limit
+from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
+from tests.support.sizes import limit
 
 from cogwork.agent.main import main
 from cogwork.agent.slots.state import load_state

@@ -16,10 +16,17 @@ import numpy as np
 import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
-from tests.fault.watched import LONGEST_TURN, MIB, Phase, WatchedServer, run_watched
-from tests.pictures import BAD_PICTURES, color_image, encode_pixels, jpeg, png, progressive
-from tests.running import Config, plug_in
-from tests.sizes import limit, size
+from tests.support.machine.running import Config, plug_in
+from tests.support.machine.watched import LONGEST_TURN, MIB, Phase, WatchedServer, run_watched
+from tests.support.media.pictures import (
+    BAD_PICTURES,
+    color_image,
+    encode_pixels,
+    jpeg,
+    png,
+    progressive,
+)
+from tests.support.sizes import limit, size
 
 from cogwork.resource import sdk
 from cogwork.resource.image_header import read_header

@@ -17,10 +17,10 @@ from grpclib import GRPCError
 from grpclib.const import Status
 from numpy.typing import NDArray
 from tests.contract.conftest import grpc_core
-from tests.fault.watched import FAKES, LONGEST_TURN, MIB, WatchedServer, run_watched
-from tests.onnx_models import product, relu, save_model
-from tests.running import Config, with_free_port
-from tests.sizes import FULL, limit, size
+from tests.support.machine.running import Config, with_free_port
+from tests.support.machine.watched import FAKES, LONGEST_TURN, MIB, WatchedServer, run_watched
+from tests.support.models.onnx_models import product, relu, save_model
+from tests.support.sizes import FULL, limit, size
 
 import cogwork.drivers.mlmodel
 from cogwork.resource import sdk

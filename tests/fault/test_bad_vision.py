@@ -14,12 +14,12 @@ import pytest
 from grpclib.client import Channel
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from tests.fault.watched import LONGEST_TURN, MIB, WatchedServer, run_watched
-from tests.onnx_models import FLOAT, INT64, model, save_model
-from tests.running import Config
-from tests.served import refused
-from tests.sizes import limit, size
-from tests.vision_models import constant
+from tests.support.machine.running import Config
+from tests.support.machine.served import refused
+from tests.support.machine.watched import LONGEST_TURN, MIB, WatchedServer, run_watched
+from tests.support.models.onnx_models import FLOAT, INT64, model, save_model
+from tests.support.models.vision_models import constant
+from tests.support.sizes import limit, size
 
 from cogwork.resource import sdk
 

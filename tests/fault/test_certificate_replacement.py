@@ -12,9 +12,9 @@ import grpc
 import grpc.aio
 import pytest
 import trustme
-from tests.fault.watched import FAKES
-from tests.running import run_server
-from tests.sizes import FULL
+from tests.support.machine.running import run_server
+from tests.support.machine.watched import FAKES
+from tests.support.sizes import FULL
 
 REPLACEMENTS = 1000 if FULL else 20
 CLIENTS = 32

@@ -17,13 +17,13 @@ from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.health.v1.health_grpc import HealthStub
 from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from tests.cloud_process import CloudProcess
-from tests.fleet import make_part as make_fleet_part
-from tests.fleet import run_cloud
-from tests.interop.modular import poll
 from tests.interop.test_robot_service import PartClient
-from tests.running import http_get
-from tests.small_disk import small_disk
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.cloud.fleet import make_part as make_fleet_part
+from tests.support.cloud.fleet import run_cloud
+from tests.support.machine.modular import poll
+from tests.support.machine.running import http_get
+from tests.support.small_disk import small_disk
 from viam.app.app_client import AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.exceptions import StreamTerminatedError
-from tests.fleet import Cloud
-from tests.running import Server, start_server
-from tests.sizes import size
+from tests.support.cloud.fleet import Cloud
+from tests.support.machine.running import Server, start_server
+from tests.support.sizes import size
 from viam.app.app_client import RobotPart
 from viam.app.viam_client import ViamClient
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from grpclib.client import Channel
-from tests.fleet import Cloud, make_part
-from tests.interop.modular import poll
-from tests.running import DEADLINE, Server, run_server, start_server
-from tests.sizes import limit, size
+from tests.support.cloud.fleet import Cloud, make_part
+from tests.support.machine.modular import poll
+from tests.support.machine.running import DEADLINE, Server, run_server, start_server
+from tests.support.sizes import limit, size
 from viam.app.app_client import AppClient, LogEntry
 from viam.gen.common.v1 import common_pb2
 from viam.gen.component.sensor.v1.sensor_grpc import SensorServiceStub

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fault.watched import FAKES
-from tests.running import http_get, run_server, with_free_port
+from tests.support.machine.running import http_get, run_server, with_free_port
+from tests.support.machine.watched import FAKES
 
 KEYS = {"handlers": [{"type": "api-key", "config": {"keys": ["id1"], "id1": "planted-key"}}]}
 UNCHECKED = {"tls_auth_entities": ["robot.example"]}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from hyperframe.frame import SettingsFrame
-from tests import frames
-from tests.fault.watched import WatchedServer, run_watched
-from tests.http2 import connected
-from tests.running import http_get
-from tests.sizes import size
+from tests.support.machine.running import http_get
+from tests.support.machine.watched import WatchedServer, run_watched
+from tests.support.network import http2_frames as frames
+from tests.support.network.http2_client import connected
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.alone
 

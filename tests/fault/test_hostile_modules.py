@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fault.watched import FAKES, Phase, run_watched
 from tests.modules import make
-from tests.running import with_free_port
+from tests.support.machine.running import with_free_port
+from tests.support.machine.watched import FAKES, Phase, run_watched
 
 MOST_KEPT = 50.0
 """MiB that may be left of an attack."""

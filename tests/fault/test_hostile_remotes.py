@@ -12,9 +12,9 @@ import pytest
 from tests.fault import hostile_remote
 from tests.fault.local_calls import LOCAL, measure_on_schedule
 from tests.interop.test_remotes import remote, wait_for_state
-from tests.rtsp_server import free_port
-from tests.running import Server, run_server, start_server
-from tests.sizes import limit, size
+from tests.support.machine.running import Server, run_server, start_server
+from tests.support.media.rtsp_server import free_port
+from tests.support.sizes import limit, size
 
 from cogwork.remotes.names import MAX_RESOURCES
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hpack import Encoder
 from hyperframe.frame import PriorityFrame, SettingsFrame
-from tests import frames
-from tests.fault.watched import WatchedServer, run_watched
-from tests.http2 import connected
-from tests.sizes import FULL, size
+from tests.support.machine.watched import WatchedServer, run_watched
+from tests.support.network import http2_frames as frames
+from tests.support.network.http2_client import connected
+from tests.support.sizes import FULL, size
 
 from cogwork.resource import sdk
 

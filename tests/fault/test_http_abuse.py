@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.fault.watched import FAKES, LONGEST_TURN, WatchedServer, run_watched
-from tests.running import Config
-from tests.sizes import size
+from tests.support.machine.running import Config
+from tests.support.machine.watched import FAKES, LONGEST_TURN, WatchedServer, run_watched
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.alone
 

@@ -13,9 +13,16 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.fault.modules import DEADLINE, config, environment_of, find_marked, rogue_module, thing
-from tests.fault.watched import find_front
-from tests.running import Server, run_server
+from tests.support.machine.bad_modules import (
+    DEADLINE,
+    config,
+    environment_of,
+    find_marked,
+    rogue_module,
+    thing,
+)
+from tests.support.machine.running import Server, run_server
+from tests.support.machine.watched import find_front
 
 from cogwork.programs.reaper import KILL_DELAY
 

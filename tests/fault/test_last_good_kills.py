@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.fault import writer
-from tests.sizes import size
+from tests.support.sizes import size
 
 from cogwork.config.last_good import LastGood
 

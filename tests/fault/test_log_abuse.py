@@ -11,7 +11,7 @@ from typing import Any
 import grpc.aio
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from tests.fault.watched import LONGEST_TURN, WatchedServer, run_watched
+from tests.support.machine.watched import LONGEST_TURN, WatchedServer, run_watched
 
 from cogwork.resource import sdk
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import pytest
 from tests.fault import log_writer
 from tests.fault.log_writer import line, number_of, short_line
-from tests.sizes import size
+from tests.support.sizes import size
 
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.logs.rotating_file import EVICTION_INTERVAL, RotatingFile, Rotation

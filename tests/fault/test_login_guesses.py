@@ -11,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.interop.login import KEYS, ROLES, config, log_in
-from tests.running import run_server
-from tests.sizes import size
+from tests.support.machine.login import KEYS, ROLES, config, log_in
+from tests.support.machine.running import run_server
+from tests.support.sizes import size
 from tests.unit.auth.parts import ADDRESS, KEY, SECRETS, api_keys
 
 from cogwork.auth.attempt_limiter import AttemptLimiter, AttemptLimits

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.fault.watched import FAKES, run_watched
-from tests.running import with_free_port
+from tests.support.machine.running import with_free_port
+from tests.support.machine.watched import FAKES, run_watched
 
 pytestmark = pytest.mark.alone
 

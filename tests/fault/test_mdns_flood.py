@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from tests.fault import mdns_flood
-from tests.fault.watched import FAKES, LONGEST_TURN, run_watched
-from tests.namespaces import Computer, local_network, needs_namespaces, on_computer
-from tests.sizes import size
+from tests.support.machine.watched import FAKES, LONGEST_TURN, run_watched
+from tests.support.network.namespaces import Computer, local_network, needs_namespaces, on_computer
+from tests.support.sizes import size
 
 from cogwork.discovery.interfaces import PORT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from tests.fault.watched import FAKES
-from tests.running import run_server, with_free_port
+from tests.support.machine.running import run_server, with_free_port
+from tests.support.machine.watched import FAKES
 
 NONE_LEFT = 3
 """Fewer than it has open already."""

@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 from grpclib.client import Channel
-from tests.fault import burner as burner_program
 from tests.fault import neighbour as neighbor_program
-from tests.fault.modules import (
+from tests.support.machine import burner as burner_program
+from tests.support.machine.bad_modules import (
     DEADLINE,
     Config,
     bad_module,
@@ -27,8 +27,8 @@ from tests.fault.modules import (
     thing,
     wait_until,
 )
-from tests.running import Server, run_server, with_free_port
-from tests.sizes import FULL, size
+from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.sizes import FULL, size
 
 from cogwork.resource import sdk
 

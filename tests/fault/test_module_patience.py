@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.conftest import grpc_core as grpc_core  # what it keeps for life
-from tests.fault.modules import (
+from tests.support.machine.bad_modules import (
     READY,
     SHORT,
     SOON,

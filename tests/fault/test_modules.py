@@ -19,7 +19,8 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
 from tests.contract.conftest import grpc_core as grpc_core  # what it keeps for life
-from tests.fault.modules import (
+from tests.modules import make
+from tests.support.machine.bad_modules import (
     DEADLINE,
     MARK,
     NO_PAUSE,
@@ -44,9 +45,8 @@ from tests.fault.modules import (
     wait_until,
     zombies,
 )
-from tests.modules import make
-from tests.running import run_server, with_free_port
-from tests.sizes import FULL, limit, size
+from tests.support.machine.running import run_server, with_free_port
+from tests.support.sizes import FULL, limit, size
 
 from cogwork.core.backoff import Backoff
 from cogwork.modules.context import Deadlines

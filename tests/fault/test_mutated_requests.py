@@ -14,10 +14,10 @@ import pytest
 from grpclib.const import Status
 from tests.fault import requests
 from tests.fault.requests import Method
-from tests.fault.watched import ATTEMPTS, LONGEST_TURN, Phase, WatchedServer, run_watched
-from tests.frames import message
-from tests.http2 import Answer, Client, Gone, Header, connected
-from tests.sizes import FULL, size
+from tests.support.machine.watched import ATTEMPTS, LONGEST_TURN, Phase, WatchedServer, run_watched
+from tests.support.network.http2_client import Answer, Client, Gone, Header, connected
+from tests.support.network.http2_frames import message
+from tests.support.sizes import FULL, size
 
 from cogwork.resource import sdk
 

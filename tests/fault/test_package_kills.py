@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.archives import make_archive
-from tests.file_server import FileServer, serve_files
-from tests.interop.modular import poll
-from tests.running import Server, run_server
-from tests.sizes import size
+from tests.support.archives import make_archive
+from tests.support.machine.modular import poll
+from tests.support.machine.running import Server, run_server
+from tests.support.network.file_server import FileServer, serve_files
+from tests.support.sizes import size
 
 KILLS = size(ci=6, full=500)
 SWITCHED_WITHIN = 1.5

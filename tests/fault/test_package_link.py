@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.file_server import FileServer, serve_files
-from tests.interop.modular import poll
-from tests.running import run_server
-from tests.sizes import size
+from tests.support.machine.modular import poll
+from tests.support.machine.running import run_server
+from tests.support.network.file_server import FileServer, serve_files
+from tests.support.sizes import size
 
 MB = 1_000_000
 SIZE = size(ci=40, full=2000) * MB

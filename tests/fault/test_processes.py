@@ -17,11 +17,17 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.fault.modules import DEADLINE, find_marked, zombies
 from tests.fault.test_killed_server import find_living, seconds_until_gone
-from tests.fault.watched import FAKES, LONGEST_TURN, WatchedServer, find_front, run_watched
-from tests.running import Config, Server, run_server
-from tests.sizes import limit, size
+from tests.support.machine.bad_modules import DEADLINE, find_marked, zombies
+from tests.support.machine.running import Config, Server, run_server
+from tests.support.machine.watched import (
+    FAKES,
+    LONGEST_TURN,
+    WatchedServer,
+    find_front,
+    run_watched,
+)
+from tests.support.sizes import limit, size
 
 from cogwork.programs.reaper import KILL_DELAY
 

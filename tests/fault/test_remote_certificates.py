@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import trustme
-from tests.control_page import connect_sdk
 from tests.fault.local_calls import LOCAL, compare
 from tests.fault.test_certificate_replacement import replace_pair, wait_until_served
 from tests.interop.test_remotes import LINE, wait_for_state
-from tests.rtsp_server import free_port
-from tests.running import Server, run_server
-from tests.sizes import limit, size
+from tests.support.control_page import connect_sdk
+from tests.support.machine.running import Server, run_server
+from tests.support.media.rtsp_server import free_port
+from tests.support.sizes import limit, size
 from viam.components.sensor import Sensor
 
 pytestmark = pytest.mark.alone

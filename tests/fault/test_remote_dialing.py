@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 from tests.fault.gate import Gate, run_gate
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.core.clock import SystemClock
 from cogwork.remotes.dialing import Destination, dial

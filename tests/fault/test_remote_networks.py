@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import pytest
 from grpclib import GRPCError
-from tests.control_page import connect_sdk
 from tests.fault.local_calls import LOCAL, compare
-from tests.interop.programs import start_mover
 from tests.interop.test_remotes import wait_for_state, wait_until_it_stands
 from tests.interop.test_sdk_client import component
-from tests.namespaces import Computer, needs_namespaces, on_computer
-from tests.running import PROGRAM, Server, run_server
-from tests.sizes import limit, size
-from tests.slow_network import Rule, SlowNetwork, slow_network
+from tests.support.control_page import connect_sdk
+from tests.support.machine.programs import start_mover
+from tests.support.machine.running import PROGRAM, Server, run_server
+from tests.support.network.namespaces import Computer, needs_namespaces, on_computer
+from tests.support.network.slow_network import Rule, SlowNetwork, slow_network
+from tests.support.sizes import limit, size
 from viam.components.camera import Camera
 from viam.components.sensor import Sensor
 

@@ -6,12 +6,12 @@ import asyncio
 import time
 from pathlib import Path
 
-from tests.control_page import connect_sdk
 from tests.fault.gate import run_gate
 from tests.fault.test_remote_networks import wait_for_reading
 from tests.interop.test_remotes import LINE, remote, wait_for_state
-from tests.running import run_server
-from tests.sizes import limit
+from tests.support.control_page import connect_sdk
+from tests.support.machine.running import run_server
+from tests.support.sizes import limit
 from viam.components.sensor import Sensor
 
 SCALE = "rdk:component:sensor/line:scale"

@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 import pytest
 from grpclib import GRPCError
-from tests.control_page import connect_sdk
 from tests.fault import changing_server
 from tests.fault.local_calls import LOCAL, compare
 from tests.interop.test_remotes import LINE, remote, wait_for_state
 from tests.interop.test_sdk_client import component
-from tests.rtsp_server import free_port
-from tests.running import Server, run_server, start_server, with_free_port
-from tests.sizes import limit, size
+from tests.support.control_page import connect_sdk
+from tests.support.machine.running import Server, run_server, start_server, with_free_port
+from tests.support.media.rtsp_server import free_port
+from tests.support.sizes import limit, size
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 

@@ -10,9 +10,9 @@ import pytest
 from grpclib.const import Status
 from tests.fault.largest import large_requests
 from tests.fault.requests import Method, public_methods
-from tests.fault.watched import ATTEMPTS, LONGEST_TURN, WatchedServer, run_watched
-from tests.http2 import Client, connected
-from tests.sizes import FULL
+from tests.support.machine.watched import ATTEMPTS, LONGEST_TURN, WatchedServer, run_watched
+from tests.support.network.http2_client import Client, connected
+from tests.support.sizes import FULL
 
 pytestmark = pytest.mark.alone
 

@@ -16,7 +16,7 @@ import grpc.aio
 import pytest
 from benchmarks.parts.webrtc_client import CallFailed, WebRtcClient
 from google.protobuf.struct_pb2 import Struct
-from tests.joined_fleet import (
+from tests.support.cloud.joined_fleet import (
     Fleet,
     JoinedMachine,
     Login,
@@ -29,8 +29,8 @@ from tests.joined_fleet import (
     wait_for_login,
     webrtc_client,
 )
-from tests.running import DEADLINE
-from tests.sizes import limit, size
+from tests.support.machine.running import DEADLINE
+from tests.support.sizes import limit, size
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1.app_pb2 import GetRobotRequest
 from viam.gen.app.v1.robot_pb2 import ConfigRequest

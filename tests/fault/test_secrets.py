@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from tests.running import plug_in, run_server
+from tests.support.machine.running import plug_in, run_server
 
 from cogwork.resource import sdk
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import Server, run_server, with_free_port
-from tests.sizes import size
+from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.sizes import size
 
 KILLS = size(ci=5, full=50)
 LONGEST_START = 10.0

@@ -10,7 +10,7 @@ from typing import Any
 import grpc.aio
 import psutil
 import pytest
-from tests.fault.watched import FAKES, LONGEST_TURN, is_front, run_watched
+from tests.support.machine.watched import FAKES, LONGEST_TURN, is_front, run_watched
 
 from cogwork.resource import sdk
 

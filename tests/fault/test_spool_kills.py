@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.sizes import size
-from tests.small_disk import small_disk
+from tests.support.paths import REPOSITORY
+from tests.support.sizes import size
+from tests.support.small_disk import small_disk
 
 from cogwork.core.clock import SystemClock
 from cogwork.logs.entry import Entry
@@ -36,7 +37,6 @@ START_DEADLINE = 60.0
 END_DEADLINE = 60.0
 SEGMENT_BYTES = 16 << 10
 ROOMY, TIGHT = 256 << 20, 64 << 10
-ROOT = Path(__file__).parents[2]
 
 
 def line(number: int) -> Entry:
@@ -134,7 +134,9 @@ def test_killed_process_loses_nothing_that_was_on_disk(tmp_path: Path, bound: in
 def kill_process(directory: Path, journal: Path, bound: int, *, at_start: bool) -> None:
     command = [sys.executable, "-m", "tests.fault.test_spool_kills"]
     arguments = [str(directory), str(journal), str(bound)]
-    with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, cwd=ROOT) as process:
+    with subprocess.Popen(
+        [*command, *arguments], stdout=subprocess.PIPE, cwd=REPOSITORY
+    ) as process:
         assert process.stdout is not None
         try:
             if not at_start:

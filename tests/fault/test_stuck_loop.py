@@ -17,8 +17,8 @@ import psutil
 import pytest
 from grpclib.client import Channel
 from tests.modules.make import sdk_module
-from tests.running import SERVING, Config, plug_in, run_server, save, with_free_port
-from tests.sizes import limit
+from tests.support.machine.running import SERVING, Config, plug_in, run_server, save, with_free_port
+from tests.support.sizes import limit
 
 from cogwork.resource import sdk
 

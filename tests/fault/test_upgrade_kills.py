@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cloud_at_rest import identify, open_plane
-from tests.first_version_cloud import FirstVersionCloud
-from tests.sizes import size
+from tests.support.cloud.cloud_at_rest import identify, open_plane
+from tests.support.cloud.first_version_cloud import FirstVersionCloud
+from tests.support.sizes import size
 
 from cogwork.cloud.cloud_directory import CloudDirectory
 

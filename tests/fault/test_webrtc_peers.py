@@ -12,9 +12,9 @@ import grpc.aio
 import psutil
 import pytest
 from benchmarks.parts.webrtc_client import CallFailed, WebRtcClient
-from tests.fault.watched import FAKES
-from tests.running import Server, run_server
-from tests.sizes import size
+from tests.support.machine.running import Server, run_server
+from tests.support.machine.watched import FAKES
+from tests.support.sizes import size
 
 NAMES = "/viam.robot.v1.RobotService/ResourceNames"
 CYCLES = size(12, 1000)

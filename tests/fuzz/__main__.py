@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.table import GROUPS, NAMES
+from tests.support.paths import REPOSITORY
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = REPOSITORY
 _GRACE = 180.0
 """Seconds that a worker gets in addition, to import the parsers and to end."""
 _RUNS_DEADLINE = 7200.0

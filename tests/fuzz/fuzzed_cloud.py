@@ -18,9 +18,9 @@ from typing import Any
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Struct
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
 from tests.fuzz.message_builder import build_message
 from tests.fuzz.target import ContractViolation
+from tests.support.cloud.fleet import Cloud, run_cloud
 
 from cogwork.cloud.http import create_app
 from cogwork.cloud.storage.records import Transaction

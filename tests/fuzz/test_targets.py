@@ -10,7 +10,7 @@ import pytest
 from tests.fuzz.mutation import generate_mutations, stretch
 from tests.fuzz.table import GROUPS, NAMES, load_target, targets_of
 from tests.fuzz.target import run_within_budget
-from tests.sizes import size
+from tests.support.sizes import size
 
 MUTATIONS = size(ci=200, full=5000)
 STRETCHES = 2

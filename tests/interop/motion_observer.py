@@ -13,7 +13,7 @@ import sys
 import time
 
 from grpclib.client import Channel
-from tests.interop.sdk_mover import CLIENTS
+from tests.support.machine.sdk_mover import CLIENTS
 
 INTERVAL = 0.01
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import trustme
 from tests.docs.guide import File, parse_steps
-from tests.rtsp_server import free_port
+from tests.support.media.rtsp_server import free_port
+from tests.support.paths import REPOSITORY
 
-_GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "put-a-proxy-in-front.md"
+_GUIDE = REPOSITORY / "docs" / "guides" / "put-a-proxy-in-front.md"
 _NGINX_HEAD = """daemon off;
 error_log stderr;
 pid {directory}/nginx.pid;

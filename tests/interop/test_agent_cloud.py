@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent_machine import SERVER, AgentMachine, install_first_version
-from tests.cloud_process import CloudProcess
-from tests.sizes import limit
+from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.sizes import limit
 
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
 from cogwork.agent.slots.state import load_state

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.booted_systemd import BootedSystem, boot_systemd, needs_systemd
-from tests.releases import ReleaseMaker
-from tests.sizes import limit
+from tests.support.agent.releases import ReleaseMaker
+from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
+from tests.support.sizes import limit
 
 from cogwork import __version__
 from cogwork.core.product import Product

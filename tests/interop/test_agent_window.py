@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent_machine import SERVER, AgentMachine, install_first_version
-from tests.cloud_process import CloudProcess
 from tests.interop.test_update_window import SENSORS, machine, sensor
-from tests.running import start_server
-from tests.sizes import FULL, limit
+from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine.running import start_server
+from tests.support.sizes import FULL, limit
 from viam.app.app_client import AppClient
 
 from cogwork import __version__

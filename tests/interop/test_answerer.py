@@ -12,8 +12,8 @@ import grpc.aio
 import pytest
 from benchmarks.parts.webrtc_client import CallFailed, WebRtcClient
 from tests.interop.test_typescript_sdk import fake
-from tests.running import Server, run_server, with_free_port
-from tests.signaling_server import SignalingServer, run_signaling
+from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.network.signaling_server import SignalingServer, run_signaling
 from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest
 from viam.gen.robot.v1.robot_pb2 import ResourceNamesResponse
 

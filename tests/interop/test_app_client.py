@@ -12,8 +12,8 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import Cloud, make_part, run_cloud
-from tests.running import start_server
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
+from tests.support.machine.running import start_server
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials

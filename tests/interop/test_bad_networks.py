@@ -19,15 +19,15 @@ from typing import Any
 import psutil
 import pytest
 from tests.interop.network_client import DEADLINE
-from tests.namespaces import Computer, needs_namespaces
-from tests.running import PROGRAM, Output, Server, run_server
-from tests.sizes import FULL, limit, size
-from tests.slow_network import Rule, SlowNetwork, change_address, slow_network
+from tests.support.machine.running import PROGRAM, Output, Server, run_server
+from tests.support.network.namespaces import Computer, needs_namespaces
+from tests.support.network.slow_network import Rule, SlowNetwork, change_address, slow_network
+from tests.support.paths import REPOSITORY
+from tests.support.sizes import FULL, limit, size
 
 pytestmark = needs_namespaces
 
-ROOT = Path(__file__).parents[2]
-BROWSER = ROOT / "tests" / "browser"
+BROWSER = REPOSITORY / "tests" / "browser"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 # The narrow one first, while the video still has its full bit rate.
 RULES = {
@@ -102,7 +102,7 @@ async def run_process(computer: Computer, *command: str) -> AsyncIterator[Client
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        cwd=ROOT,
+        cwd=REPOSITORY,
         env={**os.environ, "CHROMIUM": CHROMIUM or ""},
     )
     assert process.stdin is not None

@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from tests.running import run_server
+from tests.support.machine.running import run_server
 from viam.gen.component.motor.v1.motor_pb2 import IsPoweredResponse
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -14,10 +14,10 @@ import numpy as np
 from grpclib.client import Channel
 from grpclib.const import Status
 from numpy.typing import NDArray
-from tests.films import film
-from tests.pictures import color_image, depth_image, encode_pixels
-from tests.running import run_server
-from tests.served import refused
+from tests.support.machine.running import run_server
+from tests.support.machine.served import refused
+from tests.support.media.films import film
+from tests.support.media.pictures import color_image, depth_image, encode_pixels
 
 from cogwork.drivers.camera.conveyor import Conveyor
 from cogwork.resource import sdk

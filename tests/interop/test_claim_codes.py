@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cloud_process import CloudProcess
-from tests.running import start_server
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine.running import start_server
 
 from cogwork.wire.claim_method import CLAIM_PATH
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from tests.fault.watched import FAKES
-from tests.running import run_server, with_free_port
+from tests.support.machine.running import run_server, with_free_port
+from tests.support.machine.watched import FAKES
 from viam.gen.robot.v1.robot_pb2 import ResourceNamesRequest, ResourceNamesResponse
 
 from cogwork.cli.main import main

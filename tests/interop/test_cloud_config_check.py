@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from grpclib import GRPCError
-from tests.fleet import make_part, run_cloud
+from tests.support.cloud.fleet import make_part, run_cloud
 from viam.app.app_client import AppClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub

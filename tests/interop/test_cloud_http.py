@@ -14,10 +14,10 @@ from typing import Any
 import grpc.aio
 import pytest
 from tests.contract.test_grpcweb import BINARY, Reply, frame, parse_reply
-from tests.fleet import make_part, run_cloud
 from tests.interop.test_app_client import PROGRAM
 from tests.interop.test_robot_service import PartClient
-from tests.running import Server, start_server
+from tests.support.cloud.fleet import make_part, run_cloud
+from tests.support.machine.running import Server, start_server
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2

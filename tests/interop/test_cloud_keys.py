@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.cloud_process import PROGRAM, CloudProcess
-from tests.fleet import Cloud
-from tests.running import start_server
+from tests.support.cloud.cloud_process import PROGRAM, CloudProcess
+from tests.support.cloud.fleet import Cloud
+from tests.support.machine.running import start_server
 from viam.app.viam_client import ViamClient
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
-from tests.interop.modular import poll
 from tests.interop.test_robot_service import PartClient
+from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.machine.modular import poll
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub

@@ -11,9 +11,9 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import Cloud, make_part, run_cloud
 from tests.interop.test_joined_machine import SENSOR, new_machine
 from tests.interop.test_robot_service import PartClient
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2
 from viam.gen.app.v1.app_grpc import AppServiceStub

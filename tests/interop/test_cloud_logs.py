@@ -18,11 +18,11 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
 from tests.interop.test_app_client import PROGRAM
 from tests.interop.test_robot_service import PartClient
-from tests.running import start_server
-from tests.tenants import Login, Tenant, call, list_fleet_methods, make_tenant
+from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.tenants import Login, Tenant, call, list_fleet_methods, make_tenant
+from tests.support.machine.running import start_server
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2
 from viam.gen.app.v1 import robot_pb2 as pb

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from grpclib.client import Channel
-from tests.archives import make_archive
-from tests.cloud_process import CloudProcess
-from tests.interop.modular import poll
 from tests.interop.test_packages import Owner
-from tests.onnx_models import add_constant
-from tests.running import DEADLINE, Server, run_server
+from tests.support.archives import make_archive
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine.modular import poll
+from tests.support.machine.running import DEADLINE, Server, run_server
+from tests.support.models.onnx_models import add_constant
 from viam.gen.app.packages.v1.packages_pb2 import PackageType
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials

@@ -13,10 +13,10 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import Cloud, make_part, run_cloud
 from tests.interop.test_app_client import PROGRAM
 from tests.interop.test_robot_service import PartClient
-from tests.running import start_server
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
+from tests.support.machine.running import start_server
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceStub

@@ -10,9 +10,9 @@ from typing import Any
 import grpc.aio
 import pytest
 from benchmarks.parts.webrtc_client import CallFailed, WebRtcClient
-from tests.fleet import Cloud, make_part, run_cloud
 from tests.interop.test_typescript_sdk import fake
-from tests.running import run_server
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
+from tests.support.machine.running import run_server
 from viam.app.app_client import APIKeyAuthorization
 from viam.app.viam_client import ViamClient
 from viam.gen.component.motor.v1.motor_pb2 import IsMovingRequest, SetPowerRequest

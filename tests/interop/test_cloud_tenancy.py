@@ -14,9 +14,8 @@ from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
-from tests.sizes import size
-from tests.tenants import (
+from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.tenants import (
     NOBODY,
     Login,
     Outcome,
@@ -30,6 +29,7 @@ from tests.tenants import (
     make_ghost,
     make_tenant,
 )
+from tests.support.sizes import size
 from viam.app.app_client import AppClient, Fragment
 from viam.gen.app.v1.app_pb2 import GetRobotAPIKeysResponse
 

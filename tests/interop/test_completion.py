@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.running import DEADLINE
+from tests.support.machine.running import DEADLINE
 
 LINES = [
     ("cogwork conf\tche\t--js\t", "cogwork config check --json"),

@@ -11,8 +11,8 @@ from typing import Literal
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
-from tests.fleet import Cloud, make_part, run_cloud
 from tests.interop.test_robot_service import PartClient
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.running import Server, run_server, with_free_port
+from tests.support.machine.running import Server, run_server, with_free_port
 from tests.unit.cli.commands import run_command
 
 SENSOR = {"api": "rdk:component:sensor", "model": "fake"}

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 from tests.interop.test_typescript_sdk import run_node
 from tests.interop.test_webrtc import MACHINE
-from tests.namespaces import Computer, local_network, needs_namespaces
-from tests.running import PROGRAM, Server, run_server
-from tests.signaling_server import SignalingServer
-from tests.sizes import size
+from tests.support.machine.running import PROGRAM, Server, run_server
+from tests.support.network.namespaces import Computer, local_network, needs_namespaces
+from tests.support.network.signaling_server import SignalingServer
+from tests.support.sizes import size
 
 from cogwork.wire.ice_servers import with_temporary_credential
 
@@ -156,7 +156,12 @@ async def open_site(path: str, *, is_direct: bool, directory: Path) -> AsyncIter
             await stack.enter_async_context(run_turn(relay))
         if not is_direct:
             client.set_names({HOST: meeting.address})
-            signaling = ("-m", "tests.signaling_server", meeting.address, json.dumps(ice_servers))
+            signaling = (
+                "-m",
+                "tests.support.network.signaling_server",
+                meeting.address,
+                json.dumps(ice_servers),
+            )
             await stack.enter_async_context(run_there(meeting, "serving", *signaling))
         echo = str(Path(__file__).with_name("echo_server.py"))
         await stack.enter_async_context(run_there(machine, "listening", echo, str(ECHO_PORT)))

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 from benchmarks.startup import executable_path
-from tests.booted_systemd import BootedSystem, boot_systemd, needs_systemd
+from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
+from tests.support.paths import REPOSITORY
 
 from cogwork import __version__
 
-REPOSITORY = Path(__file__).parents[2]
 PACKAGING = REPOSITORY / "packaging"
 SERVICE = "cogwork-server.service"
 ENTRY = (

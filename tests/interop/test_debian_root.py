@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.booted_systemd import BootedSystem, boot_systemd, needs_systemd
-from tests.debian_root import needs_mmdebstrap, unpack_debian
-from tests.sizes import limit
+from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
+from tests.support.debian_root import needs_mmdebstrap, unpack_debian
+from tests.support.paths import REPOSITORY
+from tests.support.sizes import limit
 
 from cogwork import __version__
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(2400), needs_systemd, needs_mmdebstrap]
 
-REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("systemd", "init-system-helpers", "python3")
 """What the package depends on and recommends, and systemd."""
 SERVER, AGENT = "cogwork-server.service", "cogwork-agent.service"

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from tests.fault.watched import FAKES
-from tests.namespaces import Computer, local_network, needs_namespaces
-from tests.running import PROGRAM, Server, run_server
+from tests.support.machine.running import PROGRAM, Server, run_server
+from tests.support.machine.watched import FAKES
+from tests.support.network.namespaces import Computer, local_network, needs_namespaces
 
 pytestmark = needs_namespaces
 

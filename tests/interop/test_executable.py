@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from tests.running import (
+from tests.support.machine.running import (
     DEADLINE,
     Server,
     http_get,
@@ -30,7 +30,7 @@ from tests.running import (
     start_server,
     with_free_port,
 )
-from tests.sizes import FULL, limit
+from tests.support.sizes import FULL, limit
 
 from cogwork import __version__
 

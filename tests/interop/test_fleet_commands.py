@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fleet import Cloud, run_cloud
-from tests.running import DEADLINE, start_server
+from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.machine.running import DEADLINE, start_server
 from tests.unit.cli.commands import CommandResult, run_command, start_command
 from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 

@@ -11,7 +11,7 @@ from google.protobuf.struct_pb2 import Struct
 from grpclib import GRPCError
 from grpclib.client import UnaryUnaryMethod
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
+from tests.support.cloud.fleet import Cloud, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
 from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb

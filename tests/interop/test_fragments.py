@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
-from tests.tenants import log_in
+from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.tenants import log_in
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
 from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb

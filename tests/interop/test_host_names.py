@@ -15,8 +15,8 @@ from cryptography import x509
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import DOMAIN, Cloud, run_cloud
-from tests.tenants import Login, log_in, log_in_keys
+from tests.support.cloud.fleet import DOMAIN, Cloud, run_cloud
+from tests.support.cloud.tenants import Login, log_in, log_in_keys
 from viam.app.app_client import AppClient
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
 from viam.gen.app.v1.robot_pb2 import CertificateRequest

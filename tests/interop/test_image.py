@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import run_server
+from tests.support.machine.running import run_server
+from tests.support.paths import REPOSITORY
 
-REPOSITORY = Path(__file__).parents[2]
 INSTRUCTIONS = [
     tuple(line.split(None, 1))
     for line in re.sub(

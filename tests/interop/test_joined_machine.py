@@ -17,10 +17,10 @@ import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
-from tests.fleet import Cloud, make_part, run_cloud
-from tests.interop.modular import poll
-from tests.running import DEADLINE, Server, run_server
-from tests.sizes import limit, size
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
+from tests.support.machine.modular import poll
+from tests.support.machine.running import DEADLINE, Server, run_server
+from tests.support.sizes import limit, size
 
 from cogwork.resource import sdk
 

@@ -21,7 +21,7 @@ import pytest
 from grpclib.const import Status
 from tests.contract.test_grpcweb import frame
 from tests.contract.test_grpcweb import post as post_call
-from tests.interop.login import (
+from tests.support.machine.login import (
     CANARY,
     KEYS,
     ROLES,
@@ -31,7 +31,7 @@ from tests.interop.login import (
     log_in,
     post,
 )
-from tests.running import Server, http_get, run_server, with_free_port
+from tests.support.machine.running import Server, http_get, run_server, with_free_port
 from tests.unit.robot.bench import Bench
 
 from cogwork.auth.exempt_paths import EXEMPT_METHODS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc.aio
-from tests.running import DEADLINE, Server, run_server
+from tests.support.machine.running import DEADLINE, Server, run_server
 
 from cogwork.resource import sdk
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.archives import make_archive
-from tests.file_server import FileServer, serve_files
-from tests.running import Server, run_server, with_free_port
-from tests.sizes import limit
+from tests.support.archives import make_archive
+from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.network.file_server import FileServer, serve_files
+from tests.support.sizes import limit
 from viam.components.generic import Generic
 from viam.components.sensor import Sensor
 from viam.robot.client import RobotClient

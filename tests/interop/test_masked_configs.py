@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.fleet import Cloud, run_cloud
+from tests.support.cloud.fleet import Cloud, run_cloud
 from viam.app.app_client import APIKeyAuthorization
 from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb

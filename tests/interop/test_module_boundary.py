@@ -14,7 +14,8 @@ from typing import Any
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.interop import arm_module, hungry_module
-from tests.interop.modular import (
+from tests.modules import make
+from tests.support.machine.modular import (
     READY,
     RunningMachine,
     component,
@@ -26,11 +27,10 @@ from tests.interop.modular import (
     sensor,
     service,
 )
-from tests.interop.programs import start_mover
-from tests.modules import make
-from tests.running import start_server
-from tests.served import refused
-from tests.sizes import limit
+from tests.support.machine.programs import start_mover
+from tests.support.machine.running import start_server
+from tests.support.machine.served import refused
+from tests.support.sizes import limit
 
 from cogwork.resource import sdk
 

@@ -22,8 +22,12 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.events import RecvInitialMetadata, RecvTrailingMetadata, listen
-from tests.interop import colors_module, modular, sdk_modules
-from tests.interop.modular import (
+from tests.interop import colors_module, sdk_modules
+from tests.modules import make
+from tests.modules.sdk.echo.api import EchoClient
+from tests.modules.sdk.echo.echo_pb2 import EchoRequest
+from tests.support.machine import modular
+from tests.support.machine.modular import (
     RunningMachine,
     board,
     component,
@@ -33,12 +37,9 @@ from tests.interop.modular import (
     sensor,
     service,
 )
-from tests.modules import make
-from tests.modules.sdk.echo.api import EchoClient
-from tests.modules.sdk.echo.echo_pb2 import EchoRequest
-from tests.running import DEADLINE
-from tests.served import refused
-from tests.sizes import limit, size
+from tests.support.machine.running import DEADLINE
+from tests.support.machine.served import refused
+from tests.support.sizes import limit, size
 
 from cogwork.resource import sdk
 

@@ -17,7 +17,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.interop import counting_module
-from tests.interop.modular import (
+from tests.modules import make
+from tests.support.machine.modular import (
     READY,
     UNHEALTHY,
     RunningMachine,
@@ -30,9 +31,8 @@ from tests.interop.modular import (
     sensor,
     service,
 )
-from tests.modules import make
-from tests.running import DEADLINE
-from tests.served import refused
+from tests.support.machine.running import DEADLINE
+from tests.support.machine.served import refused
 
 from cogwork.resource import sdk
 

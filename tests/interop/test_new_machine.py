@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.namespaces import Computer, local_network, needs_namespaces
-from tests.running import PROGRAM, Server, start_server
+from tests.support.machine.running import PROGRAM, Server, start_server
+from tests.support.network.namespaces import Computer, local_network, needs_namespaces
 
 pytestmark = needs_namespaces
 

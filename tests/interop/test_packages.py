@@ -18,9 +18,9 @@ import google_crc32c
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.archives import make_archive, make_link_archive
-from tests.fleet import Cloud, make_part
-from tests.running import start_server
+from tests.support.archives import make_archive, make_link_archive
+from tests.support.cloud.fleet import Cloud, make_part
+from tests.support.machine.running import start_server
 from viam.app.app_client import APIKeyAuthorization
 from viam.app.viam_client import ViamClient
 from viam.gen.app.packages.v1 import packages_pb2 as pb

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 from benchmarks.startup import executable_path
-from tests.booted_systemd import BootedSystem, boot_systemd, needs_systemd
-from tests.films import film
 from tests.interop.test_vision import (
     DEMO,
     Machine,
@@ -23,7 +21,10 @@ from tests.interop.test_vision import (
     service,
     vision_with_model,
 )
-from tests.running import Config
+from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
+from tests.support.machine.running import Config
+from tests.support.media.films import film
+from tests.support.paths import REPOSITORY
 
 from cogwork import __version__
 from cogwork.drivers.mlmodel import tflite_crash_probe
@@ -32,7 +33,6 @@ from cogwork.resource import sdk
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402
 
-REPOSITORY = Path(__file__).parents[2]
 ENGINES_NOT_CONTAINED = ("openvino", "tensorflow", "torch")
 
 # Building takes minutes.

@@ -6,10 +6,10 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from tests.control_page import needs_browser, open_browser
-from tests.interop.modular import poll
 from tests.interop.test_joined_machine import SENSOR, Joined, new_machine
-from tests.running import Server, run_server
+from tests.support.control_page import needs_browser, open_browser
+from tests.support.machine.modular import poll
+from tests.support.machine.running import Server, run_server
 
 
 async def list_notices(machine: Joined) -> list[str]:

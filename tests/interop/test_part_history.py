@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.fleet import Cloud, make_part, run_cloud
-from tests.sizes import size
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
+from tests.support.sizes import size
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub

@@ -16,12 +16,12 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.cloud_process import CloudProcess
-from tests.fault.watched import FAKES
 from tests.interop.proxies import Proxy, needs_proxies, run_proxy
-from tests.proxy_header import encode_v2
-from tests.running import Server, run_server
-from tests.sizes import size
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine.running import Server, run_server
+from tests.support.machine.watched import FAKES
+from tests.support.network.proxy_header import encode_v2
+from tests.support.sizes import size
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse, Credentials
 
 BAD_LOGINS = size(ci=200, full=10_000)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from grpclib.client import Channel
-from tests.interop.modular import poll
-from tests.real_machine import RealMachine
-from tests.real_releases import broken_release, current_release, earlier_release
-from tests.running import http_get
-from tests.sizes import limit
+from tests.support.agent.real_machine import RealMachine
+from tests.support.agent.real_releases import broken_release, current_release, earlier_release
+from tests.support.machine.modular import poll
+from tests.support.machine.running import http_get
+from tests.support.sizes import limit
 
 from cogwork.core.product import Product
 from cogwork.resource import sdk

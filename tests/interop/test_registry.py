@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.archives import make_archive
-from tests.fleet import Cloud, make_part, run_cloud
+from tests.support.archives import make_archive
+from tests.support.cloud.fleet import Cloud, make_part, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.packages.v1 import packages_pb2

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from grpclib.client import Channel
-from tests.archives import make_archive, write_release
-from tests.fleet import Cloud, make_part
 from tests.interop.test_packages import PROGRAM, ask, run_program
-from tests.update_agent import UpdateAgent
+from tests.support.agent.update_agent import UpdateAgent
+from tests.support.archives import make_archive, write_release
+from tests.support.cloud.fleet import Cloud, make_part
 
 from cogwork.wire.update_method import Outcome
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.control_page import connect_sdk
 from tests.interop.test_remotes import remote, wait_for_state
 from tests.interop.test_sdk_client import component
-from tests.running import run_server
-from tests.sizes import limit
+from tests.support.control_page import connect_sdk
+from tests.support.machine.running import run_server
+from tests.support.sizes import limit
 from viam.components.arm import Arm, JointPositions
 from viam.proto.common import Pose, PoseInFrame
 from viam.robot.client import RobotClient

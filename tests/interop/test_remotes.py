@@ -14,17 +14,18 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.control_page import connect_sdk
-from tests.fault.modules import rogue_module, thing
-from tests.interop import login, sdk_server
-from tests.interop.modular import module, service
-from tests.interop.programs import start_mover
+from tests.interop import sdk_server
 from tests.interop.test_sdk_client import component
 from tests.modules import make
 from tests.modules.sdk.echo.api import EchoClient
-from tests.rtsp_server import free_port
-from tests.running import Server, run_server, start_server, with_free_port
-from tests.sizes import limit
+from tests.support.control_page import connect_sdk
+from tests.support.machine import login
+from tests.support.machine.bad_modules import rogue_module, thing
+from tests.support.machine.modular import module, service
+from tests.support.machine.programs import start_mover
+from tests.support.machine.running import Server, run_server, start_server, with_free_port
+from tests.support.media.rtsp_server import free_port
+from tests.support.sizes import limit
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 from viam.services.vision import VisionClient

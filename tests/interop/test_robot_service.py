@@ -13,7 +13,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.fleet import DOMAIN, Cloud, make_part, run_cloud
+from tests.support.cloud.fleet import DOMAIN, Cloud, make_part, run_cloud
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.robot_grpc import RobotServiceStub

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 from tests.interop import sdk_client
-from tests.interop.programs import start_program
-from tests.running import Output, Server, run_server, with_free_port
-from tests.sizes import size
+from tests.support.machine.programs import start_program
+from tests.support.machine.running import Output, Server, run_server, with_free_port
+from tests.support.sizes import size
 
 from cogwork import __version__
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc.aio
 import pytest
-from tests.running import DEADLINE, Server, save, start_server
+from tests.support.machine.running import DEADLINE, Server, save, start_server
 
 from cogwork.resource import sdk
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.booted_systemd import BootedSystem, boot_systemd, needs_systemd
-from tests.running import DEADLINE
+from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
+from tests.support.machine.running import DEADLINE
+from tests.support.paths import REPOSITORY
 
 pytestmark = needs_systemd
 
@@ -22,7 +23,7 @@ ENTRY = (
     "import sys; from pathlib import Path; from cogwork.server.main import run; "
     "run(Path(sys.argv.pop(1)))"
 )
-GUIDE = Path(__file__).parents[2] / "docs/guides/install-on-a-machine.md"
+GUIDE = REPOSITORY / "docs/guides/install-on-a-machine.md"
 IMPATIENT = "[Service]\nWatchdogSec=3\nRestartSec=100ms\n"
 """The numbers of the unit are for machines, and longer than a test."""
 

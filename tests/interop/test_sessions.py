@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from grpclib.client import Channel
-from tests.interop import sdk_mover
-from tests.interop.programs import start_mover
-from tests.running import Server, plug_in, run_server
-from tests.sizes import limit, size
+from tests.support.machine import sdk_mover
+from tests.support.machine.programs import start_mover
+from tests.support.machine.running import Server, plug_in, run_server
+from tests.support.sizes import limit, size
 
 from cogwork.resource import sdk
 

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from grpclib.client import Channel
-from tests.running import run_server, save, start_server, with_free_port
+from tests.support.machine.running import run_server, save, start_server, with_free_port
 
 from cogwork.resource import sdk
 

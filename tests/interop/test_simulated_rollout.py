@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from grpclib.client import Channel
-from tests.archives import write_release
-from tests.fleet import Cloud, run_cloud
-from tests.update_agent import UpdateAgent
+from tests.support.agent.update_agent import UpdateAgent
+from tests.support.archives import write_release
+from tests.support.cloud.fleet import Cloud, run_cloud
 
 from cogwork.cloud.updates.release_commands import store_release
 from cogwork.cloud.updates.rollout import RolloutState, is_reached

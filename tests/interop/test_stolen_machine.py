@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc.aio
-from tests.joined_fleet import (
+from tests.support.cloud.joined_fleet import (
     Fleet,
     JoinedMachine,
     Login,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import DEADLINE, run_server
+from tests.support.machine.running import DEADLINE, run_server
 
 
 @pytest.fixture

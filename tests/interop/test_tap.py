@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.paths import REPOSITORY
 
-SCRIPT = Path(__file__).parents[2] / "packaging" / "tap.py"
+SCRIPT = REPOSITORY / "packaging" / "tap.py"
 BASE_URL = "https://downloads.example/v{version}"
 
 

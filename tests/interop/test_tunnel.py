@@ -19,8 +19,8 @@ import psutil
 import pytest
 from tests.interop import tunnel_client
 from tests.interop.tunnel_client import PIECE, Pattern, receive_all, send_all
-from tests.running import Server, run_server
-from tests.sizes import size
+from tests.support.machine.running import Server, run_server
+from tests.support.sizes import size
 
 MEBIBYTE = 1 << 20
 CARRIED = size(ci=64 * MEBIBYTE, full=1_000_000_000)

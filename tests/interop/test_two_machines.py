@@ -10,14 +10,15 @@ import time
 from pathlib import Path
 
 from tests.interop.test_new_machine import CLI, Person
-from tests.namespaces import local_network, needs_namespaces
-from tests.running import PROGRAM
-from tests.sizes import limit
+from tests.support.machine.running import PROGRAM
+from tests.support.network.namespaces import local_network, needs_namespaces
+from tests.support.paths import REPOSITORY
+from tests.support.sizes import limit
 
 pytestmark = needs_namespaces
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "two-machines"
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "two-machines-as-one.md"
+EXAMPLE = REPOSITORY / "examples" / "two-machines"
+GUIDE = REPOSITORY / "docs" / "guides" / "two-machines-as-one.md"
 
 
 def test_guide_shows_the_configurations_of_the_example() -> None:

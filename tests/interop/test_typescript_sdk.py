@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.login import KEYS, ROLES, config, key_of
-from tests.running import run_server
+from tests.support.machine.login import KEYS, ROLES, config, key_of
+from tests.support.machine.running import run_server
+from tests.support.paths import TESTS
 
-BROWSER = Path(__file__).parent.parent / "browser"
+BROWSER = TESTS / "browser"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 is_installed = CHROMIUM is not None and (BROWSER / "node_modules").exists()
 if not is_installed and not os.environ.get("CI"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests import cloud_process, running
-from tests.cloud_process import CloudProcess
-from tests.running import run_server
+from tests.support.cloud import cloud_process
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine import running
+from tests.support.machine.running import run_server
 
 OPEN = ("sh", "-c", 'umask 0 && exec "$@"', "sh")
 PUBLIC = {"ca.pem"}

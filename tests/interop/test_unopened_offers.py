@@ -12,11 +12,11 @@ from typing import Any
 
 import grpc.aio
 from benchmarks.parts.webrtc_client import WebRtcClient
-from tests.fleet import make_part, run_cloud
-from tests.interop.login import config, log_in
 from tests.interop.test_cloud_signaling import list_names, token_of
 from tests.interop.test_typescript_sdk import fake
-from tests.running import run_server
+from tests.support.cloud.fleet import make_part, run_cloud
+from tests.support.machine.login import config, log_in
+from tests.support.machine.running import run_server
 from viam.app.app_client import APIKeyAuthorization
 
 CALLERS = 8

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import Server, run_server
-from tests.sizes import limit
+from tests.support.machine.running import Server, run_server
+from tests.support.sizes import limit
 
 from cogwork.agent.supervision.probe import ServerProbe
 from cogwork.agent.window.calendar import CalendarWindow

@@ -15,9 +15,9 @@ from google.protobuf.struct_pb2 import Struct
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.archives import write_release
-from tests.fleet import DOMAIN, Cloud, make_part, run_cloud
-from tests.update_agent import UpdateAgent
+from tests.support.agent.update_agent import UpdateAgent
+from tests.support.archives import write_release
+from tests.support.cloud.fleet import DOMAIN, Cloud, make_part, run_cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.agent.v1 import agent_pb2 as pb

@@ -15,14 +15,14 @@ import grpc.aio
 import pytest
 import trustme
 from benchmarks.parts.webrtc_client import WebRtcClient
-from tests.cloud_process import CloudProcess
 from tests.interop import unknown_field_module, version_client
-from tests.interop.modular import poll
 from tests.modules.make import executable
-from tests.real_machine import RealMachine
-from tests.real_releases import RealRelease, current_release, earlier_release
-from tests.running import start_server
-from tests.sizes import limit
+from tests.support.agent.real_machine import RealMachine
+from tests.support.agent.real_releases import RealRelease, current_release, earlier_release
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine.modular import poll
+from tests.support.machine.running import start_server
+from tests.support.sizes import limit
 
 from cogwork.core.product import Product
 from cogwork.resource import sdk

@@ -12,8 +12,8 @@ import pytest
 from benchmarks.parts.webrtc_client import CallFailed
 from tests.interop.test_typescript_sdk import fake, run_node
 from tests.interop.video_client import VideoClient
-from tests.rtsp_server import H264, rtsp_server
-from tests.running import run_server
+from tests.support.machine.running import run_server
+from tests.support.media.rtsp_server import H264, rtsp_server
 from viam.gen.stream.v1.stream_pb2 import AddStreamRequest
 
 from cogwork.cli.demo import DEMO_MODEL, build_config

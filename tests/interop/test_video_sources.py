@@ -24,11 +24,11 @@ import numpy as np
 import pytest
 from grpclib.client import Channel
 from numpy.typing import NDArray
-from tests.films import PICTURES, RATE, film, number_of
-from tests.rtsp_server import H264, JPEG, free_port, rtsp_server
-from tests.running import Server, run_server
-from tests.served import refused
-from tests.sizes import FULL, limit, size
+from tests.support.machine.running import Server, run_server
+from tests.support.machine.served import refused
+from tests.support.media.films import PICTURES, RATE, film, number_of
+from tests.support.media.rtsp_server import H264, JPEG, free_port, rtsp_server
+from tests.support.sizes import FULL, limit, size
 
 from cogwork.resource import sdk
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.pictures import encode_pixels
-from tests.real_models import golden_outputs, model_path, photo_path, photo_paths
-from tests.running import Config, Server, run_server
-from tests.served import refused
+from tests.support.machine.running import Config, Server, run_server
+from tests.support.machine.served import refused
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.real_models import golden_outputs, model_path, photo_path, photo_paths
 
 from cogwork.drivers.camera import conveyor
 from cogwork.resource import sdk

@@ -12,9 +12,9 @@ from typing import Any
 import grpc.aio
 import pytest
 from benchmarks.parts.webrtc_client import WebRtcClient
-from tests.interop.login import ROLES, config, log_in
 from tests.interop.test_typescript_sdk import fake
-from tests.running import Server, run_server, with_free_port
+from tests.support.machine.login import ROLES, config, log_in
+from tests.support.machine.running import Server, run_server, with_free_port
 
 MACHINE = {
     "components": [

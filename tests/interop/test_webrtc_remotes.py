@@ -10,12 +10,6 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.cloud_process import CloudProcess
-from tests.control_page import connect_sdk
-from tests.fleet import make_part, run_cloud
-from tests.interop import login
-from tests.interop.modular import module, service
-from tests.interop.programs import start_mover
 from tests.interop.test_fleet_commands import fleet, fleet_json, make_machine
 from tests.interop.test_remotes import (
     LINE,
@@ -29,9 +23,15 @@ from tests.interop.test_remotes import (
 from tests.interop.test_sdk_client import component
 from tests.interop.test_two_machines import EXAMPLE
 from tests.modules import make
-from tests.rtsp_server import free_port
-from tests.running import run_server
-from tests.sizes import limit
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.cloud.fleet import make_part, run_cloud
+from tests.support.control_page import connect_sdk
+from tests.support.machine import login
+from tests.support.machine.modular import module, service
+from tests.support.machine.programs import start_mover
+from tests.support.machine.running import run_server
+from tests.support.media.rtsp_server import free_port
+from tests.support.sizes import limit
 from viam.components.camera import Camera
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor

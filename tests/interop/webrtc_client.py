@@ -16,7 +16,7 @@ import grpc.aio
 from aiortc import RTCIceServer
 from benchmarks.parts.webrtc_client import WebRtcClient
 from grpclib import GRPCError
-from tests.webrtc_channel import WebRtcChannel
+from tests.support.network.webrtc_channel import WebRtcChannel
 from viam.components.audio_in.client import AudioInClient
 from viam.components.audio_out.client import AudioOutClient
 from viam.components.camera.client import CameraClient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.running import Config
+from tests.support.machine.running import Config
 
 
 def make_belt(number: int, width: int, height: int, frame_rate: int) -> Config:

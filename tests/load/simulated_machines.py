@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 
 from google.protobuf.struct_pb2 import Struct
-from tests.own_time import own_time
+from tests.support.own_time import own_time
 
 from cogwork.resource import sdk
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.support.paths import REPOSITORY
 
 pytestmark = pytest.mark.alone
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = REPOSITORY / "benchmarks"
 
 
 @pytest.mark.parametrize(

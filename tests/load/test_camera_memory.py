@@ -11,8 +11,8 @@ import psutil
 import pytest
 from grpclib.client import Channel
 from tests.load.belts import make_belt
-from tests.running import Config, run_server
-from tests.sizes import FULL
+from tests.support.machine.running import Config, run_server
+from tests.support.sizes import FULL
 
 from cogwork.resource import sdk
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
-from tests.fleet import Cloud
 from tests.load import simulated_machines
-from tests.running import Output, Server, start_server
-from tests.sizes import FULL, limit, size
+from tests.support.cloud.fleet import Cloud
+from tests.support.machine.running import Output, Server, start_server
+from tests.support.sizes import FULL, limit, size
 
 MACHINES = size(ci=50, full=1000)
 SECONDS = size(ci=15, full=120)

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cloud_process import CloudProcess
 from tests.load import flooding_machine
 from tests.load.test_fleet import percentile, run_machines
-from tests.own_time import own_time
-from tests.running import Output, http_get
-from tests.sizes import size
-from tests.small_disk import small_disk
+from tests.support.cloud.cloud_process import CloudProcess
+from tests.support.machine.running import Output, http_get
+from tests.support.own_time import own_time
+from tests.support.sizes import size
+from tests.support.small_disk import small_disk
 from viam.app.app_client import AppClient
 
 MACHINES = 200

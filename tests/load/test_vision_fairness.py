@@ -11,9 +11,9 @@ import psutil
 import pytest
 from grpclib.client import Channel
 from tests.load.belts import make_belt
-from tests.real_models import model_path
-from tests.running import Config, run_server
-from tests.sizes import FULL, size
+from tests.support.machine.running import Config, run_server
+from tests.support.models.real_models import model_path
+from tests.support.sizes import FULL, size
 
 from cogwork.resource import sdk
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc.aio
 from google.protobuf.json_format import ParseDict
-from tests.running import DEADLINE, Output
+from tests.support.machine.running import DEADLINE, Output
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API

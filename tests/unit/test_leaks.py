@@ -7,14 +7,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from tests import leaks
-from tests.leaks import Held
-
-ROOT = Path(leaks.__file__).parent.parent
+from tests.support import leaks
+from tests.support.leaks import Held
+from tests.support.paths import REPOSITORY
 
 # The guard of this very suite, with less patience so that its verdicts come quickly.
 CONFTEST = """
-from tests import leaks
+from tests.support import leaks
 from tests.conftest import *
 
 leaks.PATIENCE = 0.2
@@ -158,11 +157,11 @@ def errors_of(directory: Path, tests: str) -> Mapping[str, str | None]:
     subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
-            *("-c", ROOT / "pyproject.toml", "test_it.py"),
+            *("-c", REPOSITORY / "pyproject.toml", "test_it.py"),
             *(f"{option}={path}" for option, path in options.items()),
         ],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.DEVNULL,
         timeout=50,
         check=False,

@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 from scripts.models import cache
-from tests import real_models
+from tests.support.models import real_models
+from tests.support.paths import REPOSITORY
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("benchmarks", "docs", "examples", "packaging", "scripts", "src", "tests")
 TEXTS = {".md", ".py", ".toml", ".json", ".sh"}
 OUTSIDE = re.compile(r"shared\W+models", re.ASCII)
 
 
 def test_nothing_reads_models_beside_the_repository() -> None:
-    files = [ROOT / "Makefile", ROOT / ".ci" / "run", *ROOT.glob("*.md")]
+    files = [REPOSITORY / "Makefile", REPOSITORY / ".ci" / "run", *REPOSITORY.glob("*.md")]
     for folder in FOLDERS:
-        files += [each for each in (ROOT / folder).rglob("*") if each.suffix in TEXTS]
+        files += [each for each in (REPOSITORY / folder).rglob("*") if each.suffix in TEXTS]
     assert len(files) > 1000
-    found = [str(each.relative_to(ROOT)) for each in files if OUTSIDE.search(each.read_text())]
+    found = [
+        str(each.relative_to(REPOSITORY)) for each in files if OUTSIDE.search(each.read_text())
+    ]
     assert found == []
 
 

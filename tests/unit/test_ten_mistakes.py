@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.support.paths import REPOSITORY
 
 from cogwork.cli.main import main
 from cogwork.config.load_context import LoadContext
@@ -17,7 +18,7 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.reconciler import Reconciler
 from cogwork.resource.registry import Registry
 
-FILE = Path(__file__).parents[2] / "examples" / "ten-mistakes.json"
+FILE = REPOSITORY / "examples" / "ten-mistakes.json"
 
 MISTAKES = [
     (9, 23, "E103"),

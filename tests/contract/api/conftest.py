@@ -148,7 +148,7 @@ async def harness_over_webrtc_remote(models: Sequence[Model] = ()) -> AsyncItera
 @contextlib.asynccontextmanager
 async def harness_over_webrtc(models: Sequence[Model] = ()) -> AsyncIterator[Harness]:
     from benchmarks.parts.webrtc_client import WebRtcClient
-    from tests.webrtc_channel import WebRtcChannel
+    from tests.support.network.webrtc_channel import WebRtcChannel
 
     webrtc = WebRtc(lambda *_: None, SystemClock())
     client = WebRtcClient()

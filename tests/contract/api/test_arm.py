@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
+from tests.support.paths import TESTS
 
 from cogwork.contracts.arm import ArmContract
 
-SLIDER = Path(__file__).parents[2] / "unit/drivers/arm/slider.urdf"
+SLIDER = TESTS / "unit/drivers/arm/slider.urdf"
 
 
 class TestFake(ArmContract):

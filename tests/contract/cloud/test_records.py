@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.running import DEADLINE
+from tests.support.machine.running import DEADLINE
 
 from cogwork.cloud.storage.records import (
     BrokenReference,

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
+from tests.support.paths import TESTS
 from tests.unit.config.workshop import load_config
 
 from cogwork.config import diagnostic_format
@@ -25,7 +26,7 @@ from cogwork.config.secrets import environment_scrubber, mask_secrets
 from cogwork.config.substitution import substitute
 from cogwork.core import duration
 
-COMPLETE = Path(__file__).parents[2] / "unit" / "config" / "complete.json"
+COMPLETE = TESTS / "unit" / "config" / "complete.json"
 ENVIRONMENT = {"HOME": "/home/cog", "QUOTE": 'a"b', "NUMBER": "5", "BROKEN": "}{", "LONG": "x" * 50}
 PACKAGES = {"detector": PackagePath("ml_model", "/data/detector")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tests.fuzz.target import ContractViolation, Target, allow_errors
-from tests.pictures import (
+from tests.support.media.pictures import (
     chunk,
     color_image,
     depth_image,

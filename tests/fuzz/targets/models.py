@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 import torch
 from tests.fuzz.target import ContractViolation, Target, allow_errors
-from tests.onnx_models import FLOAT, model
+from tests.support.models.onnx_models import FLOAT, model
 from tests.unit.drivers.mlmodel.tflite_files import (
     Signature,
     addition,

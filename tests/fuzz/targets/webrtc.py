@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from pathlib import Path
 from typing import Any, cast
 
 from aiortc.sdp import SessionDescription, candidate_from_sdp
@@ -13,6 +12,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
+from tests.support.paths import TESTS
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 
 from cogwork.front.peer_name import Peer
@@ -25,7 +25,7 @@ from cogwork.wire.handlers import HandlerTable, Method, Stream
 from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.unread_replies import UnreadReplies
 
-_RECORDED = Path(__file__).parents[2] / "unit" / "wire" / "recorded_frames.json"
+_RECORDED = TESTS / "unit" / "wire" / "recorded_frames.json"
 _SERVICE = "viam.component.sensor.v1.SensorService"
 _OFFER = """v=0
 o=- 1 1 IN IP4 127.0.0.1

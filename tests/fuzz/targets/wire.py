@@ -6,9 +6,9 @@ import ipaddress
 
 from hpack import Decoder, Encoder
 from hpack.exceptions import HPACKError
-from tests import frames
 from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
-from tests.proxy_header import encode_v2
+from tests.support.network import http2_frames as frames
+from tests.support.network.proxy_header import encode_v2
 
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.http2_headers import has_utf8_headers

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.client import Channel
 from grpclib.events import RecvMessage, listen
-from tests.fleet import Cloud, run_cloud
+from tests.support.cloud.fleet import Cloud, run_cloud
 from viam.app.app_client import AppClient
 from viam.gen.app.packages.v1.packages_grpc import PackageServiceStub
 from viam.gen.app.v1.app_grpc import AppServiceStub

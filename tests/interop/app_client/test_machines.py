@@ -10,9 +10,9 @@ from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.fleet import DOMAIN
 from tests.interop.app_client.owner import Owner, at
 from tests.interop.test_robot_service import PartClient
+from tests.support.cloud.fleet import DOMAIN
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1 import robot_pb2

@@ -8,10 +8,10 @@ import google_crc32c
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.archives import make_archive
-from tests.fleet import DOMAIN
 from tests.interop.app_client.owner import Owner, at
 from tests.interop.app_client.test_machines import make_machine
+from tests.support.archives import make_archive
+from tests.support.cloud.fleet import DOMAIN
 from viam.gen.app.packages.v1 import packages_pb2
 from viam.gen.app.v1 import app_pb2 as pb
 

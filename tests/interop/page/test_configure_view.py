@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.control_page import Machine, Page, needs_browser, open_browser, open_machine
-from tests.running import run_server
+from tests.support.control_page import Machine, Page, needs_browser, open_browser, open_machine
+from tests.support.machine.running import run_server
 
 pytestmark = [needs_browser, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="module")]
 

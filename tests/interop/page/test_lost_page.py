@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
-from tests.control_page import Page, needs_browser, open_browser
-from tests.namespaces import Computer, needs_namespaces
-from tests.running import PROGRAM, Output, run_server
-from tests.sizes import FULL, limit
-from tests.slow_network import Rule, SlowNetwork, slow_network
+from tests.support.control_page import Page, needs_browser, open_browser
+from tests.support.machine.running import PROGRAM, Output, run_server
+from tests.support.network.namespaces import Computer, needs_namespaces
+from tests.support.network.slow_network import Rule, SlowNetwork, slow_network
+from tests.support.paths import REPOSITORY
+from tests.support.sizes import FULL, limit
 
 pytestmark = [needs_browser, needs_namespaces, pytest.mark.timeout(300)]
 
-ROOT = Path(__file__).parents[3]
 PORT = 8080
 WINDOW = 2.0
 """Seconds without a heartbeat after which the machine stops what a client moves: the default."""
@@ -104,7 +104,7 @@ async def observe(computer: Computer) -> AsyncIterator[Observer]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
-        cwd=ROOT,
+        cwd=REPOSITORY,
     )
     assert process.stdin is not None
     assert process.stdout is not None

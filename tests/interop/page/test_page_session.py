@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.control_page import Machine, needs_browser, open_browser, open_machine, until
-from tests.interop.login import KEYS, config, key_of
-from tests.running import run_server
+from tests.support.control_page import Machine, needs_browser, open_browser, open_machine, until
+from tests.support.machine.login import KEYS, config, key_of
+from tests.support.machine.running import run_server
 from viam.components.motor import Motor
 
 pytestmark = [

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.control_page import Page, needs_browser, open_browser
 from tests.interop.test_vision import DEMO, camera, service, vision_with_model
 from tests.modules.make import stub
-from tests.running import Config, run_server
+from tests.support.control_page import Page, needs_browser, open_browser
+from tests.support.machine.running import Config, run_server
 
 pytestmark = [needs_browser, pytest.mark.timeout(240)]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests import control_page
-from tests.control_page import needs_browser, open_machine
+from tests.support import control_page
+from tests.support.control_page import needs_browser, open_machine
 from viam.components.arm import Arm, JointPositions
 from viam.components.camera import Camera
 from viam.components.gantry import Gantry

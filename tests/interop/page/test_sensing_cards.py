@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests import control_page
-from tests.control_page import needs_browser, open_machine, until
-from tests.interop.login import KEYS, config, key_of
-from tests.running import run_server
+from tests.support import control_page
+from tests.support.control_page import needs_browser, open_machine, until
+from tests.support.machine.login import KEYS, config, key_of
+from tests.support.machine.running import run_server
 from viam.components.audio_out import AudioOut
 from viam.components.base import Base
 from viam.components.camera import Camera

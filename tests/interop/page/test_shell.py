@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.control_page import Page, connect_sdk, needs_browser, open_browser
-from tests.interop.login import KEYS, ROLES, config, key_of
-from tests.running import Server, run_server, with_free_port
-from tests.sizes import limit
+from tests.support.control_page import Page, connect_sdk, needs_browser, open_browser
+from tests.support.machine.login import KEYS, ROLES, config, key_of
+from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.paths import TESTS
+from tests.support.sizes import limit
 from viam.components.motor import Motor
 
 pytestmark = [needs_browser, pytest.mark.timeout(240)]
@@ -207,7 +208,7 @@ async def log_in(page: Page, server: Server, role: str, key: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_every_view_is_accessible(server: Server, scheme: str) -> None:
-    axe = (Path(__file__).parents[2] / "browser/node_modules/axe-core/axe.min.js").read_text()
+    axe = (TESTS / "browser/node_modules/axe-core/axe.min.js").read_text()
     found: dict[str, Any] = {}
     async with open_browser(scheme=scheme) as page:
         # Added outside of the page's policy, like an extension.

@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.control_page import connect_sdk, needs_browser, open_browser
 from tests.interop.test_vision import demo_machine
-from tests.running import run_server
-from tests.sizes import FULL
+from tests.support.control_page import connect_sdk, needs_browser, open_browser
+from tests.support.machine.running import run_server
+from tests.support.sizes import FULL
 from viam.services.vision import VisionClient
 
 from cogwork.control.static_site import BUILT_SITE

@@ -13,12 +13,12 @@ import grpc
 import pytest
 import pytest_asyncio
 from grpclib import GRPCError
-from tests import control_page
-from tests.control_page import needs_browser, open_machine
-from tests.interop.login import KEYS, config, key_of
 from tests.modules.make import stub
-from tests.running import run_server
-from tests.sizes import limit
+from tests.support import control_page
+from tests.support.control_page import needs_browser, open_machine
+from tests.support.machine.login import KEYS, config, key_of
+from tests.support.machine.running import run_server
+from tests.support.sizes import limit
 from viam.components.motor import Motor
 from viam.proto.common import LogEntry
 from viam.proto.robot import LogRequest

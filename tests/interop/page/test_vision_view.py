@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.control_page import Page, connect_sdk, needs_browser, open_browser
 from tests.interop.test_vision import explained_machine
-from tests.running import Server, run_server
+from tests.support.control_page import Page, connect_sdk, needs_browser, open_browser
+from tests.support.machine.running import Server, run_server
 from viam.services.vision import VisionClient
 
 pytestmark = [needs_browser, pytest.mark.timeout(240)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.releases import ReleaseMaker
-from tests.sizes import size
+from tests.support.agent.releases import ReleaseMaker
+from tests.support.sizes import size
 
 from cogwork.agent.errors import BadRelease
 from cogwork.agent.release.archive import read_manifest, unpack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.releases import ReleaseMaker
+from tests.support.agent.releases import ReleaseMaker
 
 from cogwork import __version__
 from cogwork.agent.errors import BadRelease, BadState, SourceUnavailable

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.power_cut import Disk, PowerCut
-from tests.sizes import size
+from tests.support.power_cut import Disk, PowerCut
+from tests.support.sizes import size
 
 from cogwork.agent.errors import ServerSilent, SwitchFailed
 from cogwork.agent.launcher import choose_version, fail_trial

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.support.scripted_server import ScriptedServer
+from tests.support.agent.scripted_server import ScriptedServer
 
 from cogwork.agent.errors import SwitchFailed
 from cogwork.agent.slots.layout import Layout

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.running import DEADLINE
+from tests.support.machine.running import DEADLINE
 
 PIPE = asyncio.subprocess.PIPE
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import Server, run_server
+from tests.support.machine.running import Server, run_server
 from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.call import _build_request

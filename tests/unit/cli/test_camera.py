@@ -25,7 +25,7 @@ import cv2
 import grpc
 import numpy as np
 import pytest
-from tests.running import DEADLINE, plug_in, run_server
+from tests.support.machine.running import DEADLINE, plug_in, run_server
 
 from cogwork.cli.camera import CapturedImage, ImageRequest, RemoteCamera
 from cogwork.cli.camera_watch import CameraWatcher, LineView

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.running import run_server
+from tests.support.machine.running import run_server
 from tests.unit.cli.commands import CommandResult, read_tree, run_command, shell_service
 
 SUMMARY = re.compile(r"(\d+) files?, (\d+\.\d) MB in \d+\.\d s\n")

@@ -19,10 +19,10 @@ import cv2
 import numpy as np
 import psutil
 import pytest
-from tests.onnx_models import save_model
-from tests.pictures import encode_pixels
-from tests.running import DEADLINE
-from tests.vision_models import constant, detector, echo, solid
+from tests.support.machine.running import DEADLINE
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.onnx_models import save_model
+from tests.support.models.vision_models import constant, detector, echo, solid
 
 from cogwork.cli.demo import DEMO_MODEL, DemoEngine, DemoUnavailable, build_config
 from cogwork.cli.demo import _wait_until_ready as wait

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import DEADLINE
+from tests.support.machine.running import DEADLINE
 from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.commands import build_parser

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.onnx_models import FLOAT, one_node, relu, save_model
+from tests.support.models.onnx_models import FLOAT, one_node, relu, save_model
 
 import cogwork.drivers.mlmodel
 from cogwork.cli.main import main

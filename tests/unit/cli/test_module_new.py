@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.struct_pb2 import Struct
-from tests.running import DEADLINE
+from tests.support.machine.running import DEADLINE
 
 from cogwork.cli.main import main
 from cogwork.cli.module_new import TEMPLATES, CannotCreateModule, plan_scaffold, render_files

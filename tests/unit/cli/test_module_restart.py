@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.modules import make
-from tests.running import Server, run_server
+from tests.support.machine.running import Server, run_server
 from tests.unit.cli.commands import run_command
 
 

@@ -18,7 +18,7 @@ import grpc
 import grpc.aio
 import psutil
 import pytest
-from tests.running import DEADLINE, plug_in
+from tests.support.machine.running import DEADLINE, plug_in
 from tests.unit.cli.commands import run_command
 from tests.unit.cli.test_demo import free_port
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import DEADLINE, Server, run_server
+from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.unit.cli.commands import run_command, shell_service, start_command
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.running import DEADLINE, Server, run_server
+from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.unit.cli.commands import run_command, start_command
 
 

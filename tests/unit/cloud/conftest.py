@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.organization import OwnedOrganization
-from tests.support.small_cloud import SmallCloud, create_template
+from tests.support.cloud.organization import OwnedOrganization
+from tests.support.cloud.small_cloud import SmallCloud, create_template
 
 
 @pytest.fixture(scope="session")

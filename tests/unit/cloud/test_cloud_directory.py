@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.cloud_at_rest import new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import new_cloud, open_plane
 
 from cogwork.cloud.cloud_directory import CloudDirectory, CloudInUse, NoCloud
 from cogwork.cloud.create_cloud import AlreadyInitialized, create_cloud

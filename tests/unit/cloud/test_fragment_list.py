@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
-from tests.cloud_at_rest import new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import new_cloud, open_plane
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.fragments import create_fragment, list_fragments

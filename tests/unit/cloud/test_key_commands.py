@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.cloud_at_rest import new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import new_cloud, open_plane
 
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.identity.root_key import ROOT_KEY_VARIABLE

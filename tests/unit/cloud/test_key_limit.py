@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
-from tests.cloud_at_rest import add_machine, call_method, new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import add_machine, call_method, new_cloud, open_plane
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.access_list import parse_access_list

@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
-from tests.cloud_at_rest import add_machine, identify, new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import add_machine, identify, new_cloud, open_plane
 
 from cogwork.auth.certificate_authority import issue_certificate
 from cogwork.auth.errors import Unauthenticated

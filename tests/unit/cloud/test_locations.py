@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cloud_at_rest import new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import new_cloud, open_plane
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.locations import create_location, update_location

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from tests.cloud_at_rest import add_machine, new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import add_machine, new_cloud, open_plane
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry
 

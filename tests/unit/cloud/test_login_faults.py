@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cloud_at_rest import add_machine, identify, new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import add_machine, identify, new_cloud, open_plane
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.cloud.backup import back_up, renew_root_key, restore

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cloud_at_rest import new_cloud, open_plane
-from tests.running import DEADLINE
+from tests.support.cloud.cloud_at_rest import new_cloud, open_plane
+from tests.support.machine.running import DEADLINE
 
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.operation import Call, writing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cloud_at_rest import add_machine, new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import add_machine, new_cloud, open_plane
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.parts import create_robot_part_secret, get_robot_part

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cloud_at_rest import add_machine, call_method, new_cloud, open_plane
+from tests.support.cloud.cloud_at_rest import add_machine, call_method, new_cloud, open_plane
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow

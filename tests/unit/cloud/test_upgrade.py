@@ -8,8 +8,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.cloud_at_rest import identify, open_plane
-from tests.first_version_cloud import VERSION, FirstVersionCloud
+from tests.support.cloud.cloud_at_rest import identify, open_plane
+from tests.support.cloud.first_version_cloud import VERSION, FirstVersionCloud
 
 from cogwork.cloud.cloud_directory import CloudDirectory, NoCloud
 from cogwork.cloud.identity.key_records import list_part_token_keys

@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import JsonValue
 from scripts import generate
+from tests.support.paths import REPOSITORY
 from tests.unit.config.workshop import (
     REGISTRY,
     CameraAttributes,
@@ -28,8 +29,6 @@ from cogwork.config.json_reader import read_json
 from cogwork.config.json_schema import describe_model, machine_schema
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
-
-ROOT = Path(__file__).parents[3]
 
 
 @functools.cache
@@ -255,7 +254,7 @@ def test_generated_files_are_current(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_committed_schema_is_current() -> None:
-    committed = (ROOT / "schemas" / "machine.schema.json").read_text(encoding="utf-8")
+    committed = (REPOSITORY / "schemas" / "machine.schema.json").read_text(encoding="utf-8")
     assert committed == generate.generate_files()["schemas/machine.schema.json"], "run `make docs`"
 
 

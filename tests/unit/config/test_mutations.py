@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
-from tests.sizes import limit, size
+from tests.support.sizes import limit, size
 from tests.unit.config.workshop import codes_of, load_config, sensor
 
 from cogwork.config import diagnostic_format

@@ -15,11 +15,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from tests.foreign_camera import ForeignCamera
-from tests.pictures import encode_pixels
+from tests.support.media.foreign_camera import ForeignCamera
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.vision_models import CAMERA, Still, solid
 from tests.unit.control.asgi import send_request
 from tests.unit.robot.bench import NO_LOGIN, NO_SITE
-from tests.vision_models import CAMERA, Still, solid
 
 from cogwork.config.fields import Attributes
 from cogwork.config.load_context import LoadContext

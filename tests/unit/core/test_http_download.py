@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.file_server import FileServer, encode_crc32c, serve_files
+from tests.support.network.file_server import FileServer, encode_crc32c, serve_files
 
 from cogwork.core.errors import Interrupted
 from cogwork.core.http_download import HttpDownload, RemoteFile, open_url, show_url

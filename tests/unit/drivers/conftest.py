@@ -6,7 +6,7 @@ import functools
 
 import pytest
 from tests.contract.conftest import grpc_core
-from tests.served import CHANNELS, Serve, served
+from tests.support.machine.served import CHANNELS, Serve, served
 from tests.unit.drivers.gpio.wiring import RecordingBoard
 
 from cogwork.core.clock import ManualClock

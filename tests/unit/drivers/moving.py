@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from tests.served import until
+from tests.support.machine.served import until
 
 from cogwork.core.clock import ManualClock
 

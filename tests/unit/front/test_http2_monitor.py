@@ -8,7 +8,7 @@ import pytest
 from hpack import Encoder
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import frames
+from tests.support.network import http2_frames as frames
 
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.http2_headers import has_utf8_headers

@@ -4,7 +4,7 @@ import socket
 import struct
 
 import pytest
-from tests.proxy_header import encode_v2, encode_v2_unnamed
+from tests.support.network.proxy_header import encode_v2, encode_v2_unnamed
 
 from cogwork.front.proxy_protocol import (
     UNKNOWN_CLIENT,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.proxy_header import encode_v2, encode_v2_unnamed
+from tests.support.network.proxy_header import encode_v2, encode_v2_unnamed
 
 from cogwork.front.peer_name import Peer, parse_socket_name
 from cogwork.front.public_listener import PublicListener

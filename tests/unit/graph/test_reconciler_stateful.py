@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from tests.sizes import size
+from tests.support.sizes import size
 from tests.unit.graph.world import (
     HANGS,
     OK,

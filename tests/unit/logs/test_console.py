@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.logs.console import as_colored_text, console_format, descriptor_writer
 from cogwork.logs.entry import Entry, as_json, as_text

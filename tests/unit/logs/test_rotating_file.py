@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.core.clock import ManualClock
 from cogwork.logs.entry import Entry, as_json, as_text

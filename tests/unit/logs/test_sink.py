@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.sizes import limit, size
+from tests.support.sizes import limit, size
 
 from cogwork.logs.sink import MAX_PENDING_BYTES, Sink, format_missing_notice
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.sizes import size
+from tests.support.sizes import size
 
 from cogwork.logs import segments as files
 from cogwork.logs import spool as spool_module

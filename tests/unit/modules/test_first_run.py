@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.sizes import limit
+from tests.support.sizes import limit
 from tests.unit.programs.children import DEADLINE, wait_until_gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock

@@ -26,7 +26,7 @@ from tests.modules import bare, make
 from tests.modules.bare import Bare, Parent, config
 from tests.modules.node.install import NoNode
 from tests.modules.sdk.echo.api import EchoClient
-from tests.served import refused, until
+from tests.support.machine.served import refused, until
 from viam.components.camera.client import CameraClient
 from viam.components.generic.client import GenericClient
 from viam.components.motor.client import MotorClient

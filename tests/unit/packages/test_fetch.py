@@ -14,9 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.archives import make_archive
-from tests.file_server import FileServer, serve_files
-from tests.hostile_archives import (
+from tests.support.archives import make_archive
+from tests.support.hostile_archives import (
     ATTACKS,
     MANY,
     entry,
@@ -27,7 +26,8 @@ from tests.hostile_archives import (
     symlink,
     tar_of,
 )
-from tests.sizes import size
+from tests.support.network.file_server import FileServer, serve_files
+from tests.support.sizes import size
 
 from cogwork.archives import tar
 from cogwork.core.errors import Interrupted

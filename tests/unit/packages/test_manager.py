@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.archives import make_archive
-from tests.file_server import FileServer, serve_files
-from tests.interop.modular import poll
+from tests.support.archives import make_archive
+from tests.support.machine.modular import poll
+from tests.support.network.file_server import FileServer, serve_files
 
 from cogwork.config.packages import locate_package
 from cogwork.config.schema import PackageConfig

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.sizes import limit
+from tests.support.sizes import limit
 from tests.unit.processes.managed import read_file, run_processes, shell
 from tests.unit.programs.children import is_alive, wait_until_gone
 

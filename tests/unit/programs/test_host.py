@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from tests.sizes import limit
+from tests.support.sizes import limit
 from tests.unit.programs.children import OutputRecorder, shell_script, wait_within
 
 from cogwork.core.clock import SystemClock

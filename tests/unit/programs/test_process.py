@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.sizes import limit, size
+from tests.support.sizes import limit, size
 from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,

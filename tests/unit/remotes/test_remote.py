@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.support.far_machine import FarMachine
+from tests.support.network.far_machine import FarMachine
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.clock import ManualClock

@@ -8,7 +8,7 @@ from typing import Any
 
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.served import refused, served
+from tests.support.machine.served import refused, served
 from viam.components.audio_in import AudioIn
 from viam.components.audio_in.client import AudioInClient
 from viam.proto.component.audioin import AudioChunk, AudioInServiceStub, GetAudioRequest

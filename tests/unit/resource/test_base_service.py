@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.served import served
+from tests.support.machine.served import served
 from viam.components.base import Base
 from viam.components.base.client import BaseClient
 

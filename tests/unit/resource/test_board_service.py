@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from grpclib.const import Status
-from tests.served import refused, served
+from tests.support.machine.served import refused, served
 from viam.components.board import Board, Tick, TickStream
 from viam.components.board.client import BoardClient
 from viam.proto.component.board import (

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.foreign_camera import ForeignCamera
-from tests.pictures import color_image, depth_image, encode_pixels
+from tests.support.media.foreign_camera import ForeignCamera
+from tests.support.media.pictures import color_image, depth_image, encode_pixels
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted

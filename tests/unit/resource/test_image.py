@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.pictures import (
+from tests.support.media.pictures import (
     chunk,
     color_image,
     depth_image,
@@ -26,8 +26,8 @@ from tests.pictures import (
     with_exif,
     with_scans,
 )
-from tests.real_models import is_here, photo_path, photo_paths
-from tests.sizes import size
+from tests.support.models.real_models import is_here, photo_path, photo_paths
+from tests.support.sizes import size
 
 from cogwork.resource import sdk
 from cogwork.resource.image import (

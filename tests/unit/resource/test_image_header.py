@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.pictures import (
+from tests.support.media.pictures import (
     chunk,
     color_image,
     depth_image,
@@ -19,7 +19,7 @@ from tests.pictures import (
     with_exif,
     with_scans,
 )
-from tests.real_models import photo_paths
+from tests.support.models.real_models import photo_paths
 
 from cogwork.resource import sdk
 from cogwork.resource.image import encode

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
-from tests.served import refused, served
+from tests.support.machine.served import refused, served
 
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.input_controller.attributes import FakeInputControllerAttributes

@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.real_models import model_path
+from tests.support.models.real_models import model_path
 
 from cogwork.resource.labels import MAX_CHARACTERS, MAX_LABELS, InvalidLabels, Labels, parse_labels
 

@@ -14,7 +14,7 @@ from grpclib.const import Status
 from grpclib.server import Server
 from numpy.typing import NDArray
 from tests.contract.conftest import grpc_core
-from tests.served import CHANNELS, refused, served
+from tests.support.machine.served import CHANNELS, refused, served
 from tests.unit.robot.bench import InProcess
 
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
-from tests.pictures import color_image, depth_image
+from tests.support.media.pictures import color_image, depth_image
 
 from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 

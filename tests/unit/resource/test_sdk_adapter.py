@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.running import plug_in
+from tests.support.machine.running import plug_in
 
 from cogwork.config.json_schema import machine_schema
 from cogwork.config.load_context import LoadContext

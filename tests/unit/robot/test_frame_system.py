@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from grpclib.const import Status
 from scipy.spatial.transform import Rotation
-from tests.served import refused
+from tests.support.machine.served import refused
 from tests.unit.robot.bench import ARM, Bench, thing
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status
-from tests.served import refused
+from tests.support.machine.served import refused
 from tests.unit.robot.bench import (
     BUTTON,
     GENERIC,

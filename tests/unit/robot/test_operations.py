@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status
-from tests.served import refused
-from tests.sizes import limit
+from tests.support.machine.served import refused
+from tests.support.sizes import limit
 from tests.unit.robot.bench import DO_COMMAND, Bench, InProcess, thing, wait_forever
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.utils import struct_to_dict

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
-from tests.served import refused
+from tests.support.machine.served import refused
 from tests.unit.robot.bench import ROBOT, Bench, InProcess, thing
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot

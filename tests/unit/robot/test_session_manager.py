@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.served import refused
+from tests.support.machine.served import refused
 from tests.unit.robot.bench import (
     ARM,
     BASE,

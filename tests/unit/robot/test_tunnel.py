@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from grpclib.const import Cardinality, Status
-from tests.served import CHANNELS, _channel, refused
+from tests.support.machine.served import CHANNELS, _channel, refused
 
 from cogwork.config.network import TunnelEndpoint
 from cogwork.resource import sdk

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.running import SERVING
+from tests.support.machine.running import SERVING
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.contract.conftest import grpc_core
-from tests.running import http_get
+from tests.support.machine.running import http_get
 
 from cogwork.front.listen_sockets import CannotListen
 from cogwork.serving.address import Address, ListenAddresses

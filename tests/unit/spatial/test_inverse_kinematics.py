@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from tests.sizes import size
+from tests.support.sizes import size
 from tests.unit.spatial.arms import six_axes
 
 from cogwork.spatial.inverse_kinematics import solve_inverse_kinematics

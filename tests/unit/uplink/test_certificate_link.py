@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from tests.support.scripted_cloud import ScriptedCloud
+from tests.support.cloud.scripted_cloud import ScriptedCloud
 from viam.gen.app.v1.robot_pb2 import CertificateResponse
 
 from cogwork.core.clock import ManualClock

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
-from tests.support.scripted_cloud import END, ScriptedCloud
+from tests.support.cloud.scripted_cloud import END, ScriptedCloud
 
 from cogwork.core.clock import ManualClock
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.scripted_cloud import ScriptedCloud
+from tests.support.cloud.scripted_cloud import ScriptedCloud
 from viam.gen.app.v1.robot_pb2 import NeedsRestartResponse
 
 from cogwork.core.clock import ManualClock

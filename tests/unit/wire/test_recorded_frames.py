@@ -1,4 +1,4 @@
-"""What real peers sent over a data channel, played back: see tests/record_frames.py."""
+"""What real peers sent over a data channel, played back: see `record_frames.py`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.organization import OwnedOrganization
+from tests.support.cloud.organization import OwnedOrganization
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow

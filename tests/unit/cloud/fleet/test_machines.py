@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.organization import OwnedOrganization
-from tests.tenants import Tenant
+from tests.support.cloud.organization import OwnedOrganization
+from tests.support.cloud.tenants import Tenant
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.locations import NotEmpty

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from tests.support.organization import OwnedOrganization
+from tests.support.cloud.organization import OwnedOrganization
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.part_configs import StaleConfig

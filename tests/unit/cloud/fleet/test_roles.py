@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.message import Message
-from tests.support.small_cloud import SmallCloud
-from tests.tenants import Tenant, list_fleet_methods
+from tests.support.cloud.small_cloud import SmallCloud
+from tests.support.cloud.tenants import Tenant, list_fleet_methods
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.app_service import OPERATIONS

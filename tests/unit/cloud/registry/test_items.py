@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.organization import OwnedOrganization
+from tests.support.cloud.organization import OwnedOrganization
 from viam.gen.app.mltraining.v1 import ml_training_pb2
 from viam.gen.app.packages.v1 import packages_pb2
 from viam.gen.app.v1 import app_pb2 as pb

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.support.organization import OwnedOrganization
-from tests.support.small_cloud import SmallCloud
-from tests.tenants import Tenant
+from tests.support.cloud.organization import OwnedOrganization
+from tests.support.cloud.small_cloud import SmallCloud
+from tests.support.cloud.tenants import Tenant
 
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.records import Transaction

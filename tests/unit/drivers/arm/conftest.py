@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.components.arm.client import ArmClient
 
 from cogwork.core.clock import ManualClock

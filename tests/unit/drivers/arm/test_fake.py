@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.arm import JointPositions, MoveOptions, Pose
 from viam.components.arm.client import ArmClient

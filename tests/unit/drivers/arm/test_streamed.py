@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from grpclib.const import Status
-from tests.served import refused, until
+from tests.support.machine.served import refused, until
 from tests.unit.drivers.moving import wait_until_still
 from viam.components.arm import Arm
 from viam.components.arm.client import ArmClient

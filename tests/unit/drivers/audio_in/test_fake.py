@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.audio_in.client import AudioInClient
 from viam.proto.common import AudioInfo
 from viam.proto.component.audioin import AudioChunk, GetAudioResponse

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from grpclib.const import Status
-from tests.served import Serve, refused, served, until
+from tests.support.machine.served import Serve, refused, served, until
 from viam.components.audio_out.client import AudioOutClient
 from viam.proto.common import AudioInfo
 

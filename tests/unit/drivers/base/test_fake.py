@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from tests.unit.drivers.moving import complete_move
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient

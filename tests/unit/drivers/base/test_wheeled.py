@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.board import Tick
 from viam.components.board.client import BoardClient
 from viam.proto.component.board import PowerMode

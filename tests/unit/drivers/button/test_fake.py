@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from pydantic import ValidationError
-from tests.served import Serve, until
+from tests.support.machine.served import Serve, until
 from viam.components.button.client import ButtonClient
 
 from cogwork.core.clock import ManualClock

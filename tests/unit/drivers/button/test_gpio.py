@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.button.client import ButtonClient
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.served import served
-from tests.vision_models import VISION, Workshop, solid, workshop
+from tests.support.machine.served import served
+from tests.support.models.vision_models import VISION, Workshop, solid, workshop
 
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.fake import FakeVision

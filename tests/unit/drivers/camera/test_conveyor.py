@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.drivers.camera.conveyor import Box, Conveyor, ConveyorPart, PartKind, Scene
 

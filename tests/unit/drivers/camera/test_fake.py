@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from viam.components.camera.client import CameraClient
 from viam.gen.component.camera.v1.camera_grpc import CameraServiceStub
 from viam.gen.component.camera.v1.camera_pb2 import GetImagesRequest, GetImagesResponse

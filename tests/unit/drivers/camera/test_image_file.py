@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.pictures import color_image, depth_image, encode_pixels, png
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
+from tests.support.media.pictures import color_image, depth_image, encode_pixels, png
 from viam.components.camera.client import CameraClient
 from viam.media.video import CameraMimeType
 

@@ -15,10 +15,17 @@ from grpclib.const import Status
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.foreign_camera import ForeignCamera
-from tests.pictures import BAD_PICTURES, color_image, depth_image, encode_pixels, jpeg, png
-from tests.served import Serve, refused, served
-from tests.sizes import limit
+from tests.support.machine.served import Serve, refused, served
+from tests.support.media.foreign_camera import ForeignCamera
+from tests.support.media.pictures import (
+    BAD_PICTURES,
+    color_image,
+    depth_image,
+    encode_pixels,
+    jpeg,
+    png,
+)
+from tests.support.sizes import limit
 from viam.components.camera.client import CameraClient
 
 from cogwork.core.clock import ManualClock

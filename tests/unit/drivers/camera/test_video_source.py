@@ -14,8 +14,8 @@ from typing import Any
 import av
 import av.error
 import pytest
-from tests.films import PICTURES, film, number_of
-from tests.pictures import png
+from tests.support.media.films import PICTURES, film, number_of
+from tests.support.media.pictures import png
 
 from cogwork.drivers.camera.attributes import FfmpegAttributes
 from cogwork.drivers.camera.capture import SourceFault

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 from pydantic import ValidationError
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.services.discovery.client import DiscoveryClient
 
 from cogwork.drivers.discovery.attributes import FakeDiscoveryAttributes

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.services.discovery.client import DiscoveryClient
 
 from cogwork.drivers.board.attributes import GpioBoardAttributes

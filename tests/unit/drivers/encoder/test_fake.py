@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from viam.components.encoder.client import EncoderClient
 from viam.proto.component.encoder import PositionType
 

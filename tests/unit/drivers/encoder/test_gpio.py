@@ -9,7 +9,7 @@ import pytest
 from grpclib.const import Status
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.board.client import BoardClient
 from viam.components.encoder.client import EncoderClient

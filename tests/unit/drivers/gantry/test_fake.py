@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from grpclib.const import Status
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.gantry.client import GantryClient
 from viam.proto.common import KinematicsFileFormat

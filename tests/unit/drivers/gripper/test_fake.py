@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.gripper.client import GripperClient
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.input import Control, Event, EventType
 from viam.components.input.client import ControllerClient
 

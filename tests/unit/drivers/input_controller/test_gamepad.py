@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from evdev import UInput, ecodes
 from grpclib.const import Status
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from tests.unit.drivers.input_controller.pads import AXES, BUTTONS, FakeDesk, FakePad
 from viam.components.input import Control, Event, EventType
 from viam.components.input.client import ControllerClient

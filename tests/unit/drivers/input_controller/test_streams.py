@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from h2.exceptions import StreamClosedError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.input import Control, ControlFunction, Controller, Event, EventType
 from viam.components.input.client import ControllerClient
 from viam.errors import NotSupportedError

@@ -19,7 +19,8 @@ import pytest
 from grpclib.const import Status
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from tests.onnx_models import (
+from tests.support.machine.served import Serve, refused
+from tests.support.models.onnx_models import (
     FLOAT,
     INT64,
     STRING,
@@ -31,9 +32,9 @@ from tests.onnx_models import (
     save_model,
     save_with_external_data,
 )
-from tests.real_models import ONNX, model_path
-from tests.served import Serve, refused
-from tests.sizes import limit
+from tests.support.models.real_models import ONNX, model_path
+from tests.support.paths import REPOSITORY
+from tests.support.sizes import limit
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
@@ -516,7 +517,7 @@ class TestBadFiles:
         """Run them in a child process, which would crash."""
         done = subprocess.run(
             [sys.executable, "-c", MUTATE, str(MUTANTS)],
-            cwd=Path(__file__).parents[4],
+            cwd=REPOSITORY,
             env={**os.environ, "TMPDIR": str(tmp_path)},
             capture_output=True,
             text=True,
@@ -531,7 +532,7 @@ class TestBadFiles:
 MUTATE = """
 import random, sys, tempfile, time
 from pathlib import Path
-from tests.onnx_models import product, relu
+from tests.support.models.onnx_models import product, relu
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed
 from cogwork.drivers.mlmodel.model_info import validate_inputs
 from cogwork.drivers.mlmodel.metadata_proto import build_metadata

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from tests.onnx_models import (
+from tests.support.models.onnx_models import (
     FLOAT,
     STRING,
     add_constant,
@@ -25,7 +25,7 @@ from tests.onnx_models import (
     relu,
     save_model,
 )
-from tests.real_models import ONNX, model_path, photo_path
+from tests.support.models.real_models import ONNX, model_path, photo_path
 
 import cogwork.drivers.mlmodel
 from cogwork.core.clock import SystemClock
@@ -36,7 +36,7 @@ from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.graph.name import Api, ResourceName
 
 pytest.importorskip("openvino", reason="OpenVINO is not installed: pip install 'cogwork[openvino]'")
-from tests.sizes import limit
+from tests.support.sizes import limit
 
 from cogwork.drivers.mlmodel.openvino import OpenvinoEngine, OpenvinoModel
 

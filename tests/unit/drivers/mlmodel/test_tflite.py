@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
-from tests.real_models import model_path
+from tests.support.models.real_models import model_path
 from tests.unit.drivers.mlmodel.tflite_files import (
     Graph,
     Op,

@@ -9,7 +9,7 @@ import flatbuffers  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.real_models import model_path
+from tests.support.models.real_models import model_path
 from tests.unit.drivers.mlmodel.tflite_files import addition, file_of, flatbuffer, with_files
 
 from cogwork.drivers.mlmodel import flatbuffer as reader

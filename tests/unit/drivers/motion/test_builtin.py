@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from viam.components.base import Vector3
 from viam.components.gantry import Gantry
 from viam.gen.service.motion.v1 import motion_pb2 as motion

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from tests.unit.drivers.moving import complete_move
 from viam.components.motor.client import MotorClient
 

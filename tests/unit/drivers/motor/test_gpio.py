@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.encoder import Encoder
 from viam.components.motor.client import MotorClient

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import ValidationError
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.components.base import Vector3
 from viam.components.movement_sensor import GeoPoint
 from viam.components.movement_sensor.client import MovementSensorClient

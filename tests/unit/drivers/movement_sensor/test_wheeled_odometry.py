@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from viam.components.base import Vector3
 from viam.components.movement_sensor.client import MovementSensorClient
 

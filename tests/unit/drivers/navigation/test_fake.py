@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.proto.common import GeoPoint, GeoPose, Orientation, Pose
 from viam.proto.service.navigation import MapType, Position
 from viam.services.navigation.client import NavigationClient

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status as GrpcStatus
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.proto.common import Pose
 from viam.proto.service.navigation import (
     GoalState,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.components.power_sensor.client import PowerSensorClient
 
 from cogwork.drivers.motor.attributes import FakeMotorAttributes

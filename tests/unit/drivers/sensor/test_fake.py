@@ -6,7 +6,7 @@ import time
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.sensor.client import SensorClient
 
 from cogwork.core.clock import ManualClock

@@ -15,7 +15,7 @@ import pytest
 import serial
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.components.sensor.client import SensorClient
 
 from cogwork.core.clock import ManualClock

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from grpclib.const import Status
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from viam.components.sensor.client import SensorClient
 
 from cogwork.core.errors import NotFound

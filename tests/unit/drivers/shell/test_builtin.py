@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from grpclib.const import Status
-from tests.served import CHANNELS, _channel, refused
+from tests.support.machine.served import CHANNELS, _channel, refused
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from pydantic import ValidationError
-from tests.served import Serve
+from tests.support.machine.served import Serve
 from viam.components.base import Vector3
 from viam.proto.common import Pose
 from viam.proto.service.motion import PlanState

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.served import Serve, refused
+from tests.support.machine.served import Serve, refused
 from viam.components.switch.client import SwitchClient
 
 from cogwork.drivers.switch.attributes import FakeSwitchAttributes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from tests.real_models import model_path, photo_path
+from tests.support.models.real_models import model_path, photo_path
 
 from cogwork.drivers.mlmodel.engine import Engine
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.pictures import encode_pixels
-from tests.served import refused, served
-from tests.vision_models import CAMERA, VISION, Still, solid
+from tests.support.machine.served import refused, served
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.vision_models import CAMERA, VISION, Still, solid
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.vision.attributes import ColorDetectorAttributes

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from grpclib.const import Status
-from tests.pictures import encode_pixels
-from tests.vision_models import solid
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.vision_models import solid
 from viam.gen.service.vision.v1 import vision_pb2 as vision
 
 from cogwork.config.load_context import LoadContext

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.pictures import encode_pixels
-from tests.served import Serve
-from tests.vision_models import CAMERA, VISION, Still, solid
+from tests.support.machine.served import Serve
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.vision_models import CAMERA, VISION, Still, solid
 
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.fake import FakeVision

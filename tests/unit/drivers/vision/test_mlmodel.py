@@ -17,11 +17,11 @@ import pytest
 from grpclib.const import Status
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from tests.foreign_camera import ForeignCamera
-from tests.onnx_models import FLOAT, model
-from tests.pictures import encode_pixels
-from tests.served import refused, served
-from tests.vision_models import (
+from tests.support.machine.served import refused, served
+from tests.support.media.foreign_camera import ForeignCamera
+from tests.support.media.pictures import encode_pixels
+from tests.support.models.onnx_models import FLOAT, model
+from tests.support.models.vision_models import (
     BOX,
     CAMERA,
     MODEL,

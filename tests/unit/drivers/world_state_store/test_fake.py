@@ -9,7 +9,7 @@ from grpclib.const import Status
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused, until
 from viam.proto.common import Transform
 from viam.proto.service.worldstatestore import StreamTransformChangesResponse
 from viam.proto.service.worldstatestore import TransformChangeType as Change

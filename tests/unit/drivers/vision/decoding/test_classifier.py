@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
-from tests.real_models import golden_outputs
+from tests.support.models.real_models import golden_outputs
 from tests.unit.drivers.vision.looking import classifier, photo, settings
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec

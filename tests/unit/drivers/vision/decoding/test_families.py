@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
-from tests.real_models import golden_outputs, model_path, photo_path, photo_paths
+from tests.support.models.real_models import golden_outputs, model_path, photo_path, photo_paths
 from tests.unit.drivers.vision.decoding import recorded_heads as recorded
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec

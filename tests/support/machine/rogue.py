@@ -23,7 +23,7 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "modules" / "stub"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "modules" / "stub"))
 
 import stub  # type: ignore[import-not-found]
 

@@ -1,7 +1,7 @@
 """A signaling server for tests: machines wait at it, and clients call them by name.
 
-Run as `python -m tests.signaling_server ADDRESS ICE_SERVERS`, it serves gRPC on port 9090 and
-gRPC-web on port 9091. ICE_SERVERS is a list of [URL, user name, credential] as JSON.
+Run as `python -m tests.support.network.signaling_server ADDRESS ICE_SERVERS`, it serves gRPC on
+port 9090 and gRPC-web on port 9091. ICE_SERVERS is a list of [URL, user name, credential] as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from tests import grpcweb_proxy
+from tests.support.network import grpcweb_proxy
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 

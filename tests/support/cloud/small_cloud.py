@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
-from tests.cloud_at_rest import DOMAIN, new_cloud  # noqa: E402
-from tests.tenants import Tenant  # noqa: E402
+from tests.support.cloud.cloud_at_rest import DOMAIN, new_cloud  # noqa: E402
+from tests.support.cloud.tenants import Tenant  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 from cogwork.cloud.cloud_directory import CloudDirectory  # noqa: E402

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.running import DEADLINE, Output
+from tests.support.machine.running import DEADLINE, Output
 
 JPEG = ("jpegenc", "rtpjpegpay")
 H264 = ("openh264enc gop-size=15", "rtph264pay config-interval=1")

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
-from tests.onnx_models import FLOAT, model, save_model
+from tests.support.models.onnx_models import FLOAT, model, save_model
 
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.drivers.camera.attributes import Optics, TransformAttributes

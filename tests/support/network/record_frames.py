@@ -1,4 +1,6 @@
-"""Records what real peers send over a data channel: `python -m tests.record_frames`.
+"""Records what real peers send over a data channel.
+
+Run as `python -m tests.support.network.record_frames`.
 
 The SDK's own peer, in Rust, and npm's SDK in a browser make the same calls. Neither ever resets a
 call. The frames are written to a file, which tests/unit/wire/test_recorded_frames.py plays back.
@@ -14,10 +16,11 @@ import tempfile
 from pathlib import Path
 
 from tests.interop.test_typescript_sdk import fake, run_node
-from tests.running import Server, run_server
+from tests.support.machine.running import Server, run_server
+from tests.support.paths import TESTS
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request
 
-FILE = Path(__file__).parent / "unit" / "wire" / "recorded_frames.json"
+FILE = TESTS / "unit" / "wire" / "recorded_frames.json"
 MACHINE = {
     "components": [
         fake("sensor", "component:sensor"),
@@ -29,7 +32,7 @@ METHODS = ("GetReadings", "GetAudio", "Play", "GetOperations", "Tunnel")
 
 
 async def call_with_rust(server: Server) -> None:
-    client = str(Path(__file__).parent / "interop" / "frames_client.py")
+    client = str(TESTS / "interop" / "frames_client.py")
     process = await asyncio.create_subprocess_exec(
         sys.executable, client, f"127.0.0.1:{server.port}", stderr=asyncio.subprocess.DEVNULL
     )
@@ -67,7 +70,7 @@ async def main() -> None:
                 MACHINE,
                 Path(directory),
                 environment={"COGWORK_RECORDING": str(recording)},
-                program=(sys.executable, "-m", "tests.recording_server"),
+                program=(sys.executable, "-m", "tests.support.network.recording_server"),
             ) as server:
                 await server.out.wait_for("applied in")
                 await make_calls(server)

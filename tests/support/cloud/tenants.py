@@ -18,8 +18,8 @@ from google.protobuf.wrappers_pb2 import StringValue
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Cardinality, Status
-from tests.archives import make_archive
-from tests.fleet import Cloud
+from tests.support.archives import make_archive
+from tests.support.cloud.fleet import Cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.agent.v1 import agent_pb2
 from viam.gen.app.packages.v1 import packages_pb2

@@ -16,7 +16,7 @@ import pytest
 from grpclib.client import Channel
 from tests.modules import make
 from tests.modules.node.install import NoNode
-from tests.running import DEADLINE, Config, Server, run_server, with_free_port
+from tests.support.machine.running import DEADLINE, Config, Server, run_server, with_free_port
 
 from cogwork.resource import sdk
 

@@ -21,7 +21,7 @@ from h2.events import (
     WindowUpdated,
 )
 from h2.exceptions import ProtocolError
-from tests.frames import message
+from tests.support.network.http2_frames import message
 
 Header = tuple[str | bytes, str | bytes]
 

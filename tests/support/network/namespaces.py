@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.paths import REPOSITORY
 
 _CLONE_NEWNET = 0x40000000
 
@@ -38,7 +39,7 @@ class Computer:
             capture_output=True,
             text=True,
             timeout=150,
-            cwd=Path(__file__).parent.parent,
+            cwd=REPOSITORY,
         )
 
     def set_names(self, addresses: Mapping[str, str]) -> None:

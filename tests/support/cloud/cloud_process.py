@@ -8,9 +8,9 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from tests.fleet import Cloud
-from tests.rtsp_server import free_port
-from tests.running import Server, start_server
+from tests.support.cloud.fleet import Cloud
+from tests.support.machine.running import Server, start_server
+from tests.support.media.rtsp_server import free_port
 
 PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 

@@ -1,5 +1,7 @@
 """A server that writes what its data channels receive to a file: each frame in a line of its own,
-with a number for its channel. Run as `COGWORK_RECORDING=FILE python -m tests.recording_server ...`.
+with a number for its channel.
+
+Run as `COGWORK_RECORDING=FILE python -m tests.support.network.recording_server ...`.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.interop import sdk_mover
-from tests.running import Output
+from tests.support.machine import sdk_mover
+from tests.support.machine.running import Output
 
 
 @asynccontextmanager

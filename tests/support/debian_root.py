@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.support.paths import REPOSITORY
 
-CACHE = Path(__file__).parents[1] / "build"
+CACHE = REPOSITORY / "build"
 _APT = Path("/etc/apt")
 _DEADLINE = 900.0
 

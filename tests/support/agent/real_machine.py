@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from tests.agent_machine import AgentMachine
-from tests.real_releases import RealRelease, link_tree, public_key
-from tests.rtsp_server import free_port
-from tests.running import Server, save, start_server
+from tests.support.agent.agent_machine import AgentMachine
+from tests.support.agent.real_releases import RealRelease, link_tree, public_key
+from tests.support.machine.running import Server, save, start_server
+from tests.support.media.rtsp_server import free_port
 
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state

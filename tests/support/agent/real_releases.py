@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from scripts.release.lock import lock_path
+from tests.support.paths import REPOSITORY
 
 from cogwork.agent.release.manifest import archive_name
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key
@@ -37,7 +38,6 @@ from cogwork.agent.slots.layout import Layout
 from cogwork.core.platform_name import PLATFORM
 from cogwork.core.product import Product
 
-REPOSITORY = Path(__file__).parents[1]
 CACHE = REPOSITORY / "build" / "releases"
 PAGE = Path("src/cogwork/control/site")
 VERSION_FILE = "src/cogwork/__init__.py"

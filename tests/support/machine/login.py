@@ -13,7 +13,7 @@ from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from tests.fault.watched import FAKES
+from tests.support.machine.watched import FAKES
 
 from cogwork.auth.signing_key import SigningKey, load_signing_key
 

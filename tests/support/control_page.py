@@ -16,13 +16,14 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.running import Config, Server, run_server
+from tests.support.machine.running import Config, Server, run_server
+from tests.support.paths import TESTS
 from viam.robot.client import RobotClient
 from viam.rpc.dial import DialOptions
 
 from cogwork.control.static_site import BUILT_SITE
 
-_BROWSER = Path(__file__).parent / "browser"
+_BROWSER = TESTS / "browser"
 _CHROMIUM = shutil.which("chromium")
 _NODE = shutil.which("node")
 _LONGEST_LINE = 1 << 24

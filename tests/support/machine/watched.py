@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from tests.fault import bystander as bystander_program
-from tests.fault.bystander import Report
-from tests.fault.inside.sitecustomize import EVERY, FILE, LAYOUT
-from tests.own_time import own_time
-from tests.running import Config, Server, run_server
-from tests.sizes import limit
+from tests.support.machine import bystander as bystander_program
+from tests.support.machine.bystander import Report
+from tests.support.machine.inside.sitecustomize import EVERY, FILE, LAYOUT
+from tests.support.machine.running import Config, Server, run_server
+from tests.support.own_time import own_time
+from tests.support.sizes import limit
 
 MIB = 1 << 20
 LONGEST_TURN = 100.0

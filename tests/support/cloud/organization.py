@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import Message
-from tests.support.small_cloud import SmallCloud
-from tests.tenants import Tenant
+from tests.support.cloud.small_cloud import SmallCloud
+from tests.support.cloud.tenants import Tenant
 from viam.gen.app.v1 import app_pb2 as pb
 
 

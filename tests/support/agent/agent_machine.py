@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from tests.releases import ReleaseMaker
-from tests.running import Server, start_server
-from tests.sizes import limit
+from tests.support.agent.releases import ReleaseMaker
+from tests.support.machine.running import Server, start_server
+from tests.support.sizes import limit
 
 from cogwork import __version__
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key

@@ -21,9 +21,9 @@ from typing import Any
 
 import grpc.aio
 import psutil
-from tests.fault import rogue
 from tests.modules import make
-from tests.sizes import limit
+from tests.support.machine import rogue
+from tests.support.sizes import limit
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load

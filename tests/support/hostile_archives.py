@@ -10,8 +10,8 @@ import tarfile
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.archives import make_archive, make_link_archive
-from tests.sizes import size
+from tests.support.archives import make_archive, make_link_archive
+from tests.support.sizes import size
 
 MANY = size(ci=1001, full=100_001)
 """Entries: one more than the limit that the tests set."""

@@ -19,10 +19,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from tests.namespaces import Computer
+from tests.support.network.namespaces import Computer
+from tests.support.paths import REPOSITORY
 
 MAX_QUEUE = 0.2
 """Seconds that a packet may wait for those before it; others are lost."""
@@ -103,13 +103,18 @@ def change_address(computer: Computer, address: str) -> Computer:
 @contextlib.contextmanager
 def _run_relay(namespace: str, computers: list[Computer]) -> Iterator[subprocess.Popen[str]]:
     """Run this program, which ends with its standard input."""
-    command = (sys.executable, "-m", "tests.slow_network", *(each.namespace for each in computers))
+    command = (
+        sys.executable,
+        "-m",
+        "tests.support.network.slow_network",
+        *(each.namespace for each in computers),
+    )
     with subprocess.Popen(
         ["ip", "netns", "exec", namespace, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=REPOSITORY,
     ) as relay:
         try:
             assert relay.stdout is not None
