@@ -23,7 +23,7 @@ DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer
 # The built control page, by the newest of its sources.
 PAGE = src/cogwork/control/site/index.html
 
-.PHONY: system browser page setup server deb tap image docker test coverage lint lint-page bench soak docs site release lock demo models
+.PHONY: system browser page setup server deb tap image docker quick test coverage lint lint-page bench soak docs site release lock demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -45,8 +45,9 @@ setup: $(VENV)/.installed  ## a virtual environment with everything for developm
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
-	$(RUN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(RUN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
+	$(RUN)/python -m pip install --quiet --upgrade 'pip>=25.1' uv==0.13.8
+	# pip takes minutes for the engines. A slow mirror may need more than the 30 s that uv waits.
+	UV_HTTP_TIMEOUT=180 $(RUN)/uv pip install --quiet --python $(RUN)/python --editable '.[$(EXTRAS)]' --group dev
 	touch $@
 
 models: setup  ## the models, labels and photos that tests of real models read: tests/MODELS.md
@@ -61,6 +62,9 @@ lint: setup  ## formatting, lint, spelling, types, import contracts
 
 lint-page: page  ## types, accessibility warnings and unit tests of the control page
 	cd web && npm run --silent check && npm test --silent
+
+quick: setup  ## unit tests with few examples, in under two minutes
+	COGWORK_TEST_SIZE=quick $(RUN)/python -m pytest -q -n auto -m 'not soak' $(QUICK)
 
 test: setup  ## everything but the soaks
 	$(FETCH)

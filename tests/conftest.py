@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pytest_asyncio import is_async_test
 from tests.support import leaks
+from tests.support.network.namespaces import CAN_MAKE_NETWORKS, own_network
 from tests.support.sizes import SIZE
 
 # Set this before onnxruntime is imported: tests must not send telemetry.
@@ -62,23 +63,27 @@ def freeze_garbage_collector() -> None:
 
 @pytest.fixture
 def default_port() -> Iterator[int]:
-    """Of a machine that is configured without an address: for one test at a time, in all processes
-    that run tests on this computer.
+    """Of a machine that is configured without an address, in a network that the test has alone.
 
-    A test that uses it is marked `timeout(..., func_only=True)`: its turn may come only after every
-    guide has run.
+    Without the right to make networks, one test at a time uses it, in all processes that run tests
+    on this computer. So a test that uses it is marked `timeout(..., func_only=True)`.
     """
-    turn = "\0cogwork tests: default port"
+    with own_network() if CAN_MAKE_NETWORKS else _turn("default port"):
+        yield 8080
+
+
+@contextlib.contextmanager
+def _turn(name: str) -> Iterator[None]:
     deadline = time.monotonic() + 600
     with socket.socket(socket.AF_UNIX) as mine:
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
-                mine.bind(turn)
+                mine.bind(f"\0cogwork tests: {name}")
                 break
             time.sleep(0.05)
         else:
-            pytest.fail("other tests have used the default port for 10 minutes")
-        yield 8080
+            pytest.fail(f"other tests have used the {name} for 10 minutes")
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,8 @@ from tests.support.paths import REPOSITORY
 
 _CLONE_NEWNET = 0x40000000
 
-needs_namespaces = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2"
-)
+CAN_MAKE_NETWORKS = os.geteuid() == 0 and shutil.which("ip") is not None
+needs_namespaces = pytest.mark.skipif(not CAN_MAKE_NETWORKS, reason="needs root and iproute2")
 
 
 @dataclass(frozen=True)
@@ -77,11 +76,28 @@ def local_network(count: int) -> Iterator[Sequence[Computer]]:
 
 
 @contextlib.contextmanager
-def on_computer(computer: Computer) -> Iterator[None]:
+def own_network() -> Iterator[None]:
+    """Let this thread, and the programs that it starts, have a network with nobody else on it."""
+    namespace = f"own{secrets.token_hex(3)}"
+    _ip("netns", "add", namespace)
+    try:
+        _ip("-n", namespace, "link", "set", "lo", "up")
+        with _inside(namespace):
+            yield
+    finally:
+        _ip("netns", "del", namespace)
+
+
+def on_computer(computer: Computer) -> contextlib.AbstractContextManager[None]:
     """Let this thread, and the programs that it starts, use the network of a computer."""
+    return _inside(computer.namespace)
+
+
+@contextlib.contextmanager
+def _inside(namespace: str) -> Iterator[None]:
     with (
         Path("/proc/thread-self/ns/net").open() as own,
-        Path("/run/netns", computer.namespace).open() as other,
+        Path("/run/netns", namespace).open() as other,
     ):
         _enter_namespace(other.fileno())
         try:

@@ -1,0 +1,39 @@
+"""What pytest's report in XML says of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+
+@dataclass(frozen=True, slots=True)
+class TestRun:
+    """The tests of one run, and why some of them failed."""
+
+    ran: int
+    skipped: int
+    failures: dict[str, str]
+    """The reason by the name of the test."""
+
+
+def read_test_run(file: Path) -> TestRun:
+    """Read the report; a test whose teardown fails after it passed is in it twice."""
+    ran, skipped = set(), set()
+    failures: dict[str, str] = {}
+    for case in ElementTree.parse(file).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        if (reason := _find_failure(case)) is not None:
+            failures.setdefault(name, reason)
+        if case.find("skipped") is not None:
+            skipped.add(name)
+        else:
+            ran.add(name)
+    return TestRun(len(ran), len(skipped - ran), failures)
+
+
+def _find_failure(case: ElementTree.Element) -> str | None:
+    for kind in ("failure", "error"):
+        if (found := case.find(kind)) is not None:
+            return (found.get("message") or "").strip().partition("\n")[0]
+    return None

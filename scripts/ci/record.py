@@ -1,0 +1,31 @@
+"""What is known of a run of tests, kept in a file until the report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+DIRECTORY = Path("build/ci")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    name: str
+    """Of the step, such as "unit 3.11"."""
+    seconds: float
+    ran: int = 0
+    skipped: int = 0
+    second_tries: dict[str, str] = field(default_factory=dict)
+    """Why tests failed that passed when they ran again."""
+
+
+def write_record(record: Record, directory: Path = DIRECTORY) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{record.name}.json").write_text(json.dumps(asdict(record), indent=2) + "\n")
+
+
+def read_records(directory: Path = DIRECTORY) -> list[Record]:
+    """Return the records, the oldest first."""
+    files = sorted(directory.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+    return [Record(**json.loads(file.read_text())) for file in files]
