@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts.ci import report
 from scripts.ci.record import Record, read_records, write_record
 from scripts.ci.report import find_lost_tests, find_second_tries, format_counts, format_table
 
@@ -44,7 +43,7 @@ class TestCounts:
         assert [*find_lost_tests([Record("unit", 1, ran=5, skipped=1)], {"unit": 6})]
 
     def test_other_computers_may_skip_tests(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(report.platform, "machine", lambda: "aarch64")
+        monkeypatch.setattr("platform.machine", lambda: "aarch64")
         counts = {UNIT.name: UNIT.ran + UNIT.skipped}
         assert not [*find_lost_tests([UNIT], counts)]
 
