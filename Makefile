@@ -63,20 +63,18 @@ lint: setup  ## formatting, lint, spelling, types, import contracts
 lint-page: page  ## types, accessibility warnings and unit tests of the control page
 	cd web && npm run --silent check && npm test --silent
 
-quick: setup  ## unit tests with few examples, in under two minutes
-	COGWORK_TEST_SIZE=quick $(RUN)/python -m pytest -q -n auto -m 'not soak' $(QUICK)
+quick: setup  ## unit tests at quick size, in under two minutes
+	COGWORK_TEST_SIZE=quick $(RUN)/python -m pytest -q -n auto -m 'not soak' tests/unit
 
 test: setup  ## everything but the soaks
 	$(FETCH)
 	$(RUN)/python -m pytest -m 'not soak'
 
-# The tests that take seconds, not minutes. Left out is one whose signal handlers would wait for a lock of coverage.py.
-MEASURED = tests/unit --ignore tests/unit/config/test_mutations.py --ignore tests/unit/drivers/mlmodel/test_demo_model.py \
-  --ignore tests/unit/spatial/test_inverse_kinematics.py --ignore tests/unit/cli/test_demo.py \
-  --deselect tests/unit/logs/test_spool.py::test_signal_handlers_and_threads_put_without_losing_any
+# Left out is a test whose signal handlers would wait for a lock of coverage.py.
+UNMEASURED = tests/unit/logs/test_spool.py::test_signal_handlers_and_threads_put_without_losing_any
 
 coverage: setup  ## branches that the unit tests take, as information; build/coverage has every line
-	-COGWORK_TEST_SIZE=quick $(RUN)/python -m coverage run -m pytest -q --timeout 300 -m 'not soak' $(MEASURED)
+	-$(RUN)/python -m coverage run -m pytest -q --timeout 300 -m 'not soak and not long' tests/unit --deselect $(UNMEASURED)
 	$(RUN)/python -m coverage html --quiet
 	$(RUN)/python -m coverage report
 

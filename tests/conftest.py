@@ -7,6 +7,7 @@ import signal
 import socket
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -41,6 +42,23 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
 settings.load_profile(SIZE)
+
+
+QUICK_CASES = 2
+"""Of a test with many cases, how many run at quick size."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if SIZE == "quick":
+        cases = Counter[str]()
+        chosen, others = [], []
+        for item in items:
+            function = item.nodeid.partition("[")[0]
+            cases[function] += 1
+            is_quick = cases[function] <= QUICK_CASES and not item.get_closest_marker("long")
+            (chosen if is_quick else others).append(item)
+        items[:] = chosen
+        config.hook.pytest_deselected(items=others)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ _VARIABLE = "COGWORK_TEST_SIZE"
 
 
 def chosen_size(value: str | None) -> str:
-    """`quick` tries fewer examples, where another run of the same tests tries enough."""
+    """`quick` tries fewer cases and examples, where another run of the same tests tries enough."""
     if value not in (None, "", "quick", "full"):
         raise ValueError(f'{_VARIABLE} is "{value}"; leave it unset, or say "quick" or "full"')
     return value or "ci"

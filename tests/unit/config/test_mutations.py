@@ -23,6 +23,8 @@ from cogwork.config.json_reader import read_json
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic
 
 # A file that requests login is always refused.
+pytestmark = pytest.mark.long
+
 SEED_FILE = re.sub(
     r'  "auth": {\n.*?\n  },\n',
     "",

@@ -15,6 +15,8 @@ from cogwork.spatial.inverse_kinematics import solve_inverse_kinematics
 from cogwork.spatial.kinematics import Chain, Joint, JointType, Link, gantry_chain
 from cogwork.spatial.pose import Pose, Quaternion
 
+pytestmark = pytest.mark.long
+
 
 def reaches(chain: Chain, inputs: Sequence[float] | None, target: Pose) -> bool:
     """Check the limits, 0.01 mm of position and 0.0001 radians of rotation."""

@@ -20,6 +20,8 @@ import cogwork.drivers.mlmodel
 from cogwork.drivers.camera.conveyor import Conveyor
 from cogwork.resource.labels import parse_labels
 
+pytestmark = pytest.mark.long
+
 DEMO = Path(cogwork.drivers.mlmodel.__file__).parent / "demo"
 SHAPES = {"location": (1, 32, 4), "category": (1, 32), "score": (1, 32)}
 NAMES = {0: "gear", 1: "bolt", 2: "nut"}
