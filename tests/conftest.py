@@ -51,7 +51,8 @@ QUICK_CASES = 2
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if SIZE == "quick":
         cases = Counter[str]()
-        chosen, others = [], []
+        chosen: list[pytest.Item] = []
+        others: list[pytest.Item] = []
         for item in items:
             function = item.nodeid.partition("[")[0]
             cases[function] += 1

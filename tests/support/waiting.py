@@ -1,0 +1,82 @@
+"""Wait in tests: for a condition, with a deadline; or for time, where time is what is tested.
+
+A lint rule keeps other sleeps out of the tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+DEADLINE = 60.0
+"""Far more than any condition should need, on a slow computer too."""
+
+
+async def wait_until(
+    condition: Callable[[], object], within: float = DEADLINE, *, every: float = 0.005
+) -> float:
+    """Return the seconds that it took until the condition was met."""
+    __tracebackhide__ = True
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > within:
+            pytest.fail(f"the condition was not met within {within:g} s")
+        await asyncio.sleep(every)
+    return time.monotonic() - began
+
+
+async def poll(
+    ask: Callable[[], Awaitable[T]],
+    is_right: Callable[[T], object] = bool,
+    within: float = DEADLINE,
+    *,
+    every: float = 0.01,
+) -> T:
+    """Ask repeatedly until the answer is right, and return it."""
+    __tracebackhide__ = True
+    answer: T | None = None
+    try:
+        async with asyncio.timeout(within):
+            while not is_right(answer := await ask()):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(every)
+            return answer
+    except TimeoutError:
+        pytest.fail(f"after {within:g} s the answer is still {answer}")
+
+
+def block_until(
+    condition: Callable[[], object], within: float = DEADLINE, *, every: float = 0.005
+) -> float:
+    """Do what `wait_until` does, where no event loop runs."""
+    __tracebackhide__ = True
+    began = time.monotonic()
+    while not condition():
+        if time.monotonic() - began > within:
+            pytest.fail(f"the condition was not met within {within:g} s")
+        time.sleep(every)
+    return time.monotonic() - began
+
+
+async def pass_time(seconds: float) -> None:
+    """Let real time pass, where it is what is tested: an outage, a pace, a silence that lasts.
+
+    A negative time has passed already.
+    """
+    await asyncio.sleep(max(0.0, seconds))
+
+
+def block(seconds: float) -> None:
+    """Do what `pass_time` does, and let nothing else run in this thread."""
+    time.sleep(max(0.0, seconds))
+
+
+async def run_others(times: int = 1) -> None:
+    """Give the other tasks of the loop so many turns."""
+    for _ in range(times):
+        await asyncio.sleep(0)
