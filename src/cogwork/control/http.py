@@ -65,7 +65,7 @@ def create_app(
     followers = Quota("followers of the log", total=64, per_address=8)
     unread_bytes = Quota("unread responses", total=32 * _MIB, per_address=16 * _MIB)
     images = CameraImages(machine, clock)
-    plain_pages = Coalescer(lambda: encode_page(machine, clock), clock)
+    plain_pages = Coalescer(lambda: encode_page(machine, clock, site.problem), clock)
     statuses = Coalescer(lambda: encode_status(machine), clock)
     histories = Coalescer(lambda: read_history(journal), clock)
     latest_histories = Coalescer(lambda: read_latest_history(journal), clock)
@@ -139,7 +139,7 @@ def create_app(
 
     pages = Starlette(
         routes=[
-            # Without the built page, as in a checkout, this is better than nothing.
+            # Without the built page, this says how to get it.
             Route("/", plain_page),
             Route("/status", plain_page),
             Route("/status.json", status),

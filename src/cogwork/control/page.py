@@ -1,4 +1,7 @@
-"""The plain page at `/status`, for browsers without scripts: resources, states and reasons."""
+"""The plain page at `/status`, for browsers without scripts: resources, states and reasons.
+
+It is also at `/` if the control page is missing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 500; opacity: .6; }
 td, th { padding: .45rem .8rem .45rem 0; border-bottom: 1px solid #8884; vertical-align: top; }
 td small, .config small { display: block; opacity: .65; }
-.config { opacity: 1; padding-left: .8rem; border-left: .25rem solid #d4a017; }
+.config, .notice { opacity: 1; padding-left: .8rem; border-left: .25rem solid #d4a017; }
 .config.refused, .config.faulty { border-color: #d1242f; }
 .state { white-space: nowrap; }
 .state::before { content: ""; display: inline-block; width: .6rem; height: .6rem;
@@ -62,7 +65,7 @@ _GOOD_STATES = ("ready", "running", "finished")
 _PROGRESS_STATES = ("downloading", "unpacking")
 
 
-def render_page(view: dict[str, Any], now: float) -> str:
+def render_page(view: dict[str, Any], now: float, notice: str | None = None) -> str:
     rows = [
         *view["resources"],
         *(_program_as_resource(f"module/{each['name']}", each) for each in view.get("modules", ())),
@@ -77,7 +80,8 @@ def render_page(view: dict[str, Any], now: float) -> str:
         "<meta name=viewport content='width=device-width, initial-scale=1'>"
         "<meta http-equiv=refresh content=5>"
         f"<title>Cogwork</title><style>{_STYLE}</style><h1>Cogwork {__version__}</h1>"
-        f"<p>{_render_summary(view)}</p>{_render_config(view.get('configuration'), now)}"
+        f"<p>{_render_summary(view)}</p>{_render_notice(notice)}"
+        f"{_render_config(view.get('configuration'), now)}"
         f"{_render_images(view['resources'])}{_render_table(rows, view, now)}</html>"
     )
 
@@ -89,6 +93,10 @@ def _render_summary(view: dict[str, Any]) -> str:
     if view["revision"]:
         parts.append(f"configuration {view['revision']}")
     return html.escape(" · ".join(parts))
+
+
+def _render_notice(notice: str | None) -> str:
+    return f"<p class=notice>{html.escape(notice)}</p>" if notice is not None else ""
 
 
 def _render_config(report: dict[str, Any] | None, now: float) -> str:

@@ -1,4 +1,4 @@
-"""The files of the control page: those that `make page` builds, or those of `-shareddir`.
+"""The files of the control page: those that the package has, or those of `-shareddir`.
 
 They contain nothing of the machine, so everybody may load them: the page itself asks for a login.
 """
@@ -21,6 +21,8 @@ from cogwork.core.workers import run_in_thread
 
 BUILT_SITE: Final = Path(__file__).parent / "site"
 """The control page in an installed package."""
+CLONE: Final = Path(__file__).parents[3] / "web" / "package.json"
+"""A file that is beside the package in a clone of the repository, and nowhere else."""
 INDEX: Final = "index.html"
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -48,6 +50,16 @@ _HASHED: Final = "assets/"
 _MAX_FILES: Final = 1000
 _MAX_FILE_SIZE: Final = 16 << 20
 _READ_TIMEOUT: Final = 10.0
+
+_NOT_BUILT: Final = (
+    "the control page is not built; install Node 20.19 or newer with npm, run `make page` in the "
+    "clone of Cogwork, and restart the server"
+)
+_NOT_INSTALLED: Final = (
+    "Cogwork was installed without its control page; install Node 20.19 or newer with npm, then "
+    "Cogwork from the same source with `pip install --force-reinstall --no-deps --no-cache-dir`, "
+    "and restart the server"
+)
 
 _log = logging.getLogger("rdk.networking")
 
@@ -83,12 +95,18 @@ class StaticSite:
     """The files of one directory. Each is read and compressed when it is first requested."""
 
     def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._paths = _list_files(directory)
         self._files: dict[str, StaticFile] = {}
 
     @property
-    def exists(self) -> bool:
-        return INDEX in self._paths
+    def problem(self) -> str | None:
+        """Return why there is no page and how to get it, or None if there is one."""
+        if INDEX in self._paths:
+            return None
+        if self._directory != BUILT_SITE:
+            return f"{self._directory} has no readable index.html"
+        return _NOT_BUILT if CLONE.is_file() else _NOT_INSTALLED
 
     def __contains__(self, path: str) -> bool:
         """Return whether the path of a request names a file."""

@@ -22,9 +22,10 @@ async def encode_status(machine: Machine) -> bytes:
     return await _encode(await build_status_view(machine), _as_json)
 
 
-async def encode_page(machine: Machine, clock: Clock) -> bytes:
+async def encode_page(machine: Machine, clock: Clock, notice: str | None) -> bytes:
     now = clock.time()
-    return await _encode(await build_status_view(machine), lambda view: render_page(view, now))
+    view = await build_status_view(machine)
+    return await _encode(view, lambda view: render_page(view, now, notice))
 
 
 async def _encode(view: dict[str, Any], render: Callable[[dict[str, Any]], str]) -> bytes:

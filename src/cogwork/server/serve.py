@@ -593,6 +593,6 @@ def _make_application(
     from cogwork.control.static_site import BUILT_SITE, StaticSite
 
     site = StaticSite(shareddir or BUILT_SITE)
-    if shareddir is not None and not site.exists:
-        _log.warning("%s has no index.html; the plain status page is served instead", shareddir)
+    if site.problem is not None:
+        _log.warning("%s; the plain status page is served instead", site.problem)
     return create_app(machine, clock, ring, journal, authentication, table, site, editor)

@@ -90,6 +90,11 @@ async def test_status_page_without_configuration_has_advice(bench: Bench) -> Non
     assert "add one to the configuration file and save it" in page
 
 
+async def test_page_at_the_root_says_that_the_control_page_is_missing(bench: Bench) -> None:
+    _, _, page = await get_path(bench, "/")
+    assert "<p class=notice>no such directory has no readable index.html</p>" in page
+
+
 async def test_status_page_after_a_start_on_a_broken_file_says_so(bench: Bench) -> None:
     found = {
         "code": "E001",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import Headers
 
+from cogwork.control import static_site
 from cogwork.control.static_site import CONTENT_SECURITY_POLICY, StaticSite
 
 HTML = "<!doctype html>" + "x" * 2000
@@ -28,7 +29,7 @@ def directory(tmp_path: Path) -> Path:
 
 async def test_files_are_served_under_their_names(directory: Path) -> None:
     site = StaticSite(directory)
-    assert site.exists
+    assert site.problem is None
     for path in ("/", "/index.html"):
         file = await site.read(path)
         assert file is not None
@@ -86,5 +87,23 @@ async def test_removed_file_is_not_found(directory: Path) -> None:
 def test_directory_without_a_page_has_none(tmp_path: Path) -> None:
     (tmp_path / "machine.json").write_text("secret")
     assert "/machine.json" not in StaticSite(tmp_path)
-    assert not StaticSite(tmp_path).exists
-    assert not StaticSite(tmp_path / "missing").exists
+    assert StaticSite(tmp_path).problem == f"{tmp_path} has no readable index.html"
+    missing = tmp_path / "missing"
+    assert StaticSite(missing).problem == f"{missing} has no readable index.html"
+
+
+@pytest.mark.parametrize(
+    ("is_clone", "advice"),
+    [(True, "run `make page` in the clone"), (False, "`pip install --force-reinstall --no-deps")],
+)
+def test_package_without_a_page_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_clone: bool, advice: str
+) -> None:
+    monkeypatch.setattr(static_site, "BUILT_SITE", tmp_path / "site")
+    monkeypatch.setattr(static_site, "CLONE", tmp_path / "package.json")
+    if is_clone:
+        (tmp_path / "package.json").touch()
+    problem = StaticSite(tmp_path / "site").problem
+    assert problem is not None
+    assert "install Node" in problem
+    assert advice in problem
