@@ -20,9 +20,6 @@ FETCH = -@$(MAKE) --no-print-directory models
 # proxies to test the server behind.
 DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby haproxy nginx-light
 
-# The built control page, by the newest of its sources.
-PAGE = src/cogwork/control/site/index.html
-
 .PHONY: system browser page setup server deb tap image docker quick test coverage lint lint-page bench soak docs site release lock demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
@@ -32,14 +29,8 @@ system:  ## what the tests need of Debian, where that is what runs here and we m
 browser:  ## the public TypeScript SDK, to test the server with in a browser
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 
-page: $(PAGE)  ## the control page, which is part of the package; needs Node 20 or newer
-
-$(PAGE): web/node_modules/.installed web/index.html web/vite.config.ts $(shell find web/src web/public -type f)
-	cd web && npm run --silent build -- --logLevel warn
-
-web/node_modules/.installed: web/package-lock.json
-	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
-	touch $@
+page:  ## the control page, which is part of the package; needs Node 20.19 or newer
+	@$(PYTHON) -m scripts.control_page
 
 setup: $(VENV)/.installed  ## a virtual environment with everything for development
 

@@ -31,7 +31,7 @@ class GeneratedFiles(BuildHookInterface[Any]):
 
     def _add_man_pages(self, shared_data: dict[str, str]) -> None:
         """Put the man pages where `man` looks for them."""
-        # Removed when Hatchling ends: it copies the files after this.
+        # It is removed when Hatchling ends, which copies the files after this.
         self._directory = tempfile.TemporaryDirectory()
         self._run("scripts.man_pages", self._directory.name)
         for page in sorted(Path(self._directory.name).glob("*.1")):

@@ -142,6 +142,8 @@ def _build(commit: str, changes: Mapping[str, tuple[str, str]], directory: Path)
     if (REPOSITORY / PAGE).is_dir():
         # The page of the tree under test in each release: no test here looks at it.
         shutil.copytree(REPOSITORY / PAGE, tree / PAGE)
+        # It is older than the sources that were checked out, and is not to be built again.
+        (tree / PAGE / "index.html").touch()
     options = {"key": _private_key(), "into": work / "dist", "cache": CACHE.parent / "wheels"}
     subprocess.run(
         [
