@@ -30,7 +30,7 @@ browser:  ## the public TypeScript SDK, to test the server with in a browser
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 
 page:  ## the control page, which is part of the package; needs Node 20.19 or newer
-	@$(PYTHON) -m scripts.control_page
+	@$(PYTHON) -m scripts.control_page --packages
 
 setup: $(VENV)/.installed  ## a virtual environment with everything for development
 

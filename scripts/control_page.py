@@ -5,6 +5,8 @@ python -m scripts.control_page
 
 from __future__ import annotations
 
+import argparse
+import itertools
 import re
 import shutil
 import subprocess
@@ -15,7 +17,10 @@ from typing import Final
 
 PAGE: Final = "src/cogwork/control/site/index.html"
 LOCK: Final = "web/package-lock.json"
-SOURCES: Final = (LOCK, "web/index.html", "web/vite.config.ts", "web/src", "web/public")
+SOURCES: Final = (
+    *(LOCK, "web/index.html", "web/vite.config.ts", "web/svelte.config.js"),
+    *("web/src", "web/public"),
+)
 PACKAGES: Final = "web/node_modules/.installed"
 """As old as the installed npm packages."""
 SOURCE_ARCHIVE: Final = "PKG-INFO"
@@ -24,7 +29,7 @@ SOURCE_ARCHIVE: Final = "PKG-INFO"
 MINIMUM_NODE: Final = (20, 19)
 """The oldest that Vite supports."""
 INSTALL: Final = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error")
-BUILD: Final = ("run", "--silent", "build", "--", "--logLevel", "warn")
+BUILD: Final = ("run", "build", "--silent", "--", "--logLevel", "warn")
 
 _NODE: Final = f"Node {'.'.join(map(str, MINIMUM_NODE))} or newer with npm"
 _WITHOUT: Final = "or set COGWORK_WITHOUT_PAGE=1 to install Cogwork without the page"
@@ -37,7 +42,14 @@ class NotBuilt(Exception):
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Build the control page.")
+    parser.add_argument(
+        "--packages", action="store_true", help="install the npm packages even if it is up to date"
+    )
+    options = parser.parse_args()
     try:
+        if options.packages:
+            install_packages(Path.cwd())
         build_page(Path.cwd())
     except NotBuilt as error:
         print(error, file=sys.stderr)
@@ -48,11 +60,15 @@ def main() -> int:
 def build_page(root: Path) -> None:
     if is_current(root):
         return
-    npm = find_npm("is older than its sources" if (root / PAGE).is_file() else "is not built")
-    if not _is_newer(root / PACKAGES, [root / LOCK]):
-        run_npm(npm, INSTALL, root, "check the connection to the npm registry")
-        (root / PACKAGES).touch()
-    run_npm(npm, BUILD, root, "correct what its messages say")
+    install_packages(root)
+    run_npm(BUILD, root, "correct what its messages say")
+
+
+def install_packages(root: Path) -> None:
+    if _is_newer(root / PACKAGES, [root / LOCK]):
+        return
+    run_npm(INSTALL, root, "check the connection to the npm registry")
+    (root / PACKAGES).touch()
 
 
 def is_current(root: Path) -> bool:
@@ -78,12 +94,24 @@ def _is_newer(file: Path, sources: Iterable[Path]) -> bool:
     return all(each.stat().st_mtime_ns <= time for each in sources)
 
 
-def find_npm(state: str) -> str:
-    """Return the path of npm if it and Node are usable. `state` says what the page is like."""
+def run_npm(arguments: Sequence[str], root: Path, advice: str) -> None:
+    npm = find_npm(root)
+    command = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
+    try:
+        # Its messages go where ours go: pip shows them if the build fails.
+        subprocess.run([npm, *arguments], cwd=root / "web", timeout=_NPM_TIMEOUT, check=True)
+    except (OSError, subprocess.SubprocessError):
+        raise NotBuilt(
+            f"{_describe_page(root)}, and `npm {command}` failed: {advice}, {_WITHOUT}"
+        ) from None
+
+
+def find_npm(root: Path) -> str:
+    """Return the path of npm, if Node is new enough."""
     node, npm = shutil.which("node"), shutil.which("npm")
     problem = describe_missing(_ask_version(node) if node else None, has_npm=npm is not None)
     if npm is None or problem is not None:
-        raise NotBuilt(f"the control page {state}: {problem}, {_WITHOUT}")
+        raise NotBuilt(f"{_describe_page(root)}: {problem}, {_WITHOUT}")
     return npm
 
 
@@ -112,15 +140,12 @@ def _ask_version(node: str) -> str:
     return done.stdout.decode(errors="replace").strip()
 
 
-def run_npm(npm: str, arguments: Sequence[str], root: Path, advice: str) -> None:
-    command = f"npm {arguments[0]}" if arguments is INSTALL else "npm run build"
-    try:
-        # Its messages go where ours go: pip shows them if the build fails.
-        subprocess.run([npm, *arguments], cwd=root / "web", timeout=_NPM_TIMEOUT, check=True)
-    except (OSError, subprocess.SubprocessError):
-        raise NotBuilt(
-            f"the control page is not built, because `{command}` failed: {advice}, {_WITHOUT}"
-        ) from None
+def _describe_page(root: Path) -> str:
+    if not (root / PAGE).is_file():
+        return "the control page is not built"
+    if not is_current(root):
+        return "the control page is older than its sources"
+    return "the packages that build the control page are not installed"
 
 
 if __name__ == "__main__":

@@ -8,15 +8,17 @@ from scripts.control_page import (
     PACKAGES,
     PAGE,
     SOURCE_ARCHIVE,
+    SOURCES,
     NotBuilt,
     build_page,
     describe_missing,
     is_current,
     parse_version,
 )
+from tests.support.paths import REPOSITORY
 
 FILES = (
-    *("web/package-lock.json", "web/index.html", "web/vite.config.ts"),
+    *("web/package-lock.json", "web/index.html", "web/vite.config.ts", "web/svelte.config.js"),
     *("web/src/views/Map.svelte", "web/public/icon.svg"),
 )
 BUILT = 1000.0
@@ -50,6 +52,10 @@ def add_program(directory: Path, name: str, script: str) -> None:
     path = directory / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
+
+
+def test_every_source_exists() -> None:
+    assert all((REPOSITORY / each).exists() for each in SOURCES)
 
 
 def test_page_as_old_as_its_sources_is_current(root: Path) -> None:
@@ -156,7 +162,7 @@ def test_failure_of_npm_is_explained(
     add_program(programs, "npm", f'test "$1" != {failing}')
     with pytest.raises(NotBuilt) as caught:
         build_page(root)
-    assert str(caught.value) == f"the control page is not built, because {sentence}, {WITHOUT}"
+    assert str(caught.value) == f"the control page is not built, and {sentence}, {WITHOUT}"
 
 
 def test_packages_are_installed_once(root: Path, programs: Path) -> None:
