@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 import uvloop
 
-_ON_BOTH_LOOPS = ("test_process.py", "test_strays.py")
+_ON_BOTH_LOOPS = ("test_process.py", "test_orphans.py")
 
 
 @pytest.fixture(scope="session", autouse=True)
