@@ -13,6 +13,7 @@ from cogwork.agent.installation.units import (
     format_agent_unit,
     format_server_script,
     format_server_unit,
+    read_user,
 )
 from cogwork.agent.supervision.systemd_server import SERVICE
 
@@ -40,3 +41,16 @@ def test_systemd_accepts_every_line(tmp_path: Path, user: str) -> None:
     # Units of this computer are none of ours.
     assert [line for line in done.stderr.splitlines() if "cogwork" in line] == []
     assert done.returncode == 0, done.stderr
+
+
+def test_user_is_read_from_a_unit_of_the_agent_only(tmp_path: Path) -> None:
+    unit = format_server_unit(tmp_path, tmp_path, "press")
+    assert read_user(unit) == "press"
+    assert read_user("[Service]\nUser=press\n") is None
+    assert read_user(unit.replace("User=press\n", "")) is None
+
+
+@pytest.mark.parametrize(("user", "has_rights"), [("root", False), ("press", True)])
+def test_user_gets_the_rights_that_root_has(tmp_path: Path, user: str, has_rights: bool) -> None:
+    unit = format_server_unit(tmp_path, tmp_path, user)
+    assert ("AmbientCapabilities=" in unit) is has_rights

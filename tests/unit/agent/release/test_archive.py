@@ -20,7 +20,9 @@ MUTATIONS = size(ci=200, full=5000)
 
 @pytest.fixture
 def releases(tmp_path: Path) -> ReleaseMaker:
-    return ReleaseMaker(tmp_path / "releases")
+    made = ReleaseMaker(tmp_path / "releases")
+    made.use_quick_pip()
+    return made
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def served() -> Iterator[tuple[str, type[Handler]]]:
     handler = type("Served", (Handler,), {"ranges": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/release.tar", handler
     server.shutdown()

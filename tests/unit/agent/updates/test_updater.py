@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
 from collections.abc import AsyncIterator, Collection, Mapping
 from pathlib import Path
 from typing import cast
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tests.support.agent.releases import ReleaseMaker
+from tests.support.waiting import wait_until
 
 from cogwork.agent.errors import BadRelease, SourceUnavailable, SwitchFailed
+from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
@@ -33,6 +39,8 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.layout, self.clock = Layout(root), ManualClock()
+        self.releases = ReleaseMaker(root / "releases")
+        self.releases.use_quick_pip()
         for product in Product:
             for version in ("1.0.0", "1.1.0", "1.2.0"):
                 self.layout.slot(product, version).mkdir(parents=True)
@@ -43,6 +51,8 @@ class Machine:
         self.is_away = False
         self.takes_reports = True
         self.checks: list[Mapping[Product, str | None]] = []
+        self.trials: list[set[Product]] = []
+        """The products on trial at each check."""
         self.reports: list[UpdateReport] = []
         self.denial: str | None = None
         self.faults: dict[str, Exception] = {}
@@ -52,7 +62,7 @@ class Machine:
             self.layout,
             self.states,
             self,
-            cast("Installer", None),  # every version is installed
+            Installer(self.layout, TrustedKeys([self.releases.key.public_key()])),
             cast("UpdatePermission", self),
             {SERVER: self._switch_server, AGENT: self._switch_agent},
             UpdateProgress(self.layout.progress, self.clock),
@@ -78,6 +88,7 @@ class Machine:
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
     ) -> Mapping[Product, Target]:
         self.checks.append(current)
+        self.trials.append(set(on_trial))
         if self.is_away:
             raise SourceUnavailable("the cloud is away")
         return self.targets
@@ -103,6 +114,27 @@ class Machine:
         if version in self.faults:
             raise self.faults[version]
         self.layout.switch(product, version)
+
+    async def offer_release(self, archive: Path, version: str = "2.0.0", sha256: str = "") -> str:
+        """Offer a release that has to be fetched, and return the phase in which that ends."""
+        self.targets[SERVER] = Target(version, archive.as_uri(), sha256)
+        await self.advance(0 if self._running is None else CHECK_INTERVAL)
+        await wait_until(lambda: self.phase not in ("", "installing"))
+        return self.phase
+
+    def make_untrusted(self) -> Path:
+        """Return a release that another publisher has signed."""
+        key = Ed25519PrivateKey.generate()
+        return self.releases.make(SERVER, "2.0.0", "print('2.0.0')", key=key)
+
+    @property
+    def phase(self) -> str:
+        found = self.progress.products.get(SERVER)
+        return found.phase if found is not None else ""
+
+    @property
+    def downloads(self) -> list[str]:
+        return [each.name for each in self.layout.downloads.iterdir()]
 
     def offer(self, version: str, product: Product = SERVER, *, is_rollback: bool = False) -> None:
         self.targets[product] = Target(version, "", is_rollback=is_rollback)
@@ -273,3 +305,79 @@ async def test_outcome_that_cannot_be_reported_stops_nothing(machine: Machine) -
     machine.offer("1.1.0", AGENT)
     await machine.advance(0)
     assert machine.switched == [(SERVER, "1.1.0"), (AGENT, "1.1.0")]
+
+
+async def test_release_is_fetched_installed_and_switched_to(machine: Machine) -> None:
+    archive = machine.releases.make(SERVER, "2.0.0", "print('2.0.0')")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert await machine.offer_release(archive, sha256=digest) == "current"
+    assert machine.layout.current_version(SERVER) == "2.0.0"
+    assert machine.outcomes == [(SERVER, "2.0.0", Outcome.GOOD)]
+    assert machine.downloads == []
+
+
+async def test_release_is_installed_and_not_switched_to_outside_of_the_window(
+    machine: Machine,
+) -> None:
+    machine.denial = "outside of the window"
+    archive = machine.releases.make(SERVER, "2.0.0", "print('2.0.0')")
+    assert await machine.offer_release(archive) == "waiting"
+    assert "2.0.0" in machine.layout.installed(SERVER)
+    assert machine.layout.current_version(SERVER) == "1.0.0"
+    archive.unlink()
+    machine.denial = None
+    await machine.advance(DECISION_INTERVAL)
+    assert machine.switched == [(SERVER, "2.0.0")]
+
+
+async def test_release_that_is_not_trusted_is_never_installed(machine: Machine) -> None:
+    assert await machine.offer_release(machine.make_untrusted()) == "failed"
+    assert "not signed by a key" in machine.states[SERVER].failed["2.0.0"].reason
+    assert machine.outcomes == [(SERVER, "2.0.0", Outcome.FAILED)]
+    assert "2.0.0" not in machine.layout.installed(SERVER)
+    assert machine.downloads == []
+
+
+@pytest.mark.parametrize(("product", "version"), [(SERVER, "1.9.0"), (AGENT, "2.0.0")])
+async def test_release_of_something_else_is_not_installed(
+    machine: Machine, product: Product, version: str
+) -> None:
+    archive = machine.releases.make(product, version, f"print('{version}')")
+    assert await machine.offer_release(archive) == "failed"
+    reason = machine.states[SERVER].failed["2.0.0"].reason
+    assert f"is {product} {version}, and not server 2.0.0" in reason
+    assert version not in machine.layout.installed(product)
+
+
+async def test_release_that_was_damaged_on_its_way_is_fetched_again(machine: Machine) -> None:
+    archive = machine.make_untrusted()
+    assert await machine.offer_release(archive, sha256="0" * 64) == "failed"
+    assert "was damaged on its way" in machine.progress.products[SERVER].detail
+    assert machine.outcomes == []
+    assert machine.states[SERVER].failed == {}
+    machine.targets[SERVER] = Target("2.0.0", archive.as_uri())
+    await machine.advance(CHECK_INTERVAL)
+    # It has arrived: what is wrong with it is another thing.
+    await wait_until(lambda: machine.reports)
+    assert "not signed by a key" in machine.reports[0].reason
+
+
+async def test_downloads_of_long_ago_are_removed(machine: Machine) -> None:
+    machine.layout.downloads.mkdir()
+    old = machine.layout.downloads / "old.tar.part"
+    old.touch()
+    os.utime(old, (0, 0))
+    await machine.offer_release(machine.make_untrusted())
+    assert not old.exists()
+
+
+async def test_version_on_trial_is_not_called_current(machine: Machine) -> None:
+    machine.states[SERVER] = machine.states[SERVER].begin_trial("1.0.0", None, 0.0)
+    machine.offer("1.0.0")
+    await machine.advance(0)
+    assert machine.trials == [{SERVER}]
+    assert machine.phase == "switching"
+    machine.states[SERVER] = machine.states[SERVER].accept("1.0.0")
+    await machine.advance(CHECK_INTERVAL)
+    assert machine.trials == [{SERVER}, set()]
+    assert machine.phase == "current"
