@@ -34,7 +34,7 @@ def list_open(*roots: Path) -> list[str]:
 
 async def test_joined_machine_and_its_cloud_keep_their_state_private(directory: Path) -> None:
     cloud = CloudProcess(directory / "srv" / "cloud", [*OPEN, *cloud_process.PROGRAM])
-    await cloud.initialize()
+    await cloud.initialize_by_command()
     machine, home = directory / "machine", directory / "var" / "home"
     machine.mkdir()
     async with cloud.serve():

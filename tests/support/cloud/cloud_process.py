@@ -8,9 +8,12 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from tests.support.cloud.created_cloud import copy_new_cloud
 from tests.support.cloud.fleet import Cloud
 from tests.support.machine.running import Server, start_server
 from tests.support.media.rtsp_server import free_port
+
+from cogwork.core.clock import SystemClock
 
 PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 
@@ -18,11 +21,16 @@ PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 class CloudProcess:
     def __init__(self, directory: Path, program: Sequence[str] = PROGRAM) -> None:
         self._program = program
+        self._directory = directory
         self._data = ["--data", str(directory)]
         self.address = ""
         self.key_id = self.key = ""
 
     async def initialize(self) -> None:
+        new = copy_new_cloud(self._directory, "localhost", "Main", SystemClock())
+        self.key_id, self.key = new.key_id, new.key
+
+    async def initialize_by_command(self) -> None:
         created = await self.command("init")
         keys = (line.split()[-1] for line in created.splitlines() if line[:5] == "  key")
         self.key_id, self.key = keys

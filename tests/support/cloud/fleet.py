@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc.aio
+from tests.support.cloud.created_cloud import copy_new_cloud
 
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.control_plane import ControlPlane
-from cogwork.cloud.create_cloud import create_cloud
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.open_cloud import open_cloud
 from cogwork.cloud.public_name import PublicName
@@ -81,7 +81,7 @@ async def run_cloud(
     """A cloud in this process, with its first owner. `has_watch`: it tells machines of changes."""
     name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
     clock = clock or SystemClock()
-    new = create_cloud(CloudDirectory(directory), DOMAIN, "Acme", clock)
+    new = copy_new_cloud(directory, DOMAIN, "Acme", clock)
     async with open_cloud(CloudDirectory(directory), name, clock, relays, log_rates) as plane:
         if not has_watch:
             plane.table.add(FOLLOW_SERVICE, list)
