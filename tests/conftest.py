@@ -106,10 +106,10 @@ def _turn(name: str) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def leak_guard(private_temporary_directory: None) -> Iterator[None]:
+def leak_guard(private_temporary_directory: None, request: pytest.FixtureRequest) -> Iterator[None]:
     before = leaks.snapshot()
     yield
-    if left := leaks.leaked_since(before):
+    if left := leaks.leaked_since(before, loop_goes_on=not _has_own_loop(request.node)):
         pytest.fail(leaks.sentence(left), pytrace=False)
 
 

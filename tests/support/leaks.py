@@ -34,8 +34,13 @@ def snapshot() -> Snapshot:
     return frozenset(held)
 
 
-def leaked_since(before: Snapshot) -> Snapshot:
-    """Return what appeared since then and does not go away by itself."""
+def leaked_since(before: Snapshot, *, loop_goes_on: bool = False) -> Snapshot:
+    """Return what appeared since then and does not go away by itself.
+
+    If the event loop goes on, so do the threads of its default executor.
+    """
+    if loop_goes_on:
+        before |= {each for each in snapshot() if each.label.startswith('thread "asyncio_')}
     deadline = time.monotonic() + PATIENCE
     if snapshot() - before:
         # An error refers to the frames it came through, and to what they had open. Unreferenced
