@@ -10,7 +10,9 @@ import sys
 import time
 from dataclasses import asdict, dataclass, field
 
+from grpclib import GRPCError
 from grpclib.client import Channel
+from grpclib.const import Status
 
 from cogwork.resource import sdk
 
@@ -30,6 +32,8 @@ class Report:
 
     calls: int
     failed: int
+    unanswered: int
+    """Of those that failed: calls without an answer in time."""
     failures: list[str]
     """How they failed, each once."""
     p50: float
@@ -42,6 +46,7 @@ class Report:
 @dataclass
 class Phase:
     took: list[float] = field(default_factory=list)
+    unanswered: int = 0
     failures: list[str] = field(default_factory=list)
     own: float = 0.0
 
@@ -54,6 +59,7 @@ class Phase:
         return Report(
             len(self.took) + len(self.failures),
             len(self.failures),
+            self.unanswered,
             sorted(set(self.failures)),
             percentile(0.5),
             percentile(0.99),
@@ -90,8 +96,15 @@ class Bystander:
             assert reply.resources
         except Exception as error:
             phase.failures.append(repr(error))
+            phase.unanswered += is_timeout(error)
         else:
             phase.took.append(time.monotonic() - began)
+
+
+def is_timeout(error: Exception) -> bool:
+    if isinstance(error, GRPCError):
+        return error.status is Status.DEADLINE_EXCEEDED
+    return isinstance(error, TimeoutError)
 
 
 async def main(port: int) -> None:
