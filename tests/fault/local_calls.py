@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from grpclib import GRPCError
@@ -15,31 +17,49 @@ from tests.interop.test_sdk_client import component
 from tests.support.control_page import connect_sdk
 from tests.support.machine.running import Server, run_server
 from tests.support.own_time import own_time
-from tests.support.sizes import limit
+from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time
 from viam.components.sensor import Sensor
 
 SCHEDULE = 0.01
 """Seconds between calls, which go to the two machines in turn."""
 TIMEOUT = 20.0
+MAX_RATIO = limit(1.2)
+ATTEMPTS = size(ci=3, full=1)
 _RESOLUTION = 0.001
 """Seconds."""
 LOCAL = component("sensor", "local", readings={"ok": True})
 
 
-async def compare(cell: Server, trouble: Callable[[], Awaitable[None]], name: str) -> None:
+@contextlib.asynccontextmanager
+async def run_twin(directory: Path) -> AsyncIterator[Server]:
+    """Run a machine that has no remotes, to compare with."""
+    (directory / "twin").mkdir()
+    async with run_server({"components": [LOCAL]}, directory / "twin") as twin:
+        yield twin
+
+
+async def compare(
+    cell: Server, twin: Server, trouble: Callable[[], Awaitable[None]], name: str
+) -> None:
     """Compare local calls during the trouble with those to a machine that has no remotes.
 
     Both are called in turn, so whatever else this computer does, such as starting the remote,
-    delays both.
+    delays both. A single pause of it doubles the quantile of a short run, so the trouble is
+    repeated: if it delays calls, it does so each time.
     """
-    twin_directory = cell.file.parents[1] / "twin"
-    twin_directory.mkdir()
+    for _ in range(ATTEMPTS):
+        ratio = await _measure_ratio(cell, twin, trouble, name)
+        if ratio < MAX_RATIO:
+            break
+    assert ratio < MAX_RATIO
+
+
+async def _measure_ratio(
+    cell: Server, twin: Server, trouble: Callable[[], Awaitable[None]], name: str
+) -> float:
     durations: tuple[list[float], list[float]] = ([], [])
-    async with (
-        run_server({"components": [LOCAL]}, twin_directory) as twin,
-        connect_sdk(cell.port) as cell_robot,
-        connect_sdk(twin.port) as twin_robot,
-    ):
+    async with connect_sdk(cell.port) as cell_robot, connect_sdk(twin.port) as twin_robot:
         sensors = [Sensor.from_robot(each, "local") for each in (cell_robot, twin_robot)]
         calling = asyncio.ensure_future(call_in_turn(sensors, durations))
         try:
@@ -52,8 +72,7 @@ async def compare(cell: Server, trouble: Callable[[], Awaitable[None]], name: st
         f"{name}: p99 of {len(durations[0])} local calls {p99(durations[0]) * 1e3:.1f} ms, "
         f"{ratio:.2f} of those without a remote"
     )
-    # A single pause of this computer doubles the quantile of a short run.
-    assert ratio < limit(1.2)
+    return ratio
 
 
 class TimedCall(NamedTuple):
@@ -81,20 +100,14 @@ class Latencies:
 
 
 async def measure_on_schedule(
-    cell: Server, trouble: Callable[[], Awaitable[None]], name: str
+    cell: Server, twin: Server, trouble: Callable[[], Awaitable[None]], name: str
 ) -> tuple[Latencies, Latencies]:
     """Call the machine and one without remotes at fixed times, even if it has not answered yet.
 
     A server that is stuck for a second then delays all the calls of that second, not only one.
     """
-    twin_directory = cell.file.parents[1] / "twin"
-    twin_directory.mkdir()
     found: tuple[list[TimedCall], list[TimedCall]] = ([], [])
-    async with (
-        run_server({"components": [LOCAL]}, twin_directory) as twin,
-        connect_sdk(cell.port) as cell_robot,
-        connect_sdk(twin.port) as twin_robot,
-    ):
+    async with connect_sdk(cell.port) as cell_robot, connect_sdk(twin.port) as twin_robot:
         sensors = [Sensor.from_robot(each, "local") for each in (cell_robot, twin_robot)]
         async with asyncio.TaskGroup() as calls:
             calling = asyncio.ensure_future(call_on_schedule(sensors, found, calls))
@@ -118,7 +131,7 @@ async def call_on_schedule(
     while True:
         for sensor, found in turns:
             due += SCHEDULE
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await pass_time(due - time.perf_counter())
             calls.create_task(call_once(sensor, found, due))
 
 
@@ -141,7 +154,7 @@ async def call_in_turn(sensors: list[Sensor], durations: tuple[list[float], list
             found.append(max(_RESOLUTION, own_time() - began))
         # The first call after a pause takes longer.
         turns.reverse()
-        await asyncio.sleep(0.01)
+        await pass_time(0.01)
 
 
 def p99(durations: list[float]) -> float:

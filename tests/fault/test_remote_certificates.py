@@ -9,21 +9,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trustme
-from tests.fault.local_calls import LOCAL, compare
+from tests.fault.local_calls import LOCAL, compare, run_twin
 from tests.fault.test_certificate_replacement import replace_pair, wait_until_served
 from tests.interop.test_remotes import LINE, wait_for_state
 from tests.support.control_page import connect_sdk
 from tests.support.machine.running import Server, run_server
 from tests.support.media.rtsp_server import free_port
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time, poll
 from viam.components.sensor import Sensor
-
-pytestmark = pytest.mark.alone
 
 REPLACEMENTS = size(ci=3, full=20)
 RESTARTS = size(ci=1, full=5)
+DISTRUST = size(ci=1, full=3)
+"""Seconds for which the remote is not trusted."""
 RECONNECT_INTERVAL = 1.0
 SCALE = "rdk:component:sensor/line:scale"
 
@@ -55,7 +55,7 @@ async def test_certificate_of_another_authority(tmp_path: Path) -> None:
     trusted, other = trustme.CA(), trustme.CA()
     port = free_port()
     config = line_config(line_files, port)
-    async with run_cell(trusted, cell_files, port) as cell:
+    async with run_cell(trusted, cell_files, port) as cell, run_twin(tmp_path) as twin:
 
         async def change_authority() -> None:
             for _ in range(RESTARTS):
@@ -63,7 +63,7 @@ async def test_certificate_of_another_authority(tmp_path: Path) -> None:
                 async with run_server(config, line_files):
                     reason = await wait_for_reason(cell, "not trusted")
                     assert "name its authority in the variable SSL_CERT_FILE" in reason
-                    await asyncio.sleep(3)
+                    await pass_time(DISTRUST)
                 replace_pair(trusted, line_files)
                 async with run_server(config, line_files):
                     began = time.monotonic()
@@ -72,17 +72,17 @@ async def test_certificate_of_another_authority(tmp_path: Path) -> None:
                     print(f"back {took:.2f} s after it has a certificate that is trusted")
                     assert took < RECONNECT_INTERVAL + limit(2)
 
-        await compare(cell, change_authority, "certificate of another authority")
+        await compare(cell, twin, change_authority, "certificate of another authority")
 
 
 async def wait_for_reason(cell: Server, text: str) -> str:
     """Wait until the remote cannot be used for a reason that contains this text."""
-    async with asyncio.timeout(limit(10)):
-        while True:
-            away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
-            if text in away["reason"]:
-                return str(away["reason"])
-            await asyncio.sleep(0.02)
+    away = await poll(
+        lambda: wait_for_state(cell, "rdk:remote:/line", "unhealthy"),
+        lambda found: text in found["reason"],
+        limit(10),
+    )
+    return str(away["reason"])
 
 
 async def test_certificate_that_is_renewed_disturbs_no_call(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ async def test_certificate_that_is_renewed_disturbs_no_call(tmp_path: Path) -> N
             while not renewing.done():
                 assert await scale.get_readings() == {"weight": 3}
                 calls += 1
-                await asyncio.sleep(0.01)
+                await pass_time(0.01)
             await renewing
         print(f"{REPLACEMENTS} certificates, {calls} calls")
         assert "remote line cannot be used" not in cell.output

@@ -12,6 +12,7 @@ from tests.interop.test_remotes import LINE, remote, wait_for_state
 from tests.support.control_page import connect_sdk
 from tests.support.machine.running import run_server
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 from viam.components.sensor import Sensor
 
 SCALE = "rdk:component:sensor/line:scale"
@@ -35,7 +36,7 @@ async def test_other_connections_are_used(tmp_path: Path) -> None:
                 stuck = asyncio.ensure_future(scale.get_readings(timeout=60))
                 await wait_for_reading(scale)
                 assert time.monotonic() - stalled < limit(4)
-                await asyncio.sleep(max(0.0, stalled + STALL - time.monotonic()))
+                await pass_time(stalled + STALL - time.monotonic())
                 assert await scale.get_readings(timeout=limit(1)) == {"weight": 3}
                 assert not stuck.done()
             assert await stuck == {"weight": 3}
