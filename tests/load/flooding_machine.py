@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from google.protobuf.message import Message
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -99,7 +100,7 @@ class FloodingMachine:
             for number in range(put, due):
                 self._link.put(Entry(time.time(), logging.INFO, "rdk", "x.py:1", MESSAGE % number))
             put = due
-            await asyncio.sleep(TURN)
+            await pass_time(TURN)
 
     async def _ignore_refusals(self) -> None:
         request = LogRequest(id=self._part)
@@ -112,7 +113,7 @@ class FloodingMachine:
                 await self._client.call(LOG, request, LogResponse, 15)
             except CloudUnavailable:
                 self._ignored += 1
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await pass_time(due - time.monotonic())
 
 
 async def end(task: asyncio.Task[None] | None) -> None:
@@ -131,7 +132,7 @@ async def main(address: str, directory: str) -> None:
         while not commands.empty():
             await machine.run(commands.get_nowait())
         print(await machine.report(), flush=True)
-        await asyncio.sleep(1)
+        await pass_time(1)
 
 
 if __name__ == "__main__":

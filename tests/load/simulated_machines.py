@@ -1,7 +1,9 @@
 """Many machines of a cloud, as its clients see them: they watch, poll and log.
 
-Run as `simulated_machines.py <address> <seconds>`, with lines of `part secret` on standard input.
-Prints a line of JSON for each second.
+Run as `simulated_machines.py <address> <seconds> <interval>`, with lines of `part secret` on
+standard input. The interval is the time between two polls of a machine: ours poll less while they
+watch; others do not watch. It varies a little, because machines that waited for the same cloud
+would else stay together. Prints a line of JSON for each second.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 
 from google.protobuf.struct_pb2 import Struct
 from tests.support.own_time import own_time
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -33,9 +36,6 @@ from cogwork.wire.follow_method import FOLLOW  # noqa: E402
 
 CONFIG = "/viam.app.v1.RobotService/Config"
 LOG = "/viam.app.v1.RobotService/Log"
-POLL = 10.0
-"""Seconds between two polls of a machine. Ours poll less while they watch; others do not watch.
-It varies a little, because machines that waited for the same cloud would else stay together."""
 TIMEOUT = 15.0
 
 
@@ -63,11 +63,11 @@ async def watch(client: CloudClient, part: str, report: Report) -> None:
         except CloudUnavailable:
             report.failed += 1
         report.watching.discard(part)
-        await asyncio.sleep(random.uniform(1, 10))
+        await pass_time(random.uniform(1, 10))
 
 
-async def poll(client: CloudClient, part: str, report: Report) -> None:
-    await asyncio.sleep(random.uniform(0, POLL))
+async def poll(client: CloudClient, part: str, report: Report, interval: float) -> None:
+    await pass_time(random.uniform(0, interval))
     line = LogRequest(id=part)
     line.logs.add(level="info", logger_name="rdk", message="all is well")
     while True:
@@ -78,22 +78,23 @@ async def poll(client: CloudClient, part: str, report: Report) -> None:
             await client.call(LOG, line, LogResponse, TIMEOUT)
         except CloudUnavailable:
             report.failed += 1
-        await asyncio.sleep(random.uniform(0.9, 1.1) * POLL)
+        await pass_time(random.uniform(0.9, 1.1) * interval)
 
 
-async def main(address: str, seconds: float) -> None:
+async def main(address: str, seconds: float, interval: float) -> None:
     report, tasks = Report(), []
     for line in sys.stdin:
         part, secret = line.split()
         client = CloudClient(f"http://{address}", CloudLogin(part, "robot-secret", secret))
-        tasks += [asyncio.create_task(each(client, part, report)) for each in (watch, poll)]
+        tasks.append(asyncio.create_task(watch(client, part, report)))
+        tasks.append(asyncio.create_task(poll(client, part, report, interval)))
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
-        await asyncio.sleep(1)
+        await pass_time(1)
         print(report.take(), flush=True)
     for task in tasks:
         task.cancel()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], float(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3])))

@@ -8,8 +8,6 @@ import sys
 import pytest
 from tests.support.paths import REPOSITORY
 
-pytestmark = pytest.mark.alone
-
 BENCHMARKS = REPOSITORY / "benchmarks"
 
 

@@ -13,6 +13,7 @@ from grpclib.client import Channel
 from tests.load.belts import make_belt
 from tests.support.machine.running import Config, run_server
 from tests.support.sizes import FULL
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -50,12 +51,12 @@ async def test_memory_stays_the_same_while_cameras_are_watched(tmp_path: Path) -
             while time.monotonic() - start < SECONDS:
                 await client.get_images(filter_source_names=["color"], timeout=60)
                 images += 1
-                await asyncio.sleep(1 / RATE)
+                await pass_time(1 / RATE)
 
         async def measure() -> None:
             while (seconds := time.monotonic() - start) < SECONDS:
                 samples.append((seconds, process.memory_info().rss / MIB))
-                await asyncio.sleep(1)
+                await pass_time(1)
 
         try:
             await asyncio.gather(

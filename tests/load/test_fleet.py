@@ -18,10 +18,13 @@ from tests.load import simulated_machines
 from tests.support.cloud.fleet import Cloud
 from tests.support.machine.running import Output, Server, start_server
 from tests.support.sizes import FULL, limit, size
+from tests.support.waiting import pass_time, run_others
 
 MACHINES = size(ci=50, full=1000)
-SECONDS = size(ci=15, full=120)
-SETTLING = size(ci=5, full=30)
+SECONDS = size(ci=8, full=120)
+INTERVAL = size(ci=2, full=10)
+"""Seconds between two polls of a machine."""
+SETTLING = size(ci=3, full=30)
 """Seconds after all machines connected at once. Their polls come together at first."""
 PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 MIB = 1 << 20
@@ -30,10 +33,12 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(size(ci=240, full=1800))]
 
 
 @asynccontextmanager
-async def run_machines(address: str, parts: dict[str, str]) -> AsyncIterator[Output]:
+async def run_machines(
+    address: str, parts: dict[str, str], interval: float
+) -> AsyncIterator[Output]:
     """Simulate the machines, given the secrets of their parts."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", simulated_machines.__name__, address, "3600"),
+        *(sys.executable, "-m", simulated_machines.__name__, address, "3600", str(interval)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
@@ -49,7 +54,7 @@ async def run_machines(address: str, parts: dict[str, str]) -> AsyncIterator[Out
         process.kill()
         await process.wait()
         await reading
-        await asyncio.sleep(0)
+        await run_others()
 
 
 async def create_machines(cloud: Cloud) -> dict[str, str]:
@@ -99,7 +104,7 @@ async def test_machines_do_not_slow_each_other_down(tmp_path: Path) -> None:
         cloud = Cloud(address, key_id, key)
         parts = await create_machines(cloud)
         memory_before = measure(server)[1]
-        async with run_machines(address, parts) as output:
+        async with run_machines(address, parts, INTERVAL) as output:
             connected = await wait_until_watching(output, 0)
             storm = (await use_beside(server, cloud, output, SETTLING)).lines
             calls, lines, share = await use_beside(server, cloud, output, SECONDS)
@@ -148,7 +153,7 @@ async def use_beside(server: Server, cloud: Cloud, output: Output, seconds: floa
         start = time.monotonic()
         await client.app_client.list_locations(organization.id)
         calls.append(time.monotonic() - start)
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
     client.close()
     share = (measure(server)[0] - processor) / elapsed
     return Use(calls, [json.loads(line) for line in output.lines[since:]], share)

@@ -26,9 +26,12 @@ from tests.support.machine.running import Output, http_get
 from tests.support.own_time import own_time
 from tests.support.sizes import size
 from tests.support.small_disk import small_disk
+from tests.support.waiting import pass_time, run_others
 from viam.app.app_client import AppClient
 
 MACHINES = 200
+INTERVAL = 10.0
+"""Seconds between two polls of a machine."""
 SECONDS = size(ci=120, full=600)
 PHASE = 10
 """Seconds."""
@@ -75,7 +78,7 @@ async def run_flood(address: str, directory: Path, part: str, secret: str) -> As
         process.kill()
         await process.wait()
         await reading
-        await asyncio.sleep(0)
+        await run_others()
 
 
 async def create_machines(app: AppClient, count: int) -> dict[str, str]:
@@ -105,7 +108,7 @@ class Writer:
             await self._app.create_location(self._organization, f"Hall {self.written}")
             self.times.append(max(0.0, own_time() - began))
             self.written += 1
-            await asyncio.sleep(0.5)
+            await pass_time(0.5)
 
 
 async def test_flood_does_not_delay_others(tmp_path: Path) -> None:
@@ -134,7 +137,7 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
     writes: dict[str, list[list[float]]] = defaultdict(list)
     """By command, of each phase."""
     async with (
-        run_machines(process.address, parts) as others,
+        run_machines(process.address, parts, INTERVAL) as others,
         run_flood(process.address, directory / "spool", flooding, secret) as flood,
     ):
         await others.wait_for(f'"watching": {MACHINES},', 0, within=120)
@@ -143,9 +146,9 @@ async def flood_beside_others(process: CloudProcess, app: AppClient, directory: 
         while time.monotonic() - began < SECONDS:
             command = COMMANDS[phase % len(COMMANDS)]
             flood.send(command)
-            await asyncio.sleep(SETTLING)
+            await pass_time(SETTLING)
             since, written = len(others.lines), len(writer.times)
-            await asyncio.sleep(PHASE - SETTLING)
+            await pass_time(PHASE - SETTLING)
             lines: list[Any] = [json.loads(line) for line in others.lines[since:]]
             polls[command].append([each for line in lines for each in line["polls"]])
             writes[command].append(writer.times[written:])
@@ -199,5 +202,5 @@ async def wait_for_dropped(app: AppClient, part: str, dropped: int) -> None:
         while shown < dropped:
             info: Any = (await app.get_robot_part(part)).user_supplied_info or {}
             shown = int(info.get("log", {}).get("dropped_lines", 0))
-            await asyncio.sleep(1)
+            await pass_time(1)
     assert shown <= 1.1 * dropped

@@ -14,15 +14,14 @@ from tests.load.belts import make_belt
 from tests.support.machine.running import Config, run_server
 from tests.support.models.real_models import model_path
 from tests.support.sizes import FULL, size
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.services.vision import VisionClient  # noqa: E402
 
-pytestmark = pytest.mark.alone
-
-SECONDS = size(ci=5, full=300)
+SECONDS = size(ci=4, full=300)
 CAMERAS = 4
 RATE = 15
 UNFAIR = 0.1
@@ -75,7 +74,7 @@ async def test_each_camera_gets_its_share(tmp_path: Path, callers: int) -> None:
         async def measure_memory() -> None:
             while time.monotonic() - began < SECONDS:
                 weights.append(process.memory_info().rss / MIB)
-                await asyncio.sleep(0.1)
+                await pass_time(0.1)
 
         try:
             await asyncio.gather(
