@@ -28,7 +28,8 @@ def flood(port: int, rate: float, seconds: float) -> None:
         began = time.monotonic()
         for number in range(int(rate * seconds)):
             sender.sendto(PACKETS[number % len(PACKETS)], (GROUP, port))
-            time.sleep(max(0.0, began + (number + 1) / rate - time.monotonic()))
+            due = began + (number + 1) / rate
+            time.sleep(max(0.0, due - time.monotonic()))
 
 
 if __name__ == "__main__":

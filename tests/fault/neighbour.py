@@ -37,7 +37,8 @@ class NeighborClient:
         due = time.monotonic()
         while True:
             due += EVERY
-            await asyncio.sleep(max(0, due - time.monotonic()))
+            pause = max(0, due - time.monotonic())
+            await asyncio.sleep(pause)
             if len(self._calls) >= MOST:
                 self.failures.add("too many calls are under way")
                 continue

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.sizes import limit
+from tests.support.waiting import block_until
 
 from cogwork.agent.launcher_archive import write_launcher
 from cogwork.agent.slots.layout import Layout
@@ -66,11 +67,8 @@ def run_until(
 ) -> None:
     launcher = subprocess.Popen(command, env={**os.environ, **(environment or {})})
     try:
-        deadline = time.monotonic() + limit(20)
-        while not is_done():
-            assert launcher.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        block_until(lambda: launcher.poll() is not None or is_done(), limit(20), every=0.05)
+        assert launcher.returncode is None
     finally:
         launcher.send_signal(signal.SIGTERM)
         assert launcher.wait(limit(20)) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -18,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 
 from cogwork.agent.main import main
 from cogwork.agent.slots.state import load_state
@@ -197,7 +197,7 @@ async def test_update_waits_for_the_window(machine: AgentMachine) -> None:
         machine.offer("2.0.0")
         waiting = await machine.wait_for_phase("waiting", "2.0.0")
         assert waiting["detail"] == "the press is closed"
-        await asyncio.sleep(1)
+        await pass_time(1)
         assert (await machine.ask()).version == "1.0.0"
         began = time.monotonic()
         machine.allowed.write_text('{"restart_allowed": true}')
@@ -217,7 +217,7 @@ async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(
     assert (await machine.ask()).version == "1.0.0"
     async with machine.run() as agent:
         await agent.err.wait_for("runs already")
-        await asyncio.sleep(0.5)
+        await pass_time(0.5)
         assert json.loads((machine.layout.root / "server.pid").read_bytes())["pid"] == pid
         psutil.Process(pid).kill()
         await machine.wait_for_version("1.0.0")

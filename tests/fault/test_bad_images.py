@@ -14,6 +14,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import pytest_asyncio
 from grpclib import GRPCError
 from grpclib.client import Channel
 from tests.support.machine.running import Config, plug_in
@@ -27,6 +28,7 @@ from tests.support.media.pictures import (
     progressive,
 )
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 from cogwork.resource.image_header import read_header
@@ -34,7 +36,7 @@ from cogwork.resource.image_header import read_header
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LONGEST = limit(1.0)
 """Seconds until a bad picture is refused."""
@@ -144,12 +146,12 @@ class Neighbor:
                 self.pictures += 1
                 self._news.set()
                 assert read_header(image.data).width in (240, 320)
-            await asyncio.sleep(0.01)
+            await pass_time(0.01)
 
     async def measure_memory(self) -> None:
         while True:
             self.most = max(self.most, self.server.process.memory_info().rss / MIB)
-            await asyncio.sleep(0.005)
+            await pass_time(0.005)
 
 
 @dataclass
@@ -183,13 +185,25 @@ class Scene:
         return phase
 
 
-@contextlib.asynccontextmanager
-async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the pictures that the camera shows."""
+    return tmp_path_factory.mktemp("pictures")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def here(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    directory = tmp_path_factory.mktemp("server")
     environment = plug_in(directory / "plugged-in", PLUG_IN, "camera = {module}:CAMERA")
-    monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-    folder = directory / "pictures"
-    folder.mkdir()
     (folder / "good").write_bytes(encode_pixels(".jpg", color_image()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+        async with run_scene(directory, folder) as scene:
+            yield scene
+
+
+@contextlib.asynccontextmanager
+async def run_scene(directory: Path, folder: Path) -> AsyncIterator[Scene]:
     async with run_watched(directory, config(folder)) as server:
         channel = Channel("127.0.0.1", server.server.port)
         fine = [CameraClient(name, channel) for name in ("fine", "fine-turned")]
@@ -214,28 +228,25 @@ async def scene(directory: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 async def test_bad_images_are_refused_quickly_without_affecting_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Scene, folder: Path
 ) -> None:
-    async with scene(tmp_path, monkeypatch) as here:
-        first = await here.server.size()
-        for kind, (make, words) in BAD_PICTURES.items():
-            (tmp_path / "pictures" / kind).write_bytes(make())
-            await here.show(kind)
-            before = await here.server.size()
-            camera = here.camera("turned")
-            phase = await here.server.attack(
-                kind, partial(read_images, camera, words), longest=LONGEST
-            )
-            assert phase.took < LONGEST, kind
-            await here.attack(f"{kind} at once", partial(expect_bad_images_at_once, camera, words))
-            assert here.neighbor.most - before < MOST_AT_ONCE, kind
-        await here.show("good")
-        (image,), _ = await here.camera("turned").get_images(timeout=60)
-        assert read_header(image.data).width == 64
-        assert await here.server.size() - first < MOST_KEPT
-        for line in here.server.server.err.lines:
-            # These lines come from C libraries, which cannot be silenced.
-            assert line.startswith(("libpng ", "Corrupt JPEG", "Premature end of JPEG")), line
+    first = await here.server.size()
+    for kind, (make, words) in BAD_PICTURES.items():
+        (folder / kind).write_bytes(make())
+        await here.show(kind)
+        before = await here.server.size()
+        camera = here.camera("turned")
+        phase = await here.server.attack(kind, partial(read_images, camera, words), longest=LONGEST)
+        assert phase.took < LONGEST, kind
+        await here.attack(f"{kind} at once", partial(expect_bad_images_at_once, camera, words))
+        assert here.neighbor.most - before < MOST_AT_ONCE, kind
+    await here.show("good")
+    (image,), _ = await here.camera("turned").get_images(timeout=60)
+    assert read_header(image.data).width == 64
+    assert await here.server.size() - first < MOST_KEPT
+    for line in here.server.server.err.lines:
+        # These lines come from C libraries, which cannot be silenced.
+        assert line.startswith(("libpng ", "Corrupt JPEG", "Premature end of JPEG")), line
 
 
 async def read_images(camera: CameraClient, words: str) -> None:
@@ -269,18 +280,17 @@ async def read_at_once(camera: CameraClient) -> None:
 
 
 async def test_large_images_with_many_readers_take_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Scene, folder: Path
 ) -> None:
     """The images are valid, and as large as allowed. One is decoded at a time."""
-    async with scene(tmp_path, monkeypatch) as here:
-        client, first = here.camera("small"), await here.server.size()
-        for kind in list(LARGE)[: size(ci=2, full=len(LARGE))]:
-            (tmp_path / "pictures" / kind).write_bytes(LARGE[kind]())
-            await here.show(kind)
-            phase = await here.attack(kind, partial(read_at_once, client))
-            # The newest image is kept for repeated requests.
-            assert phase.growth < MOST_KEPT + 110
-            assert here.neighbor.most - first < MOST_AT_ONCE + 110
-        await here.show("good")
-        await client.get_images(timeout=60)
-        assert await here.server.size() - first < MOST_KEPT
+    client, first = here.camera("small"), await here.server.size()
+    for kind in list(LARGE)[: size(ci=2, full=len(LARGE))]:
+        (folder / kind).write_bytes(LARGE[kind]())
+        await here.show(kind)
+        phase = await here.attack(kind, partial(read_at_once, client))
+        # The newest image is kept for repeated requests.
+        assert phase.growth < MOST_KEPT + 110
+        assert here.neighbor.most - first < MOST_AT_ONCE + 110
+    await here.show("good")
+    await client.get_images(timeout=60)
+    assert await here.server.size() - first < MOST_KEPT

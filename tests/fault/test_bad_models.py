@@ -13,14 +13,16 @@ from typing import Any
 import grpc.aio
 import numpy as np
 import pytest
+import pytest_asyncio
 from grpclib import GRPCError
 from grpclib.const import Status
 from numpy.typing import NDArray
 from tests.contract.conftest import grpc_core
 from tests.support.machine.running import Config, with_free_port
 from tests.support.machine.watched import FAKES, LONGEST_TURN, MIB, WatchedServer, run_watched
-from tests.support.models.onnx_models import product, relu, save_model
+from tests.support.models.onnx_models import relu, save_model
 from tests.support.sizes import FULL, limit, size
+from tests.support.waiting import poll
 
 import cogwork.drivers.mlmodel
 from cogwork.resource import sdk
@@ -28,7 +30,7 @@ from cogwork.resource.mlmodel_client import FastMLModelClient
 from cogwork.wire.channel import SdkChannel
 from cogwork.wire.grpc import GRPC_OPTIONS
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 pytest.importorskip("onnxruntime")
@@ -97,47 +99,64 @@ def write_bad_files(folder: Path, engine: str) -> dict[str, Path]:
 
 async def wait_until_unhealthy(server: WatchedServer, names: set[str]) -> dict[str, str]:
     """Return their reasons, once all of them are unhealthy."""
-    async with asyncio.timeout(IMPORTED_WITHIN):
-        while True:
-            resources = (await server.server.status())["resources"]
-            found = {
-                each["name"].rpartition("/")[2]: each["reason"]
-                for each in resources
-                if each["state"] == "unhealthy"
-            }
-            if names <= found.keys():
-                return {name: found[name] for name in names}
-            await asyncio.sleep(0.02)
+
+    async def find_unhealthy() -> dict[str, str]:
+        return {
+            each["name"].rpartition("/")[2]: each["reason"]
+            for each in (await server.server.status())["resources"]
+            if each["state"] == "unhealthy"
+        }
+
+    found = await poll(find_unhealthy, lambda found: names <= found.keys(), IMPORTED_WITHIN)
+    return {name: found[name] for name in names}
 
 
 async def wait_until_gone(server: WatchedServer, names: set[str]) -> None:
-    async with asyncio.timeout(IMPORTED_WITHIN):
-        while True:
-            resources = (await server.server.status())["resources"]
-            if not names & {each["name"].rpartition("/")[2] for each in resources}:
-                return
-            await asyncio.sleep(0.02)
+    async def find_names() -> set[str]:
+        resources = (await server.server.status())["resources"]
+        return {each["name"].rpartition("/")[2] for each in resources}
+
+    await poll(find_names, lambda found: not names & found, IMPORTED_WITHIN)
 
 
-async def test_invalid_model_files_are_refused_without_affecting_others(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Services with valid models."""
+    directory = tmp_path_factory.mktemp("models")
+    models = {"good": relu(), "any-size": relu(["n"])}
+    return [
+        service(name, "onnx_cpu", save_model(directory / f"{name}.onnx", each))
+        for name, each in models.items()
+    ]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(
+    good: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path_factory.mktemp("server"), config(*good)) as server:
+        yield server
+
+
+async def test_invalid_model_files_are_refused_without_affecting_others(
+    server: WatchedServer, good: list[dict[str, Any]], tmp_path: Path
+) -> None:
     engines = [each for each, library in ENGINES.items() if importlib.util.find_spec(library)]
-    good = service("good", "onnx_cpu", save_model(tmp_path / "good.onnx", relu()))
-    async with run_watched(tmp_path, config(good)) as server:
-        for engine in engines:
-            # The first user waits for the import of the library.
-            first = tmp_path / f"first{SUFFIXES[engine]}"
-            first.write_bytes(b"no model")
-            server.server.save(config(good, service("first", engine, first)))
-            await wait_until_unhealthy(server, {"first"})
-            files = write_bad_files(tmp_path, engine)
-            attack = partial(configure, server, good, engine, files)
-            phase = await server.attack(engine, attack, longest=CHANGED_WITHIN)
-            assert phase.took < CHANGED_WITHIN, engine
-            assert phase.busy < LONGEST_TURN
-            assert phase.bystander.failed == 0, phase.bystander.failures
-        async with connect(server, "good") as client:
-            outputs = await client.infer({"x": np.ones((1, 4), np.float32)}, timeout=60)
-        assert outputs["y"].tolist() == [[1.0] * 4]
+    for engine in engines:
+        # The first user waits for the import of the library.
+        first = tmp_path / f"first{SUFFIXES[engine]}"
+        first.write_bytes(b"no model")
+        server.server.save(config(*good, service("first", engine, first)))
+        await wait_until_unhealthy(server, {"first"})
+        files = write_bad_files(tmp_path, engine)
+        attack = partial(configure, server, good, engine, files)
+        phase = await server.attack(engine, attack, longest=CHANGED_WITHIN)
+        assert phase.took < CHANGED_WITHIN, engine
+        assert phase.busy < LONGEST_TURN
+        assert phase.bystander.failed == 0, phase.bystander.failures
+    async with connect(server, "good") as client:
+        outputs = await client.infer({"x": np.ones((1, 4), np.float32)}, timeout=60)
+    assert outputs["y"].tolist() == [[1.0] * 4]
 
 
 @contextlib.asynccontextmanager
@@ -166,17 +185,17 @@ WRONG: dict[str, tuple[Tensors, str]] = {
 
 
 async def configure(
-    server: WatchedServer, good: dict[str, Any], engine: str, files: dict[str, Path]
+    server: WatchedServer, good: list[dict[str, Any]], engine: str, files: dict[str, Path]
 ) -> None:
     """Add services for files that are refused, and remove them."""
     services = [service(name, engine, path) for name, path in files.items()]
-    server.server.save(config(good, *services))
+    server.server.save(config(*good, *services))
     reasons = await wait_until_unhealthy(server, set(files))
     for name, reason in reasons.items():
         assert str(files[name]) in reason, reason
         assert "Traceback" not in reason
         assert len(reason) < 800
-    server.server.save(config(good))
+    server.server.save(config(*good))
     await wait_until_gone(server, set(files))
 
 
@@ -187,15 +206,8 @@ async def expect_refused_tensors(client: FastMLModelClient, tensors: Tensors, wo
     assert words in (error.value.message or "")
 
 
-async def test_invalid_tensors_are_refused_without_affecting_others(tmp_path: Path) -> None:
-    services = (
-        service("good", "onnx_cpu", save_model(tmp_path / "good.onnx", relu())),
-        service("product", "onnx_cpu", save_model(tmp_path / "product.onnx", product())),
-    )
-    async with (
-        run_watched(tmp_path, config(*services)) as server,
-        connect(server, "good") as client,
-    ):
+async def test_invalid_tensors_are_refused_without_affecting_others(server: WatchedServer) -> None:
+    async with connect(server, "good") as client:
         await client.infer({"x": floats(1, 4)}, timeout=60)
         for kind, (tensors, words) in WRONG.items():
             attack = partial(expect_refused_tensors, client, tensors, words)
@@ -215,12 +227,8 @@ async def test_invalid_tensors_are_refused_without_affecting_others(tmp_path: Pa
         assert server.server.err.lines == []
 
 
-async def test_tensors_as_large_as_a_message_are_handled(tmp_path: Path) -> None:
-    path = save_model(tmp_path / "good.onnx", relu(["n"]))
-    async with (
-        run_watched(tmp_path, config(service("good", "onnx_cpu", path))) as server,
-        connect(server, "good") as client,
-    ):
+async def test_tensors_as_large_as_a_message_are_handled(server: WatchedServer) -> None:
+    async with connect(server, "any-size") as client:
         await client.infer({"x": floats(1)}, timeout=60)
         for kind, x in (
             ("NaN", np.array([np.nan, np.inf, -1], np.float32)),

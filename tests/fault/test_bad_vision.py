@@ -20,6 +20,7 @@ from tests.support.machine.watched import LONGEST_TURN, MIB, WatchedServer, run_
 from tests.support.models.onnx_models import FLOAT, INT64, model, save_model
 from tests.support.models.vision_models import constant
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -27,8 +28,6 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.media.video import CameraMimeType, ViamImage  # noqa: E402
 from viam.proto.service.vision import Detection  # noqa: E402
 from viam.services.vision import VisionClient  # noqa: E402
-
-pytestmark = pytest.mark.alone
 
 LONGEST = limit(2.0)
 """Seconds of one call."""
@@ -158,7 +157,7 @@ class Scene:
     async def measure_memory(self) -> None:
         while True:
             self.most = max(self.most, self.server.process.memory_info().rss / MIB)
-            await asyncio.sleep(0.005)
+            await pass_time(0.005)
 
     async def call_once_and_together(
         self, name: str, call: Any, times: int = AT_ONCE, longest: float = LONGEST

@@ -14,9 +14,10 @@ import pytest
 import trustme
 from tests.support.machine.running import run_server
 from tests.support.machine.watched import FAKES
-from tests.support.sizes import FULL
+from tests.support.sizes import size
+from tests.support.waiting import block_until, pass_time
 
-REPLACEMENTS = 1000 if FULL else 20
+REPLACEMENTS = size(ci=8, full=1000)
 CLIENTS = 32
 NAMES = "/viam.robot.v1.RobotService/ResourceNames"
 
@@ -55,7 +56,7 @@ class Load:
                         self.failures.append(f"{error.code().name}: {error.details()}")
                     if self._stopped.is_set():
                         return
-                    await asyncio.sleep(0.02)
+                    await pass_time(0.02)
 
 
 def replace_pair(authority: trustme.CA, directory: Path) -> bytes:
@@ -68,16 +69,14 @@ def replace_pair(authority: trustme.CA, directory: Path) -> bytes:
 
 
 def wait_until_served(port: int, certificate: bytes) -> None:
-    deadline = time.monotonic() + 20
-    served = b""
-    while served != certificate:
-        assert time.monotonic() < deadline, "the new certificate is not served"
-        time.sleep(0.02)
+    def is_served() -> bool:
         pem = ssl.get_server_certificate(("localhost", port), timeout=60)
-        served = ssl.PEM_cert_to_DER_cert(pem)
+        return ssl.PEM_cert_to_DER_cert(pem) == certificate
+
+    block_until(is_served, every=0.02)
 
 
-@pytest.mark.timeout(1700 if FULL else 120)
+@pytest.mark.timeout(size(ci=120, full=1700))
 async def test_replaced_certificates_fail_no_call(tmp_path: Path) -> None:
     authority = trustme.CA()
     replace_pair(authority, tmp_path)

@@ -24,6 +24,7 @@ from tests.support.cloud.fleet import run_cloud
 from tests.support.machine.modular import poll
 from tests.support.machine.running import http_get
 from tests.support.small_disk import small_disk
+from tests.support.waiting import pass_time
 from viam.app.app_client import AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry
@@ -182,7 +183,7 @@ async def flood(part: PartClient) -> GRPCError:
             except GRPCError as error:
                 if error.status is not Status.RESOURCE_EXHAUSTED:
                     return error
-                await asyncio.sleep(0.1)
+                await pass_time(0.1)
 
 
 async def check(cloud: FullCloud) -> int:

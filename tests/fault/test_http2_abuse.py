@@ -16,6 +16,7 @@ from tests.support.machine.watched import WatchedServer, run_watched
 from tests.support.network import http2_frames as frames
 from tests.support.network.http2_client import connected
 from tests.support.sizes import FULL, size
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -239,7 +240,7 @@ async def zero_window(port: int) -> str:
             connection = await stack.enter_async_context(connect_raw(port, opening))
             for stream in range(1, 200, 2):
                 await connection.send(frames.call(stream, ECHO, body))
-        await asyncio.sleep(SECONDS)  # nobody will tell
+        await pass_time(SECONDS)  # nobody will tell
     return "4 × 100 replies of 14 kB asked for"
 
 
@@ -255,7 +256,7 @@ async def slow_bodies(port: int) -> str:
         for byte in frames.message(b"x" * 1000)[: round(5 * SECONDS)]:
             for connection in connections:
                 await connection.send(frames.data(1, bytes([byte]), end=False))
-            await asyncio.sleep(0.2)  # slowness is the point
+            await pass_time(0.2)  # slowness is the point
     return f"{count} calls"
 
 
@@ -332,7 +333,6 @@ async def test_server_survives_http2_abuse(server: WatchedServer) -> None:
     """The attacks run in turn on the same server, which must recover after each."""
     port = server.server.port
     await warm_up(port)
-    await server.measure_idle()
     faults: list[str] = []
     before = await server.size()
     for abuse in ABUSES:

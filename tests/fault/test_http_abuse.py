@@ -9,17 +9,18 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from tests.support.machine.running import Config
-from tests.support.machine.watched import FAKES, LONGEST_TURN, WatchedServer, run_watched
+from tests.support.machine.watched import LONGEST_TURN, WatchedServer, run_watched
 from tests.support.sizes import size
+from tests.support.waiting import pass_time
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CLIENTS = 6
-SECONDS = size(ci=2, full=10)
+SECONDS = size(ci=1, full=10)
 """How long each attack lasts."""
 MOST_GROWTH = 50.0
 """MiB."""
@@ -31,15 +32,20 @@ MANY: Config = {
 }
 
 
-@contextlib.asynccontextmanager
-async def start_http_server(
-    directory: Path, config: Config = FAKES
-) -> AsyncIterator[WatchedServer]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WatchedServer]:
     """Start a server that has imported what it needs for HTTP."""
-    async with run_watched(directory, config) as server:
+    async with run_watched(tmp_path_factory.mktemp("server"), MANY) as server:
         for path in ("/status", "/status.json", "/logs.jsonl", "/history.json"):
             assert (await server.server.get(path))[0] == 200
         yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(watched: WatchedServer) -> WatchedServer:
+    """A server that is calm, whatever was done to it before."""
+    await watched.wait_until_calm()
+    return watched
 
 
 async def run_attack(
@@ -94,7 +100,7 @@ async def leave_unread(server: WatchedServer) -> None:
             each.setblocking(False)
             await asyncio.get_running_loop().sock_connect(each, ("127.0.0.1", port))
             each.send(request(port, "/status.json") * 20)
-        await asyncio.sleep(SECONDS)  # for them to be answered
+        await pass_time(SECONDS)  # for them to be answered
         growth = await server.size() - before
     print(f"grew by {growth:.1f} MiB")
     assert growth < MOST_GROWTH
@@ -108,7 +114,7 @@ async def follow_the_log(port: int) -> None:
                 connected(port, request(port, "/logs.jsonl?follow&text=nothing"))
             )
             statuses.append((await reader.readline()).split()[1])
-        await asyncio.sleep(SECONDS)  # they are a burden while they stay
+        await pass_time(SECONDS)  # they are a burden while they stay
     assert statuses.count(b"200") == 8
     assert set(statuses) == {b"200", b"503"}
 
@@ -125,20 +131,18 @@ async def connected(port: int, data: bytes) -> AsyncIterator[asyncio.StreamReade
             await writer.wait_closed()
 
 
-async def test_status_requests_in_a_loop_do_not_affect_other_clients(tmp_path: Path) -> None:
-    async with start_http_server(tmp_path, MANY) as server:
-        port = server.server.port
-        await server.measure_idle()
-        for path in ("/status.json", "/status"):
-            await run_attack(server, f"{CLIENTS} clients loop {path}", partial(loop_on, port, path))
+@pytest.mark.parametrize("path", ["/status.json", "/status"])
+async def test_status_requests_in_a_loop_do_not_affect_other_clients(
+    server: WatchedServer, path: str
+) -> None:
+    attack = partial(loop_on, server.server.port, path)
+    await run_attack(server, f"{CLIENTS} clients loop {path}", attack)
 
 
-async def test_unread_answers_take_bounded_memory(tmp_path: Path) -> None:
-    async with start_http_server(tmp_path, MANY) as server:
-        await run_attack(server, "answers that are not read", partial(leave_unread, server))
+async def test_unread_answers_take_bounded_memory(server: WatchedServer) -> None:
+    await run_attack(server, "answers that are not read", partial(leave_unread, server))
 
 
-async def test_number_of_log_followers_is_limited(tmp_path: Path) -> None:
-    async with start_http_server(tmp_path) as server:
-        attack = partial(follow_the_log, server.server.port)
-        await run_attack(server, "followers of the log", attack)
+async def test_number_of_log_followers_is_limited(server: WatchedServer) -> None:
+    attack = partial(follow_the_log, server.server.port)
+    await run_attack(server, "followers of the log", attack)

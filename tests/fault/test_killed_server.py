@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.machine.bad_modules import (
-    DEADLINE,
     config,
     environment_of,
     find_marked,
@@ -23,6 +20,7 @@ from tests.support.machine.bad_modules import (
 )
 from tests.support.machine.running import Server, run_server
 from tests.support.machine.watched import find_front
+from tests.support.waiting import wait_until
 
 from cogwork.programs.reaper import KILL_DELAY
 
@@ -55,18 +53,13 @@ def find_living(mark: str) -> list[int]:
 
 
 async def wait_for_modules(server: Server, mark: str, count: int) -> None:
-    async with asyncio.timeout(DEADLINE):
-        # Besides the modules, there are the server and its front process.
-        while len(find_living(mark)) <= count + 1 or (await server.status())["state"] != "running":  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    # Besides the modules, there are the server and its front process.
+    await wait_until(lambda: len(find_living(mark)) > count + 1, every=0.02)
+    await server.wait_for_status(state="running")
 
 
 async def seconds_until_gone(mark: str) -> float:
-    began = time.monotonic()
-    async with asyncio.timeout(DEADLINE):
-        while find_living(mark):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    return time.monotonic() - began
+    return await wait_until(lambda: not find_living(mark), every=0.02)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +100,5 @@ async def test_restarted_server_ends_leftover_modules(
     assert [pid for pid in left if psutil.pid_exists(pid)] == left
     async with run_server(machine(tmp_path, ""), tmp_path, environment=environment) as server:
         await server.out.wait_for("processes left behind by a killed server")
-        async with asyncio.timeout(DEADLINE):
-            while set(left) & set(find_living(mark)):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await wait_until(lambda: not set(left) & set(find_living(mark)), every=0.02)
         await server.wait_for_status(state="running")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fault import writer
 from tests.support.sizes import size
+from tests.support.waiting import block
 
 from cogwork.config.last_good import LastGood
 
@@ -46,8 +47,7 @@ def kill_writer(place: LastGood, first: int, *, at_start: bool) -> list[int]:
             if not at_start:
                 ready, _, _ = select.select([process.stdout], [], [], START_DEADLINE)
                 assert ready, f"the writer did not start within {START_DEADLINE:g} s"
-            # The moment is the input here; there is nothing to wait for.
-            time.sleep(random.uniform(0, 0.03))
+            block(random.uniform(0, 0.03))  # the moment is the input here
         finally:
             process.kill()
         output, _ = process.communicate(timeout=END_DEADLINE)

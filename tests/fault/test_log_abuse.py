@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import grpc.aio
 import pytest
+import pytest_asyncio
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.machine.watched import LONGEST_TURN, WatchedServer, run_watched
 
@@ -19,7 +19,7 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KIB = 1 << 10
 MOST_KEPT = 50.0
@@ -27,10 +27,17 @@ MOST_KEPT = 50.0
 FORGED = "2026-01-01T00:00:00.000Z\tERROR\trdk.activity\tserve.py:1\tforged"
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
-    async with run_watched(tmp_path) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path_factory.mktemp("server")) as server:
         yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(watched: WatchedServer) -> WatchedServer:
+    """A server that is calm, whatever was done to it before."""
+    await watched.wait_until_calm()
+    return watched
 
 
 async def log(server: WatchedServer, *entries: common.LogEntry) -> None:

@@ -23,6 +23,7 @@ import pytest
 from tests.fault import log_writer
 from tests.fault.log_writer import line, number_of, short_line
 from tests.support.sizes import size
+from tests.support.waiting import block, block_until
 
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.logs.rotating_file import EVICTION_INTERVAL, RotatingFile, Rotation
@@ -76,8 +77,7 @@ def kill_writer(path: Path, first: int) -> int:
         try:
             ready, _, _ = select.select([process.stdout], [], [], START_DEADLINE)
             assert ready, f"the writer did not start within {START_DEADLINE:g} s"
-            # The moment is the input here; there is nothing to wait for.
-            time.sleep(random.choice((0.002, 0.05)) * random.random())
+            block(random.choice((0.002, 0.05)) * random.random())  # the moment is the input here
         finally:
             process.kill()
         output, _ = process.communicate(timeout=END_DEADLINE)
@@ -360,15 +360,16 @@ class LogLoad:
 
     def run_when_written(self, act: Callable[[], object]) -> None:
         """Run the action as soon as the file exists and is not empty."""
-        deadline = time.monotonic() + END_DEADLINE
-        while time.monotonic() < deadline:
+
+        def act_if_written() -> bool:
             # It may be rotated in between.
             with contextlib.suppress(FileNotFoundError):
                 if self._path.stat().st_size:
                     act()
-                    return
-            time.sleep(0.0005)
-        pytest.fail("nothing more is written")
+                    return True
+            return False
+
+        block_until(act_if_written, END_DEADLINE, every=0.0005)
 
     def _put_lines(self) -> None:
         while not self._ended.is_set():

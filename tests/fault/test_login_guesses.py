@@ -10,10 +10,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from tests.support.machine.login import KEYS, ROLES, config, log_in
 from tests.support.machine.running import run_server
 from tests.support.sizes import size
+from tests.support.waiting import pass_time
 from tests.unit.auth.parts import ADDRESS, KEY, SECRETS, api_keys
 
 from cogwork.auth.attempt_limiter import AttemptLimiter, AttemptLimits
@@ -22,8 +22,6 @@ from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.clock import ManualClock
 from cogwork.core.token_bucket import Rate
-
-pytestmark = pytest.mark.alone
 
 GUESSES = size(ci=400, full=10_000)
 ADDRESSES = 20
@@ -83,7 +81,7 @@ async def test_many_guesses_from_many_addresses(tmp_path: Path) -> None:
         during = []
         while not counting.done():
             during.append(await asyncio.to_thread(time_login))
-            await asyncio.sleep(0.01)
+            await pass_time(0.01)
         statuses = Counter(json.loads((await counting)[0]))
         alone += [await asyncio.to_thread(time_login) for _ in range(50)]
     ratio = statistics.median(during) / statistics.median(alone)

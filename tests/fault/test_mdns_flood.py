@@ -8,7 +8,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import pytest
 from tests.fault import mdns_flood
 from tests.support.machine.watched import FAKES, LONGEST_TURN, run_watched
 from tests.support.network.namespaces import Computer, local_network, needs_namespaces, on_computer
@@ -16,7 +15,7 @@ from tests.support.sizes import size
 
 from cogwork.discovery.interfaces import PORT
 
-pytestmark = [pytest.mark.alone, needs_namespaces]
+pytestmark = needs_namespaces
 
 SECONDS = size(ci=2, full=20)
 OTHER_PORT = PORT + 1
@@ -33,17 +32,24 @@ FIND = (sys.executable, "-m", "cogwork.cli.main", "find", "--json")
 
 
 async def run(computer: Computer, *command: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *computer.prefix, *command, stdout=asyncio.subprocess.PIPE
-    )
+    process = await start(computer, *command)
     output = (await asyncio.wait_for(process.communicate(), 120))[0]
     assert process.returncode == 0
     return output.decode()
 
 
-async def flood(attacker: Computer, port: int, rate: int, seconds: float = SECONDS) -> None:
-    command = (sys.executable, mdns_flood.__file__, str(port), str(rate), str(seconds))
-    await run(attacker, *command)
+async def start(computer: Computer, *command: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *computer.prefix, *command, stdout=asyncio.subprocess.PIPE
+    )
+
+
+def flood(port: int, rate: int, seconds: float = SECONDS) -> tuple[str, ...]:
+    return (sys.executable, mdns_flood.__file__, str(port), str(rate), str(seconds))
+
+
+async def flood_for_a_while(attacker: Computer, port: int, rate: int) -> None:
+    await run(attacker, *flood(port, rate))
 
 
 async def test_flood_of_packets(tmp_path: Path) -> None:
@@ -52,11 +58,12 @@ async def test_flood_of_packets(tmp_path: Path) -> None:
             await server.wait_until_calm()
             for rate in (50, 5000):
                 without = await server.attack(
-                    f"{rate} packets/s elsewhere", partial(flood, attacker, OTHER_PORT, rate)
+                    f"{rate} packets/s elsewhere",
+                    partial(flood_for_a_while, attacker, OTHER_PORT, rate),
                 )
                 phase = await server.attack(
                     f"{rate} packets/s",
-                    partial(flood, attacker, PORT, rate),
+                    partial(flood_for_a_while, attacker, PORT, rate),
                     highest_p99=2 * without.bystander.p99 + 10,
                 )
                 assert not phase.bystander.failed
@@ -64,7 +71,11 @@ async def test_flood_of_packets(tmp_path: Path) -> None:
                 # Room for other programs on this computer: on the loop, it was 600 ms.
                 assert phase.bystander.p50 < 2 * without.bystander.p50 + 20
                 assert phase.bystander.p99 < 3 * without.bystander.p99 + 100
-            flooding = asyncio.ensure_future(flood(attacker, PORT, 500, 5))
-            found = json.loads(await run(client, *FIND))
-            assert there.address in {each["address"] for each in found}
-            await flooding
+            flooding = await start(attacker, *flood(PORT, 500, 60))
+            try:
+                found = json.loads(await run(client, *FIND))
+                assert there.address in {each["address"] for each in found}
+                assert flooding.returncode is None
+            finally:
+                flooding.kill()
+                await flooding.communicate()

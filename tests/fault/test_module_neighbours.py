@@ -29,6 +29,8 @@ from tests.support.machine.bad_modules import (
 )
 from tests.support.machine.running import Server, run_server, with_free_port
 from tests.support.sizes import FULL, size
+from tests.support.waiting import pass_time
+from tests.support.waiting import wait_until as wait_for
 
 from cogwork.resource import sdk
 
@@ -114,7 +116,7 @@ class NeighborScenario:
     async def _measure_cpu(self, before: float) -> list[float]:
         amounts, began = [], time.monotonic()
         for number in range(round(SECONDS / SLOT)):
-            await asyncio.sleep(max(0.0, began + (number + 1) * SLOT - time.monotonic()))
+            await pass_time(began + (number + 1) * SLOT - time.monotonic())
             now = self._children_cpu()
             amounts.append(max(0.0, now - before))
             before = max(now, before)
@@ -139,13 +141,9 @@ class NeighborScenario:
     async def _remove_module(self) -> None:
         """Remove everything of the last phase, so that it does not affect the next one."""
         self._save_config([], [])
-        pids = {each.pid for each in psutil.Process(self.server.pid).children(recursive=True)}
-        async with asyncio.timeout(DEADLINE):
-            while len(pids) > 3:  # the good module, the reaper and the front process
-                await asyncio.sleep(0.02)
-                pids = {
-                    each.pid for each in psutil.Process(self.server.pid).children(recursive=True)
-                }
+        process = psutil.Process(self.server.pid)
+        # The good module, the reaper and the front process stay.
+        await wait_for(lambda: len(process.children(recursive=True)) <= 3, every=0.02)
         await wait_until(
             self.channel,
             lambda status: (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tests.support.machine.bad_modules import (
     thing,
     unhealthy,
 )
+from tests.support.waiting import wait_until
 
 from cogwork.core.backoff import Backoff
 from cogwork.programs.process import CannotStop, Child
@@ -31,12 +31,6 @@ PATIENT = replace(SHORT, start=30.0, add=5.0, remove=3.0)
 """Longer than anything here takes."""
 PAUSES = Backoff(0.1, 0.1)
 MODEL = "acme:bad:thing"
-
-
-async def wait_until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - a file, or a line of the log
-            await asyncio.sleep(0.01)
 
 
 class RecordedCalls:

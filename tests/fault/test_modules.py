@@ -47,6 +47,8 @@ from tests.support.machine.bad_modules import (
 )
 from tests.support.machine.running import run_server, with_free_port
 from tests.support.sizes import FULL, limit, size
+from tests.support.waiting import pass_time
+from tests.support.waiting import wait_until as until
 
 from cogwork.core.backoff import Backoff
 from cogwork.modules.context import Deadlines
@@ -430,9 +432,7 @@ async def test_no_process_outlives_its_module(
     await machine.wait_until(ready())
     pid = await pid_of(machine, "bad")
     crowd = 2 + 32 * ("bomb" in words) + ("daemon" in words)
-    async with asyncio.timeout(DEADLINE):
-        while len(find_marked(machine.mark)) < crowd:  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.01)
+    await until(lambda: len(find_marked(machine.mark)) >= crowd)
     worst = await check_others_work(machine)
 
     began = time.monotonic()
@@ -446,9 +446,7 @@ async def test_no_process_outlives_its_module(
         wanted["modules"] = wanted["modules"][1:]
         machine.apply(wanted)
         left = {pid_of_good(machine)}
-    async with asyncio.timeout(DEADLINE):
-        while set(find_marked(machine.mark)) != left or zombies(os.getpid()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: set(find_marked(machine.mark)) == left and not zombies(os.getpid()))
     print(
         f"{words} {end}: {crowd - 1} processes gone after {time.monotonic() - began:.2f} s; "
         f"others' slowest call {worst:.1f} ms"
@@ -565,9 +563,7 @@ async def test_many_crashes_of_an_sdk_module_leak_nothing(
 
 
 async def _size_after(module: Module, starts: int) -> Size:
-    async with asyncio.timeout(800):
-        while module.starts < starts:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await until(lambda: module.starts >= starts, within=800)
     return own_size()
 
 
@@ -577,9 +573,7 @@ async def _crash_repeatedly(machine: ModuleMachine, times: int) -> None:
         await machine.wait_until(ready())
         starts = module.starts
         os.kill(await pid_of(machine, "bad"), signal.SIGKILL)
-        async with asyncio.timeout(DEADLINE):
-            while module.starts == starts:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await until(lambda: module.starts > starts)  # noqa: B023 - it is awaited at once
     await machine.wait_until(ready())
 
 
@@ -597,18 +591,20 @@ KINDS = (
 )
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("kind", KINDS if FULL else KINDS[:2])
 async def test_good_module_is_ready_as_fast_as_without_a_bad_one(tmp_path: Path, kind: str) -> None:
     alone, beside = [], []
-    for _ in range(size(ci=1, full=5)):
+    # What the bad one delays, it delays each time; what else this computer does, it does once.
+    for _ in range(5):
         alone.append(await _seconds_to_ready(tmp_path, None))
         beside.append(await _seconds_to_ready(tmp_path, kind))
-    ratio = statistics.median(beside) / statistics.median(alone)
-    print(
-        f"{kind:18} good one ready after {statistics.median(beside):.3f} s, alone after "
-        f"{statistics.median(alone):.3f} s: {ratio:.2f}"
-    )
+        ratio = statistics.median(beside) / statistics.median(alone)
+        print(
+            f"{kind:18} good one ready after {statistics.median(beside):.3f} s, alone after "
+            f"{statistics.median(alone):.3f} s: {ratio:.2f}"
+        )
+        if not FULL and ratio < 3:
+            break
     assert ratio < (1.5 if FULL else 3)
 
 
@@ -693,12 +689,10 @@ async def test_second_signal_leaves_no_module_behind(tmp_path: Path) -> None:
             channel.close()
         server.signal(signal.SIGTERM)
         await server.out.wait_for("stopping: SIGTERM")
-        await asyncio.sleep(2 * SIGNAL_DEBOUNCE)
+        await pass_time(2 * SIGNAL_DEBOUNCE)
         server.signal(signal.SIGTERM)
         assert await server.exit_code(within=SOON) == 1
-    async with asyncio.timeout(SOON):
-        while find_marked(mark):  # noqa: ASYNC110 - nobody tells when they are gone
-            await asyncio.sleep(0.01)
+    await until(lambda: not find_marked(mark), within=SOON)
 
 
 async def test_starting_children_under_load_leaves_stderr_clean(tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from grpclib.const import Status
 from tests.fault import requests
 from tests.fault.requests import Method
 from tests.support.machine.watched import ATTEMPTS, LONGEST_TURN, Phase, WatchedServer, run_watched
 from tests.support.network.http2_client import Answer, Client, Gone, Header, connected
 from tests.support.network.http2_frames import message
-from tests.support.sizes import FULL, size
+from tests.support.sizes import FULL, limit, size
 
 from cogwork.resource import sdk
 
@@ -32,7 +33,7 @@ MOST_GROWTH = 50.0
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ODD_PATHS: tuple[str | bytes, ...] = (
     "",
@@ -89,10 +90,23 @@ SHORT: Header = ("grpc-timeout", "300m")
 """For calls that may last as long as a client listens or a motor turns."""
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[WatchedServer]:
-    async with run_watched(tmp_path) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path_factory.mktemp("server")) as server:
         yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(watched: WatchedServer, idle: Phase) -> WatchedServer:
+    """A server that is calm, whatever was done to it before."""
+    await watched.wait_until_calm()
+    return watched
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def idle(watched: WatchedServer) -> Phase:
+    """What the bystander sees of a server that nobody attacks."""
+    return await watched.measure_idle(0.5)
 
 
 @dataclass(frozen=True)
@@ -211,14 +225,13 @@ def check_log(server: WatchedServer) -> None:
 
 
 @pytest.mark.timeout(size(ci=240, full=900))
-async def test_mutated_requests_are_answered(server: WatchedServer) -> None:
+async def test_mutated_requests_are_answered(server: WatchedServer, idle: Phase) -> None:
     methods = requests.public_methods()
     dice = random.Random(7)
     attack = Attack(server.server.port)
     # Call each method once: imports at the first call are covered by another test.
     await attack.send(Request(method.path, b"") for method in methods)
     attack.seen.clear()
-    idle = await server.measure_idle()
 
     async def mutate() -> None:
         attack.seen.clear()
@@ -249,7 +262,9 @@ LONGEST_READING = 1500.0
 
 @pytest.mark.timeout(size(ci=240, full=1800))
 @pytest.mark.parametrize("kind", NOISE if FULL else ["noise", "small fields"])
-async def test_largest_body_of_nonsense_is_answered(server: WatchedServer, kind: str) -> None:
+async def test_largest_body_of_nonsense_is_answered(
+    server: WatchedServer, idle: Phase, kind: str
+) -> None:
     """Send it to every method that takes images or other bytes, whether or not it is served."""
     methods = [each for each in requests.public_methods() if each.takes_bytes]
     assert {"GetDetections", "Infer"} <= {method.path.rpartition("/")[2] for method in methods}
@@ -259,7 +274,6 @@ async def test_largest_body_of_nonsense_is_answered(server: WatchedServer, kind:
     attack = Attack(server.server.port)
     await attack.send(Request(method.path, b"") for method in methods)
     attack.seen.clear()
-    idle = await server.measure_idle()
     longest_turn = LONGEST_TURN if kind == "noise" else LONGEST_READING
     long: Header = ("grpc-timeout", "10S")
 
@@ -277,11 +291,10 @@ async def test_largest_body_of_nonsense_is_answered(server: WatchedServer, kind:
     check_log(server)
 
 
-async def test_command_of_25000_values_is_answered(server: WatchedServer) -> None:
+async def test_command_of_25000_values_is_answered(server: WatchedServer, idle: Phase) -> None:
     """It takes 400 kB on the wire: the points of a few outlines."""
     request = DoCommandRequest(name="g")
     request.command.get_or_create_list("points").extend([1.0] * 25_000)
-    idle = await server.measure_idle(0.3)
 
     async def call() -> None:
         async with connected(server.server.port) as client:
@@ -291,16 +304,17 @@ async def test_command_of_25000_values_is_answered(server: WatchedServer) -> Non
         await server.wait_until_calm()
 
     # They are parsed in a thread, which shares the interpreter with the loop.
-    highest_p99 = 2 * LONGEST_TURN
+    highest_p99 = limit(2 * LONGEST_TURN)
     phase = await server.attack("25,000 values", call, highest_p99=highest_p99)
     check_phase(phase, idle)
     assert phase.bystander.p99 < highest_p99
 
 
 @pytest.mark.timeout(size(ci=240, full=300))
-async def test_paths_that_are_not_text_end_only_their_connection(server: WatchedServer) -> None:
+async def test_paths_that_are_not_text_end_only_their_connection(
+    server: WatchedServer, idle: Phase
+) -> None:
     """By itself, grpc.aio ends its main loop over one, and all calls with it."""
-    idle = await server.measure_idle(0.3)
 
     async def call() -> None:
         began = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import random
 import shutil
@@ -20,6 +19,7 @@ from tests.support.machine.modular import poll
 from tests.support.machine.running import Server, run_server
 from tests.support.network.file_server import FileServer, serve_files
 from tests.support.sizes import size
+from tests.support.waiting import pass_time
 
 KILLS = size(ci=6, full=500)
 SWITCHED_WITHIN = 1.5
@@ -120,23 +120,23 @@ async def wait_until_settled(server: Server, store: Path, version: int) -> None:
 
 async def choose_moment(moments: random.Random, store: Path, new: int) -> None:
     """Return at any moment, or shortly after the new version is unpacked, or appears."""
-    # The moment is the input here; there is nothing to wait for.
+    # The moment is the input here.
     match moments.choice(("any", "unpacking", "switch")):
         case "any":
-            await asyncio.sleep(moments.uniform(0, SWITCHED_WITHIN))
+            await pass_time(moments.uniform(0, SWITCHED_WITHIN))
         case "unpacking":
             await wait_for_path(store, f"part/acme-detector-{new}-*/unpacked")
-            await asyncio.sleep(moments.uniform(0, 0.05))
+            await pass_time(moments.uniform(0, 0.05))
         case "switch":
             await wait_for_path(store, f"acme-detector-{new}-*/")
-            await asyncio.sleep(moments.uniform(0, 0.1))
+            await pass_time(moments.uniform(0, 0.1))
 
 
 async def wait_for_path(store: Path, pattern: str) -> None:
     for _ in range(round(SWITCHED_WITHIN / 0.001)):
         if any(store.glob(pattern)):
             return
-        await asyncio.sleep(0.001)
+        await pass_time(0.001)
 
 
 @pytest.mark.timeout(size(ci=300, full=7200))

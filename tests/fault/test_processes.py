@@ -3,7 +3,6 @@ and affect nothing else."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pwd
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.fault.test_killed_server import find_living, seconds_until_gone
-from tests.support.machine.bad_modules import DEADLINE, find_marked, zombies
+from tests.support.machine.bad_modules import find_marked, zombies
 from tests.support.machine.running import Config, Server, run_server
 from tests.support.machine.watched import (
     FAKES,
@@ -28,6 +27,7 @@ from tests.support.machine.watched import (
     run_watched,
 )
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time, poll, wait_until
 
 from cogwork.programs.reaper import KILL_DELAY
 
@@ -38,6 +38,8 @@ MOST_KEPT = 20.0
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 SLEEP = "import time; time.sleep(1000)\n"
 CROWD = 30
+FLOOD = size(ci=2, full=5)
+"""Seconds."""
 DAEMONS = f"""
 import os, sys, time
 for _ in range({CROWD}):
@@ -102,16 +104,11 @@ async def wait_for_processes(
     server: Server, are_so: Callable[[dict[str, Any]], bool]
 ) -> dict[str, Any]:
     """Return the processes by ID, once they are as wanted."""
-    found: dict[str, Any] = {}
-    try:
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                found = {each["id"]: each for each in (await server.status())["processes"]}
-                if are_so(found):
-                    return found
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"not so within {DEADLINE:g} s: {found}") from None
+
+    async def find_processes() -> dict[str, Any]:
+        return {each["id"]: each for each in (await server.status())["processes"]}
+
+    return await poll(find_processes, are_so)
 
 
 def all_in(state: str, count: int) -> Callable[[dict[str, Any]], bool]:
@@ -121,18 +118,14 @@ def all_in(state: str, count: int) -> Callable[[dict[str, Any]], bool]:
 
 
 async def wait_for_crowd(mark: str, count: int) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while len(find_living(mark)) < count:  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.02)
+    await wait_until(lambda: len(find_living(mark)) >= count, every=0.02)
 
 
 async def seconds_until_only(mark: str, kept: set[int]) -> float:
     """Return the seconds until only these processes with the mark are left, and no zombies."""
-    began = time.monotonic()
-    async with asyncio.timeout(DEADLINE):
-        while set(find_marked(mark)) - kept or any(map(zombies, kept)):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    return time.monotonic() - began
+    return await wait_until(
+        lambda: not set(find_marked(mark)) - kept and not any(map(zombies, kept)), every=0.02
+    )
 
 
 async def test_exit_hang_and_failed_start_are_reported(tmp_path: Path) -> None:
@@ -164,8 +157,7 @@ async def test_exit_hang_and_failed_start_are_reported(tmp_path: Path) -> None:
         began = time.monotonic()
         save(server)
         await wait_for_processes(server, lambda found: not found)
-        while psutil.pid_exists(hanging):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await wait_until(lambda: not psutil.pid_exists(hanging))
         assert time.monotonic() - began < limit(3)
 
 
@@ -279,9 +271,7 @@ async def test_restarted_server_ends_leftover_processes(
     ) as server:
         found = await wait_for_processes(server, all_in("running", 2))
         left = [each["pid"] for each in found.values()]
-        async with asyncio.timeout(DEADLINE):
-            while psutil.Process(left[1]).name() != "sleep":  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await wait_until(lambda: psutil.Process(left[1]).name() == "sleep")
         if other:
             assert psutil.Process(left[1]).uids().real == pwd.getpwnam("nobody").pw_uid
         for child in psutil.Process(server.pid).children():
@@ -292,9 +282,7 @@ async def test_restarted_server_ends_leftover_processes(
     assert all(psutil.pid_exists(pid) for pid in left)
     async with run_server(machine(), tmp_path, environment=environment) as server:
         await server.out.wait_for("ending 2 processes left behind by a killed server")
-        async with asyncio.timeout(DEADLINE):
-            while set(left) & set(find_living(mark)):  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await wait_until(lambda: not set(left) & set(find_living(mark)), every=0.02)
         await server.wait_for_status(state="running")
 
 
@@ -323,9 +311,7 @@ async def test_hundred_processes_start_crash_and_stop_at_once(
         async def stop() -> None:
             pids = [each["pid"] for each in (await server.status())["processes"]]
             save(server)
-            async with asyncio.timeout(DEADLINE):
-                while any(map(psutil.pid_exists, pids)):  # noqa: ASYNC110
-                    await asyncio.sleep(0.02)
+            await wait_until(lambda: not any(map(psutil.pid_exists, pids)))
             await wait_for_processes(server, lambda found: not found)
 
         for name, act in (("start", start), ("crash", crash), ("stop", stop)):
@@ -342,7 +328,7 @@ async def test_hundred_floods_of_output_do_not_starve_the_server(tmp_path: Path)
         await wait_for_processes(watched.server, all_in("running", count))
 
         async def watch() -> None:
-            await asyncio.sleep(5)
+            await pass_time(FLOOD)
 
         await check_phase(watched, f"{count} floods", watch)
         save(watched.server)

@@ -13,6 +13,7 @@ import grpc.aio
 import pytest
 from tests.fault.gate import Gate, run_gate
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 
 from cogwork.core.clock import SystemClock
 from cogwork.remotes.dialing import Destination, dial
@@ -30,7 +31,7 @@ class SlowService(grpc.GenericRpcHandler):
 
     async def _answer(self, request: bytes, context: object) -> bytes:
         del context
-        await asyncio.sleep(float(request))
+        await pass_time(float(request))
         return request
 
 

@@ -14,8 +14,6 @@ from tests.support.machine.watched import ATTEMPTS, LONGEST_TURN, WatchedServer,
 from tests.support.network.http2_client import Client, connected
 from tests.support.sizes import FULL
 
-pytestmark = pytest.mark.alone
-
 COMPONENTS = (
     "arm", "audio_in", "audio_out", "base", "board", "button", "camera", "encoder", "gantry",
     "generic", "gripper", "input_controller", "motor", "movement_sensor", "pose_tracker",

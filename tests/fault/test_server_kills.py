@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import shutil
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from tests.support.machine.running import Server, run_server, with_free_port
 from tests.support.sizes import size
+from tests.support.waiting import pass_time
 
 KILLS = size(ci=5, full=50)
 LONGEST_START = 10.0
@@ -76,8 +76,7 @@ async def test_server_killed_at_any_moment_recovers(tmp_path: Path, sockets: Pat
             if kill == KILLS:
                 break
             server.save(machine(before + 1))
-            # The moment is the input here; there is nothing to wait for.
-            await asyncio.sleep(moments.uniform(0, TAKEN_OVER_WITHIN))
+            await pass_time(moments.uniform(0, TAKEN_OVER_WITHIN))  # the moment is the input here
             server.process.kill()
             assert await server.exit_code() == -9
         expected, content = {before + 1}, machine(before + 1)
@@ -115,7 +114,7 @@ async def kill_while_starting(
     async with run_server(
         content, directory, exits=None, serves=False, environment=environment
     ) as server:
-        await asyncio.sleep(moment)
+        await pass_time(moment)
         server.process.kill()
         assert await server.exit_code() == -9
     return "is ready" not in server.out.text

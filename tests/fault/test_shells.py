@@ -9,15 +9,13 @@ from typing import Any
 
 import grpc.aio
 import psutil
-import pytest
 from tests.support.machine.watched import FAKES, LONGEST_TURN, is_front, run_watched
+from tests.support.waiting import wait_until
 
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
-
-pytestmark = pytest.mark.alone
 
 SHELLS = 40
 """Fewer than one client may have open."""
@@ -39,9 +37,7 @@ async def test_many_shells_do_not_block_the_loop(tmp_path: Path) -> None:
         phase = await machine.attack(f"{SHELLS} shells", attack, longest_turn=longest_turn)
         assert not phase.bystander.failed
         assert phase.busy < longest_turn
-        async with asyncio.timeout(60):
-            while _find_shells(machine.process):  # noqa: ASYNC110 - nobody tells when they have ended
-                await asyncio.sleep(0.05)
+        await wait_until(lambda: not _find_shells(machine.process), every=0.05)
 
 
 async def _open_shells(port: int) -> None:

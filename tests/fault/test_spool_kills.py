@@ -14,7 +14,6 @@ import random
 import select
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ import pytest
 from tests.support.paths import REPOSITORY
 from tests.support.sizes import size
 from tests.support.small_disk import small_disk
+from tests.support.waiting import block, block_until, pass_time
 
 from cogwork.core.clock import SystemClock
 from cogwork.logs.entry import Entry
@@ -50,11 +50,11 @@ async def put_and_deliver(directory: str, journal: str, bound: str) -> None:
     note = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     async def send(lines: Sequence[Entry]) -> None:
-        await asyncio.sleep(random.choice((0, 0, 0.001, 0.02)))
+        await pass_time(random.choice((0, 0, 0.001, 0.02)))
         if random.random() < 0.01:
             raise ConnectionError("not this time")
         os.write(note, "".join(map(format_entry, lines)).encode())
-        await asyncio.sleep(random.choice((0, 0, 0.001)))
+        await pass_time(random.choice((0, 0, 0.001)))
 
     uploading = asyncio.create_task(Uploader(spool, send, SystemClock()).run())
     number = spool.counts().put
@@ -142,8 +142,7 @@ def kill_process(directory: Path, journal: Path, bound: int, *, at_start: bool) 
             if not at_start:
                 ready, _, _ = select.select([process.stdout], [], [], START_DEADLINE)
                 assert ready, f"it did not start within {START_DEADLINE:g} s"
-            # The moment is the input here; there is nothing to wait for.
-            time.sleep(random.uniform(0, 0.3))
+            block(random.uniform(0, 0.3))  # the moment is the input here
         finally:
             process.kill()
         process.communicate(timeout=END_DEADLINE)
@@ -185,10 +184,7 @@ def put(spool: Spool, first: int, stop: int) -> None:
 
 
 def wait_for_fault(spool: Spool, words: str) -> None:
-    deadline = time.monotonic() + END_DEADLINE
-    while words not in (spool.fault or ""):
-        assert time.monotonic() < deadline, f'"{words}" was not said'
-        time.sleep(0.002)
+    block_until(lambda: words in (spool.fault or ""), END_DEADLINE)
 
 
 def fill(path: Path) -> None:

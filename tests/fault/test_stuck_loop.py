@@ -11,14 +11,23 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+import pytest_asyncio
 from grpclib.client import Channel
 from tests.modules.make import sdk_module
-from tests.support.machine.running import SERVING, Config, plug_in, run_server, save, with_free_port
+from tests.support.machine.running import (
+    SERVING,
+    Config,
+    Server,
+    plug_in,
+    run_server,
+    save,
+    with_free_port,
+)
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time, poll, wait_until
 
 from cogwork.resource import sdk
 
@@ -26,8 +35,10 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 from viam.components.motor.client import MotorClient  # noqa: E402
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+STUCK = 2.0
+"""Seconds after which everything that moves is stopped."""
 AT_REST = 3.0
 """Seconds from the loop's last turn until everything that moved stands."""
 SLACK = limit(1.0)
@@ -92,9 +103,20 @@ BLOCKER = Model(
 """
 
 
-@pytest.fixture
-def acme(tmp_path: Path) -> dict[str, str]:
-    return plug_in(tmp_path / "plugged-in", BLOCKER, "blocker = {module}:BLOCKER")
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a server with the blocker."""
+    return plug_in(tmp_path_factory.mktemp("plugged-in"), BLOCKER, "blocker = {module}:BLOCKER")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(
+    acme: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Server]:
+    directory = tmp_path_factory.mktemp("server")
+    async with run_server(blocker_config(directory), directory, environment=acme) as server:
+        await server.wait_for_status(state="running")
+        yield server
 
 
 def read_events(file: Path) -> list[tuple[float, str]]:
@@ -210,12 +232,13 @@ async def supervise(
 
 
 async def wait_until_ready(motor: MotorClient) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            with contextlib.suppress(Exception):
-                await motor.is_moving(timeout=2)
-                return
-            await asyncio.sleep(0.05)
+    async def is_answered() -> bool:
+        with contextlib.suppress(Exception):
+            await motor.is_moving(timeout=2)
+            return True
+        return False
+
+    await poll(is_answered, within=30, every=0.05)
 
 
 async def test_motors_stop_and_the_server_restarts_when_the_loop_is_stuck(
@@ -229,7 +252,9 @@ async def test_motors_stop_and_the_server_restarts_when_the_loop_is_stuck(
                 motor = MotorClient(name, channel)
                 await wait_until_ready(motor)
                 await motor.set_power(1.0)
-            await asyncio.wait_for(wait_for_event(tmp_path / "gpio", "1.0"), 5)
+            await wait_until(
+                lambda: any(what == "1.0" for _, what in read_events(tmp_path / "gpio"))
+            )
             module = next(iter(psutil.Process(supervisor.pids[0]).children(recursive=True)))
             with contextlib.suppress(Exception):
                 await GenericClient("blocker", channel).do_command({}, timeout=0.5)
@@ -252,43 +277,33 @@ async def test_motors_stop_and_the_server_restarts_when_the_loop_is_stuck(
             await wait_until_ready(MotorClient("modular", channel))
 
 
-async def wait_for_event(file: Path, what: str) -> None:
-    while not any(event == what for _, event in read_events(file)):  # noqa: ASYNC110 - a file tells
-        await asyncio.sleep(0.01)
+async def test_suspended_server_does_not_count_as_stuck(server: Server) -> None:
+    since = len(server.out.lines)
+    async with Channel("localhost", server.port) as channel:
+        wheel = MotorClient("wheel", channel)
+        await wheel.set_power(0.5)
+        server.signal(signal.SIGSTOP)
+        await pass_time(STUCK + 1)
+        server.signal(signal.SIGCONT)
+        assert await wheel.is_moving()
+        await pass_time(1)
+        assert await wheel.is_moving()
+        await wheel.stop()
+    assert not [line for line in server.out.lines[since:] if "the event loop has been" in line]
 
 
-async def test_loop_that_recovers_continues_with_everything_at_rest(
-    tmp_path: Path, acme: dict[str, str]
-) -> None:
-    async with run_server(blocker_config(tmp_path), tmp_path, environment=acme) as server:
-        await server.wait_for_status(state="running")
-        async with Channel("localhost", server.port) as channel:
-            wheel = MotorClient("wheel", channel)
-            turning = asyncio.ensure_future(wheel.go_for(1, 1000))
-            while not await wheel.is_moving():  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.01)
-            await GenericClient("blocker", channel).do_command({"seconds": 3.5})
-            await server.out.wait_for("the event loop recovered")
-            with pytest.raises(Exception, match="told to stop"):
-                await asyncio.wait_for(turning, 10)
-            assert not await wheel.is_moving()
-            await wheel.set_power(0.5)
-            assert await wheel.is_moving()
-
-
-async def test_suspended_server_does_not_count_as_stuck(tmp_path: Path, acme: Any) -> None:
-    async with run_server(blocker_config(tmp_path), tmp_path, environment=acme) as server:
-        await server.wait_for_status(state="running")
-        async with Channel("localhost", server.port) as channel:
-            wheel = MotorClient("wheel", channel)
-            await wheel.set_power(0.5)
-            server.signal(signal.SIGSTOP)
-            await asyncio.sleep(4)  # time is what is tested
-            server.signal(signal.SIGCONT)
-            assert await wheel.is_moving()
-            await asyncio.sleep(1)  # time is what is tested
-            assert await wheel.is_moving()
-        assert "the event loop has been stuck" not in server.output
+async def test_loop_that_recovers_continues_with_everything_at_rest(server: Server) -> None:
+    async with Channel("localhost", server.port) as channel:
+        wheel = MotorClient("wheel", channel)
+        turning = asyncio.ensure_future(wheel.go_for(1, 1000))
+        await poll(wheel.is_moving)
+        await GenericClient("blocker", channel).do_command({"seconds": STUCK + 1})
+        await server.out.wait_for("the event loop recovered")
+        with pytest.raises(Exception, match="told to stop"):
+            await asyncio.wait_for(turning, 10)
+        assert not await wheel.is_moving()
+        await wheel.set_power(0.5)
+        assert await wheel.is_moving()
 
 
 async def test_code_holding_the_interpreter_lock_is_killed_with_the_process(

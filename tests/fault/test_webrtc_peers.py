@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import os
 import random
 from collections import Counter
@@ -15,6 +15,7 @@ from benchmarks.parts.webrtc_client import CallFailed, WebRtcClient
 from tests.support.machine.running import Server, run_server
 from tests.support.machine.watched import FAKES
 from tests.support.sizes import size
+from tests.support.waiting import pass_time, poll, wait_until
 
 NAMES = "/viam.robot.v1.RobotService/ResourceNames"
 CYCLES = size(12, 1000)
@@ -33,6 +34,19 @@ async def open_peer(channel: grpc.aio.Channel) -> WebRtcClient:
     return client
 
 
+async def open_peer_in_time(channel: grpc.aio.Channel) -> WebRtcClient:
+    """Try again while the machine refuses more clients, or starts the process for them."""
+    opened: list[WebRtcClient] = []
+
+    async def is_open() -> bool:
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            opened.append(await open_peer(channel))
+        return bool(opened)
+
+    await poll(is_open, every=0.2)
+    return opened[0]
+
+
 def find_process(server: Server) -> psutil.Process:
     (found,) = [
         child
@@ -44,9 +58,7 @@ def find_process(server: Server) -> psutil.Process:
 
 async def settle(process: psutil.Process, descriptors: int) -> None:
     """Wait until the connections that were closed are gone."""
-    async with asyncio.timeout(30):
-        while process.num_fds() > descriptors:  # noqa: ASYNC110 - of another process
-            await asyncio.sleep(0.1)
+    await wait_until(lambda: process.num_fds() <= descriptors, every=0.1)
 
 
 @pytest.mark.timeout(600)
@@ -59,7 +71,7 @@ async def test_clients_that_come_and_go_leave_nothing_behind(tmp_path: Path) -> 
         for _ in range(WARM_UP):
             await (await open_peer(channel)).close()
         worker, main = find_process(server), psutil.Process(server.pid)
-        await asyncio.sleep(4)  # connections linger
+        await pass_time(4)  # connections linger
         counts = [(each.num_fds(), each.num_threads()) for each in (worker, main)]
         memory = [each.memory_info().rss for each in (worker, main)]
         for number in range(CYCLES):
@@ -107,10 +119,8 @@ async def test_garbage_ends_only_the_call_or_the_client_that_sent_it(tmp_path: P
             hostile.data.send(bytes(frame))
             if number % 200 == 0:
                 hostile.negotiation.send(generator.randbytes(20).hex())
-                while (  # noqa: ASYNC110
-                    hostile.data.bufferedAmount > MIB and hostile.data.readyState == "open"
-                ):
-                    await asyncio.sleep(0.01)
+                data = hostile.data
+                await wait_until(lambda: data.bufferedAmount <= MIB or data.readyState != "open")  # noqa: B023 - it is awaited at once
                 await honest.call(NAMES, b"")
         print(f"{GARBAGE} frames; disconnected {disconnected} times")
         await honest.call(NAMES, b"")
@@ -156,13 +166,7 @@ async def test_mutated_offers_are_refused_or_answered(tmp_path: Path) -> None:
         assert outcomes.keys() <= {"answered", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"}
         await template.close()
         # Honest clients connect when the others have timed out.
-        async with asyncio.timeout(40):
-            while True:
-                try:
-                    client = await open_peer(channel)
-                    break
-                except grpc.aio.AioRpcError:
-                    await asyncio.sleep(1)
+        client = await open_peer_in_time(channel)
         await client.call(NAMES, b"")
         await client.close()
         assert "Traceback" not in server.output
@@ -178,8 +182,7 @@ async def test_killed_process_is_replaced_and_its_calls_end(tmp_path: Path) -> N
         await client.call(NAMES, b"")
         os.kill(find_process(server).pid, 9)
         await server.out.wait_for("the WebRTC process ended; its clients are disconnected")
-        await asyncio.sleep(2)  # a process that ends at once is not started at once
-        other = await open_peer(channel)
+        other = await open_peer_in_time(channel)
         await other.call(NAMES, b"")
         with pytest.raises(CallFailed):
             await other.call("/viam.robot.v1.RobotService/Nothing", b"")
