@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
+
+from cogwork.core.clock import ManualClock
 
 T = TypeVar("T")
 
@@ -42,11 +44,15 @@ async def poll(
     __tracebackhide__ = True
     answer: T | None = None
     try:
-        async with asyncio.timeout(within):
-            while not is_right(answer := await ask()):  # noqa: ASYNC110 - nothing tells
+        async with asyncio.timeout(within) as deadline:
+            while True:
+                answer = await ask()
+                if is_right(answer):
+                    return answer
                 await asyncio.sleep(every)
-            return answer
     except TimeoutError:
+        if not deadline.expired():
+            raise
         pytest.fail(f"after {within:g} s the answer is still {answer}")
 
 
@@ -61,6 +67,20 @@ def block_until(
             pytest.fail(f"the condition was not met within {within:g} s")
         time.sleep(every)
     return time.monotonic() - began
+
+
+async def wait_until_asleep(clock: ManualClock, *tasks: asyncio.Future[Any]) -> None:
+    """Wait for work in threads, until only an advance of the clock helps or one of these is done.
+
+    Advance the clock earlier, and the work may begin to sleep when its time is over.
+    """
+    __tracebackhide__ = True
+    await wait_until(
+        lambda: (
+            any(not alarm.done() for *_, alarm in clock._sleepers)
+            or any(task.done() for task in tasks)
+        )
+    )
 
 
 async def pass_time(seconds: float) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.power_cut import Disk, PowerCut
 from tests.support.sizes import size
+from tests.support.waiting import run_others, wait_until
 
 from cogwork.agent.errors import ServerSilent, SwitchFailed
 from cogwork.agent.launcher import choose_version, fail_trial
@@ -82,11 +83,10 @@ def install(layout: Layout) -> None:
 async def run_briefly(supervisor: Supervisor) -> None:
     """Let an interrupted trial come to its end."""
     running = asyncio.ensure_future(supervisor.run())
-    for _ in range(200):
-        await asyncio.sleep(0)
-        if supervisor._states[SERVER].trial is None and not supervisor._lock.locked():
-            break
-        await asyncio.sleep(0.001)
+    await run_others()
+    await wait_until(
+        lambda: supervisor._states[SERVER].trial is None and not supervisor._lock.locked()
+    )
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
+from tests.support.waiting import run_others
 
 from cogwork.auth.access_list import (
     AccessEntry,
@@ -110,7 +111,7 @@ async def test_what_ends_while_another_end_is_stored_is_stored_too(bench: Bench)
     bench.cloud = access_list("a", "b", "c")
     await bench.link.refresh(1)
     bench.link.end(["a"])
-    await asyncio.sleep(0)  # it is being stored
+    await run_others()  # it is being stored
     bench.link.end(["b"])
     storing = bench.link._storing
     assert storing is not None

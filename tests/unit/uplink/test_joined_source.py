@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import wait_until_asleep
 
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.last_good import LastGood
@@ -74,7 +75,7 @@ class Bench:
         """Return the next candidate, which must come within so many seconds."""
         following = asyncio.create_task(self.source.next())
         for _ in range(int(seconds) + 1):
-            await asyncio.sleep(0.02)
+            await wait_until_asleep(self.clock, following)
             if following.done():
                 break
             await self.clock.advance(1)
@@ -202,8 +203,8 @@ async def test_cloud_that_tells_is_asked_only_now_and_then(bench: Bench) -> None
     bench.cloud.is_pushed = True
     following = asyncio.create_task(bench.source.next())
     for _ in range(62):
+        await wait_until_asleep(bench.clock)  # a thread stores what was applied
         await bench.clock.advance(10)
-        await asyncio.sleep(0.01)  # a thread stores what was applied
     assert len(bench.cloud.timeouts) == 3  # at the start, and every five minutes
     bench.cloud.config = {"debug": False}
     bench.cloud.change.set_result(None)

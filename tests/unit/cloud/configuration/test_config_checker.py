@@ -6,6 +6,7 @@ import asyncio
 import threading
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.cloud.configuration.config_checker import ConfigChecker
 from cogwork.core.clock import SystemClock
@@ -23,7 +24,7 @@ async def test_edits_of_an_organization_do_not_delay_those_of_another() -> None:
         try:
             for _ in range(33):  # one is checked, and the others wait
                 tasks.create_task(checker.check("busy", read_slowly))
-            await asyncio.sleep(0)
+            await run_others()
             with pytest.raises(TooManyCalls, match="wait for some of them to finish"):
                 await checker.check("busy", read_slowly)
             async with asyncio.timeout(30):

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.cloud.identity.actor import Actor, ActorType
@@ -54,7 +55,7 @@ async def test_an_actor_that_removes_itself_gets_its_reply() -> None:
     async def delete_own_key(_: Any) -> None:
         calls.assign(Actor(ActorType.API_KEY, "a"))
         calls.end(["a"])
-        await asyncio.sleep(0)
+        await run_others()
         replies.append("deleted")
 
     await asyncio.create_task(calls.wrap(METHOD, delete_own_key)(STREAM))  # type: ignore[arg-type]
