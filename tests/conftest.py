@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import tempfile
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
@@ -16,6 +15,7 @@ from pytest_asyncio import is_async_test
 from tests.support import leaks
 from tests.support.network.namespaces import CAN_MAKE_NETWORKS, own_network
 from tests.support.sizes import SIZE
+from tests.support.waiting import block_until
 
 # Set this before onnxruntime is imported: tests must not send telemetry.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -93,15 +93,15 @@ def default_port() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _turn(name: str) -> Iterator[None]:
-    deadline = time.monotonic() + 600
     with socket.socket(socket.AF_UNIX) as mine:
-        while time.monotonic() < deadline:
+
+        def is_ours() -> bool:
             with contextlib.suppress(OSError):
                 mine.bind(f"\0cogwork tests: {name}")
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail(f"other tests have used the {name} for 10 minutes")
+                return True
+            return False
+
+        block_until(is_ours, within=600, every=0.05)
         yield
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.support.machine import login
 from tests.support.machine.running import DEADLINE, Server, run_server
+from tests.support.waiting import poll
 from tests.unit.cli.commands import run_command
 
 SENSOR = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
@@ -63,12 +64,11 @@ class Page:
         return await self.post(SAVE, {"text": text, "checksum": checksum, **others})
 
     async def wait_for_history(self, count: int) -> list[Any]:
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                entries: list[Any] = (await self.get(HISTORY)).value
-                if len(entries) >= count:
-                    return entries
-                await asyncio.sleep(0.02)
+        async def read_history() -> list[Any]:
+            entries: list[Any] = (await self.get(HISTORY)).value
+            return entries
+
+        return await poll(read_history, lambda entries: len(entries) >= count)
 
     def _send(
         self, method: str, path: str, body: str | bytes | None, headers: Mapping[str, str]

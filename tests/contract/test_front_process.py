@@ -20,8 +20,8 @@ from tests.contract.test_listener import (
     connect_grpc,
     http_get,
     peer_of,
-    until,
 )
+from tests.support.waiting import wait_until
 
 from cogwork.serving.front import FrontProcess, ServerSockets
 from cogwork.serving.public_port import PublicPort
@@ -72,11 +72,11 @@ async def test_grpc_and_http_are_served_with_the_addresses_of_clients(site: Proc
         assert await call_echo(channel, b"x" * MIB) == b"x" * MIB
         peer = await call_echo(channel, b"", method="Peer")
         assert b"ipv4:127.0.0.1:" in peer or b"ipv6:[::1]:" in peer
-        await until(lambda: len(site.clients) == 1)
+        await wait_until(lambda: len(site.clients) == 1)
         assert site.clients[0][0].encode() in peer
     status, body = await asyncio.to_thread(http_get, site.port, "/a")
     assert (status, body.split()[:2]) == (200, ["GET", "/a"])
-    await until(lambda: [connected for _, connected in site.clients] == [True, False])
+    await wait_until(lambda: [connected for _, connected in site.clients] == [True, False])
 
 
 async def test_new_front_process_serves_clients_that_waited(
@@ -84,7 +84,7 @@ async def test_new_front_process_serves_clients_that_waited(
 ) -> None:
     async with connect_grpc(site.port) as channel:
         assert await call_echo(channel, b"1") == b"1"
-        await until(lambda: len(site.clients) == 1)
+        await wait_until(lambda: len(site.clients) == 1)
         before = site.process_id
         with caplog.at_level(logging.ERROR):
             os.kill(before, signal.SIGKILL)

@@ -16,8 +16,9 @@ import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 from tests.contract.conftest import grpc_core
-from tests.contract.test_listener import MIB, SERVICE, Site, serve_site, until
+from tests.contract.test_listener import MIB, SERVICE, Site, serve_site
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time, wait_until
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.errors import NotFound
@@ -239,7 +240,7 @@ async def test_millions_of_empty_messages_do_not_block_the_loop(site: WebSite) -
         longest = 0.0
         while not sending.done():
             before = time.monotonic()
-            await asyncio.sleep(0.001)
+            await pass_time(0.001)
             longest = max(longest, time.monotonic() - before)
         assert text in (await sending).message
         assert longest < limit(2)
@@ -269,7 +270,7 @@ async def test_metadata_travels_both_ways(site: WebSite) -> None:
 async def test_deadline_ends_the_call(site: WebSite) -> None:
     reply = await call(site, "Forever", "", grpc_timeout="100m")
     assert reply.status == 4
-    await until(lambda: site.cancelled == 1)
+    await wait_until(lambda: site.cancelled == 1)
 
 
 async def test_disconnecting_client_cancels_its_call(site: WebSite) -> None:
@@ -281,7 +282,7 @@ async def test_disconnecting_client_cancels_its_call(site: WebSite) -> None:
             pass
     writer.close()
     await writer.wait_closed()
-    await until(lambda: site.cancelled == 1)
+    await wait_until(lambda: site.cancelled == 1)
 
 
 BAD_BODIES = {

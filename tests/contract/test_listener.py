@@ -30,6 +30,7 @@ from grpclib.reflection.v1alpha import reflection_grpc as reflection_v1alpha
 from grpclib.reflection.v1alpha import reflection_pb2 as reflection_v1alpha_messages
 from hyperframe.frame import SettingsFrame
 from tests.support.network import http2_frames as frames
+from tests.support.waiting import pass_time, wait_until
 
 from cogwork.front import listen_sockets as sockets_module
 from cogwork.front import relay as relay_module
@@ -220,12 +221,6 @@ async def read_until(connection: socket.socket, word: bytes) -> bytes:
     return data
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.005)
-
-
 def reset_connection(connection: socket.socket) -> None:
     """Close the connection with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -282,7 +277,7 @@ async def test_one_port_serves_all_protocols_at_once() -> None:
             health,
         ]
         await asyncio.gather(*(client(site.port) for client in clients * 6))
-        await until(lambda: site.front.connection_count == 0)
+        await wait_until(lambda: site.front.connection_count == 0)
 
 
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
@@ -326,7 +321,7 @@ async def test_silent_connection_is_closed(word: bytes) -> None:
             started = asyncio.get_running_loop().time()
             assert await read_to_end(connection) == b""
             assert 0.1 < asyncio.get_running_loop().time() - started < 5
-        await until(lambda: site.front.connection_count == 0)
+        await wait_until(lambda: site.front.connection_count == 0)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +337,7 @@ async def test_http2_preface_may_arrive_in_parts(parts: tuple[bytes, ...]) -> No
         with connect(site.port) as connection:
             for part in parts:
                 await send(connection, part)
-                await asyncio.sleep(0.05)  # the pause is what is tested
+                await pass_time(0.05)  # the pause is what is tested
             await send(connection, frames.call(1, f"/{SERVICE}/Echo", b"hello"))
             assert b"hello" in await read_until(connection, b"grpc-status")
 
@@ -353,7 +348,7 @@ async def test_http1_method_may_arrive_in_parts(method: str) -> None:
         with connect(site.port) as connection:
             for letter in method.encode():
                 await send(connection, bytes([letter]))
-                await asyncio.sleep(0.03)  # the pause is what is tested
+                await pass_time(0.03)  # the pause is what is tested
             await send(connection, b" /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert f"{method} /a ".encode() in await read_to_end(connection)
 
@@ -362,7 +357,7 @@ async def test_oldest_silent_connection_is_closed_for_a_new_one() -> None:
     async with serve_site(ListenerLimits(ConnectionLimits(4, 4), peek_timeout=DEADLINE)) as site:
         with contextlib.ExitStack() as stack:
             silent = [stack.enter_context(connect(site.port)) for _ in range(4)]
-            await until(lambda: site.front.connection_count == 4)
+            await wait_until(lambda: site.front.connection_count == 4)
             assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
             assert await read_to_end(silent[0]) == b""
             async with connect_grpc(site.port) as channel:
@@ -379,14 +374,14 @@ async def test_connections_beyond_the_limit_are_refused(caplog: pytest.LogCaptur
             for connection in taken:
                 await send(connection, frames.opening())
                 await send(connection, frames.call(1, f"/{SERVICE}/Hold"))
-            await until(lambda: site.held == 3)
+            await wait_until(lambda: site.held == 3)
             for _ in range(4):
                 with connect(site.port) as newcomer:
                     assert await read_to_end(newcomer) == b""
             assert ": 3 connections are in use (1 refused so far)" in caplog.text
             assert caplog.text.count("refused a connection") == 3, "1, 2 and 4"
             taken[0].close()
-            await until(lambda: site.front.connection_count == 2)
+            await wait_until(lambda: site.front.connection_count == 2)
             assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
             await send(taken[1], frames.call(3, f"/{SERVICE}/Echo", b"still"))
             assert b"still" in await read_until(taken[1], b"grpc-status")
@@ -403,7 +398,7 @@ async def test_half_closed_client_gets_its_answer() -> None:
             await read_until(connection, frames.settings(ack=True))
             connection.shutdown(socket.SHUT_WR)
             await read_to_end(connection)
-        await until(lambda: site.front.connection_count == 0)
+        await wait_until(lambda: site.front.connection_count == 0)
 
 
 @pytest.mark.parametrize("close", [reset_connection, socket.socket.close], ids=["reset", "close"])
@@ -429,14 +424,14 @@ async def test_clients_may_disconnect_at_any_moment(
             with connect(site.port) as connection:
                 await send(connection, moment)
                 if moment:
-                    await asyncio.sleep(0.01)  # for the server to get somewhere with it
+                    await pass_time(0.01)  # for the server to get somewhere with it
                 close(connection)
         async with connect_grpc(site.port) as channel:
             assert await call_echo(channel, b"x") == b"x"
-        await until(lambda: len(site.front._grpc) <= 1)
-        await until(lambda: len(site.front._dispatch_tasks) == 0)
+        await wait_until(lambda: len(site.front._grpc) <= 1)
+        await wait_until(lambda: len(site.front._dispatch_tasks) == 0)
         if close is reset_connection:
-            await until(lambda: site.front.connection_count == 0)
+            await wait_until(lambda: site.front.connection_count == 0)
 
 
 async def test_server_sees_an_http_client_only_when_its_head_is_complete() -> None:
@@ -445,7 +440,7 @@ async def test_server_sees_an_http_client_only_when_its_head_is_complete() -> No
         with connect(site.port) as slow:
             for part in (b"GET /a HTTP/1.1\r\n", b"Host: localhost\r\n", b"\r"):
                 await send(slow, part)
-                await asyncio.sleep(0.02)
+                await pass_time(0.02)
                 assert http.connection_count == 0
             await send(slow, b"\n")
             reply = await asyncio.get_running_loop().sock_recv(slow, 1000)
@@ -474,7 +469,7 @@ async def test_client_is_closed_after_grpc_has_finished(
         with connect(site.port) as connection:
             await send(connection, last)
             await read_to_end(connection)
-            await until(lambda: site.front.connection_count == 0)
+            await wait_until(lambda: site.front.connection_count == 0)
 
 
 async def request_flood(connection: socket.socket, megabytes: int) -> None:
@@ -495,7 +490,7 @@ async def test_client_that_stops_reading_blocks_only_itself() -> None:
                 assert 0 < site.sent < 40, "sent to a client that reads nothing"
                 assert psutil.Process().memory_info().rss - before < 64 * MIB
                 reading = asyncio.ensure_future(discard_all(lazy))
-                await until(lambda: site.sent == 200)
+                await wait_until(lambda: site.sent == 200)
                 await call_echo(channel, b"x")
             reading.cancel()
             assert await asyncio.gather(reading, return_exceptions=True)
@@ -510,9 +505,9 @@ async def test_client_that_never_reads_is_closed_after_a_timeout() -> None:
     async with serve_site(ListenerLimits(unread_timeout=0.5)) as site:
         with connect(site.port) as lazy:
             await request_flood(lazy, 200)
-            await until(lambda: site.sent > 0)
+            await wait_until(lambda: site.sent > 0)
             assert site.front.connection_count == 1
-            await until(lambda: site.front.connection_count == 0)
+            await wait_until(lambda: site.front.connection_count == 0)
 
 
 async def test_largest_messages_pass() -> None:
@@ -663,7 +658,7 @@ async def test_accepting_resumes_when_descriptors_are_available(
         with contextlib.ExitStack() as stack:
             waiting = [stack.enter_context(connect(site.port)) for _ in range(3)]
             with no_descriptors():
-                await until(lambda: caplog.text.count("cannot accept connections") > 2)
+                await wait_until(lambda: caplog.text.count("cannot accept connections") > 2)
             for connection in waiting:
                 await send(connection, GET)
                 assert (await read_to_end(connection)).startswith(b"HTTP/1.1 200")
@@ -702,7 +697,7 @@ async def test_close_leaves_nothing_behind(
                 connection = stack.enter_context(connect(site.port))
                 await send(connection, said)
                 opened.append(connection)
-            await until(lambda: site.held == 2)
+            await wait_until(lambda: site.held == 2)
         assert site.held == 0
         for connection in opened:
             await read_to_end(connection)
@@ -719,7 +714,7 @@ async def test_close_during_the_import_of_http() -> None:
     async with serve_site(http=Http1Server(load_slowly)) as site:
         with connect(site.port) as connection:
             await send(connection, GET)
-            await until(lambda: site.front.connection_count == 1)
+            await wait_until(lambda: site.front.connection_count == 1)
             asyncio.get_running_loop().call_later(0.05, go_on.set)
             await site.public.aclose()
             await read_to_end(connection)
@@ -735,7 +730,7 @@ async def test_client_that_reads_nothing_does_not_delay_the_stop(
         await listeners.start(ListenAddresses(Address("127.0.0.1", 0), None, ()))
         with connect(listeners.addresses[0][1]) as lazy:
             await request_flood(lazy, 200)
-            await until(lambda: site.sent > 0)
+            await wait_until(lambda: site.sent > 0)
             async with asyncio.timeout(60):
                 await listeners.aclose()
 
@@ -757,7 +752,7 @@ async def test_headers_that_are_not_text_end_only_their_connection(
         try:
             async with connect_grpc(port) as channel:
                 held = asyncio.ensure_future(call_echo(channel, b"held", method="Hold"))
-                await until(lambda: site.held == 1)
+                await wait_until(lambda: site.held == 1)
                 with connect(port) as connection:
                     await send(connection, frames.opening())
                     await send(connection, frames.headers(1, path, besides=[("x-a", header)]))
@@ -781,8 +776,8 @@ async def test_request_without_a_message_times_out(monkeypatch: pytest.MonkeyPat
         with connect(site.port) as connection:
             await send(connection, frames.opening())
             await send(connection, frames.call(1, f"/{SERVICE}/Hold"))
-            await until(lambda: site.held == 1)
-            await asyncio.sleep(0.5)  # time is what is tested
+            await wait_until(lambda: site.held == 1)
+            await pass_time(0.3)  # time is what is tested
             assert site.held == 1
 
 
@@ -794,14 +789,14 @@ async def test_idle_connection_is_closed_for_a_new_one_but_a_busy_one_is_not() -
                 await send(connection, frames.opening())
                 await read_until(connection, frames.settings(ack=True))
             await send(busy, frames.call(1, f"/{SERVICE}/Hold"))
-            await until(lambda: site.held == 1)
+            await wait_until(lambda: site.held == 1)
             await send(idle, frames.call(1, f"/{SERVICE}/Echo", b"once"))
             await read_until(idle, b"grpc-status")
             with connect(site.port) as newcomer:
                 assert await read_to_end(unused) == b""
                 await send(newcomer, frames.opening())
                 await send(newcomer, frames.call(1, f"/{SERVICE}/Hold"))
-                await until(lambda: site.held == 2)
+                await wait_until(lambda: site.held == 2)
                 assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
                 await read_to_end(idle)
                 assert site.held == 2

@@ -17,6 +17,7 @@ from google.protobuf.wrappers_pb2 import BytesValue, StringValue
 from grpclib import GRPCError
 from grpclib.client import Channel, UnaryUnaryMethod
 from grpclib.const import Cardinality, Handler, Status
+from tests.support.waiting import wait_until
 
 from cogwork.core.errors import CogworkError
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
@@ -279,9 +280,7 @@ async def test_objects_of_a_failed_call_are_freed_at_once(served: ServedDriver, 
     gc.disable()
     try:
         assert await served.call(kind) == (Status.INTERNAL, "it is upside down")
-        async with asyncio.timeout(60):
-            while pictures[0]() is not None:  # noqa: ASYNC110 - nobody tells
-                await asyncio.sleep(0.001)
+        await wait_until(lambda: pictures[0]() is None)
     finally:
         gc.enable()
 

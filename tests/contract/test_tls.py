@@ -18,7 +18,8 @@ import grpc.aio
 import pytest
 import trustme
 from tests.contract.conftest import grpc_core
-from tests.contract.test_listener import DEADLINE, MIB, SERVICE, Site, call_echo, serve_site, until
+from tests.contract.test_listener import DEADLINE, MIB, SERVICE, Site, call_echo, serve_site
+from tests.support.waiting import block, pass_time, wait_until
 
 from cogwork.front.peer_name import digest_of
 from cogwork.front.public_listener import ListenerLimits
@@ -135,7 +136,7 @@ async def test_slow_reader_gets_everything(authority: Authority) -> None:
         received = 0
         async for message in start(b"\n\x0240", timeout=DEADLINE):
             received += len(message)
-            await asyncio.sleep(0.005)
+            await pass_time(0.005)
         assert received == 40 * MIB
 
 
@@ -192,7 +193,7 @@ async def test_client_that_does_not_trust_the_certificate_is_explained(
     async with serve_tls(authority) as site:
         with caplog.at_level(logging.WARNING), pytest.raises(ssl.SSLCertVerificationError):
             await asyncio.to_thread(connect, site.port)
-        await until(lambda: "check that it trusts the authority" in caplog.text)
+        await wait_until(lambda: "check that it trusts the authority" in caplog.text)
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"])
@@ -208,7 +209,7 @@ async def test_silent_handshakes_end(authority: Authority, sent: bytes) -> None:
     limits = ListenerLimits(peek_timeout=0.2, head_timeout=0.3)
     async with serve_tls(authority, limits) as site:
         assert await asyncio.to_thread(wait_for_end, site.port) < DEADLINE / 2
-        await until(lambda: site.front.connection_count == 0)
+        await wait_until(lambda: site.front.connection_count == 0)
 
 
 async def test_client_that_sends_nothing_after_the_handshake_is_closed(
@@ -232,7 +233,7 @@ async def test_requests_in_pieces_are_served(authority: Authority) -> None:
                 b"Connection: close\r\n\r\n",
             ):
                 tls.sendall(piece)
-                time.sleep(0.02)
+                block(0.02)
             received = b""
             while chunk := tls.recv(4096):
                 received += chunk

@@ -10,12 +10,12 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import block_until
 
 SYSTEMD = Path("/lib/systemd/systemd")
 DEADLINE = 60.0
@@ -114,16 +114,24 @@ def boot_systemd(directory: Path, root: Path = Path("/")) -> Iterator[BootedSyst
 
 
 def _wait_until_running(unshare: subprocess.Popen[str]) -> BootedSystem:
-    children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children")
-    deadline = time.monotonic() + DEADLINE
-    while time.monotonic() < deadline and unshare.poll() is None:
-        with contextlib.suppress(OSError, ValueError):
-            system = BootedSystem(int(children.read_text()))
-            if _is_running(system):
-                return system
-        time.sleep(0.1)
+    def has_ended_or_runs() -> bool:
+        return unshare.poll() is not None or _find_running(unshare) is not None
+
+    with contextlib.suppress(pytest.fail.Exception):
+        block_until(has_ended_or_runs, DEADLINE, every=0.1)
+    if system := _find_running(unshare):
+        return system
     unshare.kill()
     pytest.skip(f"systemd does not boot here: {unshare.communicate()[0]}")
+
+
+def _find_running(unshare: subprocess.Popen[str]) -> BootedSystem | None:
+    children = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children")
+    with contextlib.suppress(OSError, ValueError):
+        system = BootedSystem(int(children.read_text()))
+        if _is_running(system):
+            return system
+    return None
 
 
 def _is_running(system: BootedSystem) -> bool:

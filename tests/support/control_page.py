@@ -18,6 +18,7 @@ import psutil
 import pytest
 from tests.support.machine.running import Config, Server, run_server
 from tests.support.paths import TESTS
+from tests.support.waiting import poll, wait_until
 from viam.robot.client import RobotClient
 from viam.rpc.dial import DialOptions
 
@@ -122,13 +123,12 @@ async def open_browser(
 
 async def _wait_until_ended(processes: list[psutil.Process]) -> None:
     """Wait for what may still write into its files; kill it if it does not end."""
-    deadline = asyncio.get_running_loop().time() + DEADLINE
-    while running := [each for each in processes if _is_running(each)]:
-        if asyncio.get_running_loop().time() > deadline:
-            for each in running:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    each.kill()
-        await asyncio.sleep(0.02)
+    with contextlib.suppress(pytest.fail.Exception):
+        await wait_until(lambda: not any(map(_is_running, processes)), DEADLINE)
+    for each in filter(_is_running, processes):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    await wait_until(lambda: not any(map(_is_running, processes)))
 
 
 def _is_running(process: psutil.Process) -> bool:
@@ -181,7 +181,5 @@ async def connect_sdk(port: int) -> AsyncIterator[Any]:
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until the condition is met."""
-    async with asyncio.timeout(DEADLINE):
-        while not await is_so():  # noqa: ASYNC110 -- the machine is asked, and tells nobody
-            await asyncio.sleep(0.02)
+    """Ask the machine until the condition is met."""
+    await poll(is_so, within=DEADLINE)

@@ -12,6 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.waiting import block
+
 PATIENCE = 10.0
 """How many seconds something that is just finishing gets before it counts as leaked."""
 
@@ -47,7 +49,7 @@ def leaked_since(before: Snapshot, *, loop_goes_on: bool = False) -> Snapshot:
         # objects are garbage, not a leak; Python itself warns if they were open.
         gc.collect()
     while (left := snapshot() - before) and time.monotonic() < deadline:
-        time.sleep(0.005)
+        block(0.005)
     return left
 
 

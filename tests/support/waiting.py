@@ -83,6 +83,31 @@ async def wait_until_asleep(clock: ManualClock, *tasks: asyncio.Future[Any]) -> 
     )
 
 
+async def advance_until(
+    clock: ManualClock, condition: Callable[[], object], step: float = 0.5, within: float = DEADLINE
+) -> None:
+    """Advance the clock in steps until the condition is met, with real time between them."""
+    __tracebackhide__ = True
+
+    async def advance() -> bool:
+        await clock.advance(step)
+        return bool(condition())
+
+    await poll(advance, within=within, every=0.002)
+
+
+async def wait_until_stable(read: Callable[[], T], seconds: float, within: float = DEADLINE) -> T:
+    """Return the value once it has stayed the same for so long."""
+    __tracebackhide__ = True
+
+    async def read_twice() -> tuple[T, T]:
+        before = read()
+        await pass_time(seconds)
+        return before, read()
+
+    return (await poll(read_twice, lambda values: values[0] == values[1], within))[1]
+
+
 async def pass_time(seconds: float) -> None:
     """Let real time pass, where it is what is tested: an outage, a pace, a silence that lasts.
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import os
@@ -15,6 +14,7 @@ from typing import Any, Self, cast
 
 import grpc.aio
 import pytest
+from tests.support.waiting import wait_until
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.contracts.harness import Config, Harness, TimeoutChannel, running_harness
@@ -62,10 +62,7 @@ class RemoteHarness(Harness):
     async def run(self, *resources: Config) -> None:
         await super().run(*resources)
         wanted = {(each["api"], each["name"]) for each in resources}
-        async with asyncio.timeout(30):
-            for machine in self._outer:
-                while not wanted <= machine.list_ready():  # noqa: ASYNC110 -- nobody tells
-                    await asyncio.sleep(0.01)
+        await wait_until(lambda: all(wanted <= machine.list_ready() for machine in self._outer))
 
 
 class OuterMachine:

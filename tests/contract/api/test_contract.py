@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import pytest
+from tests.support.waiting import block, run_others
 
 from cogwork.contracts.harness import Harness, running_harness
 from cogwork.contracts.sensor import SensorContract
@@ -37,17 +37,17 @@ async def pause_once(it: Thermometer) -> Mapping[str, Any]:
     """Pause like a busy computer."""
     if not it.paused:
         it.paused = True
-        time.sleep(SLOW)  # noqa: ASYNC251
+        block(SLOW)
     return CELSIUS
 
 
 async def block_loop(_: Thermometer) -> Mapping[str, Any]:
-    time.sleep(SLOW)  # noqa: ASYNC251 - this is the mistake
+    block(SLOW)  # this is the mistake
     return CELSIUS
 
 
 async def block_loop_before_an_error(_: Thermometer) -> Mapping[str, Any]:
-    time.sleep(SLOW)  # noqa: ASYNC251 - this is the mistake
+    block(SLOW)  # this is the mistake
     raise GRPCError(Status.UNAVAILABLE, "there is no such port")
 
 
@@ -149,4 +149,4 @@ async def test_thread_left_running_is_reported(monkeypatch: pytest.MonkeyPatch) 
             await run_contract(closed)
     finally:
         ended.set()
-        await asyncio.sleep(0)
+        await run_others()

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import pass_time
 
 from cogwork.cloud.storage.disk_space import DiskLow, DiskSpace, Space
 from cogwork.cloud.storage.log_store import (
@@ -245,7 +246,7 @@ async def test_search_ends_with_its_caller(patient_store: LogStore) -> None:
     await store.read(SLOW, NOW)
     alone = time.monotonic() - began
     slow = [asyncio.create_task(store.read(SLOW, NOW)) for _ in range(10 * READERS)]
-    await asyncio.sleep(alone / 10)
+    await pass_time(alone / 10)
     for task in slow:
         task.cancel()
     began = time.monotonic()

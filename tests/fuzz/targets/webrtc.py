@@ -13,6 +13,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
 from tests.support.paths import TESTS
+from tests.support.waiting import run_others
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 
 from cogwork.front.peer_name import Peer
@@ -97,9 +98,8 @@ async def _receive(frames: list[bytes]) -> None:
     channel.connection_made(cast("Any", transport))
     for frame in frames:
         channel.data_received(join_messages([frame]))
-        await asyncio.sleep(0)
-    for _ in range(5):
-        await asyncio.sleep(0)
+        await run_others()
+    await run_others(5)
     channel.connection_lost(None)
     await asyncio.gather(*channel._tasks, return_exceptions=True)
     open_calls: set[int] = set()

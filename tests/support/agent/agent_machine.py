@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import shutil
@@ -15,6 +14,7 @@ import psutil
 from tests.support.agent.releases import ReleaseMaker
 from tests.support.machine.running import Server, start_server
 from tests.support.sizes import limit
+from tests.support.waiting import poll
 
 from cogwork import __version__
 from cogwork.agent.release.signature import TrustedKeys, parse_public_key
@@ -84,24 +84,26 @@ class AgentMachine:
         return await ServerProbe(self.layout.serving).ask(pid)
 
     async def wait_for_version(self, version: str, within: float = 20) -> None:
-        async with asyncio.timeout(limit(within)):
-            while True:
-                with contextlib.suppress(Exception):
-                    if (await self.ask()).version == version:
-                        return
-                await asyncio.sleep(0.05)
+        async def read_version() -> str | None:
+            with contextlib.suppress(Exception):
+                return (await self.ask()).version
+            return None
+
+        await poll(read_version, lambda found: found == version, limit(within), every=0.05)
 
     async def wait_for_phase(
         self, phase: str, version: str, within: float = 30, product: Product = SERVER
     ) -> dict[str, Any]:
-        async with asyncio.timeout(limit(within)):
-            while True:
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    found: dict[str, Any] = json.loads(self.layout.progress.read_bytes())
-                    found = found["products"][product]
-                    if (found["phase"], found["version"]) == (phase, version):
-                        return found
-                await asyncio.sleep(0.05)
+        async def read_progress() -> dict[str, Any]:
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                found: dict[str, Any] = json.loads(self.layout.progress.read_bytes())
+                return dict(found["products"][product])
+            return {}
+
+        def is_wanted(found: dict[str, Any]) -> bool:
+            return (found.get("phase"), found.get("version")) == (phase, version)
+
+        return await poll(read_progress, is_wanted, limit(within), every=0.05)
 
     def end_server(self) -> None:
         with contextlib.suppress(OSError, ValueError, psutil.Error):

@@ -14,6 +14,7 @@ from benchmarks.parts.webrtc_client import WebRtcClient
 from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.machine.modular import poll
 from tests.support.machine.running import DEADLINE, Server, run_server
+from tests.support.waiting import pass_time
 from viam.app.app_client import AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.proto.rpc.v1.auth_pb2 import (
@@ -157,10 +158,10 @@ async def measure_until_refused(
     clock = asyncio.get_running_loop().time
     while await probe():
         assert clock() - began < DEADLINE, "it is never refused"
-        await asyncio.sleep(0.01)
+        await pass_time(0.01)
     refused_at = clock()
     served = 0
     while clock() - refused_at < watched:
         served += await probe()
-        await asyncio.sleep(0.02)
+        await pass_time(0.02)
     return refused_at - began, served

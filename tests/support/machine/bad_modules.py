@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import psutil
 from tests.modules import make
 from tests.support.machine import rogue
 from tests.support.sizes import limit
+from tests.support.waiting import poll
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
@@ -193,17 +195,10 @@ async def machine_status(channel: Any) -> GetMachineStatusResponse:
 async def wait_until(
     channel: Any, wanted: Callable[[GetMachineStatusResponse], bool], within: float = DEADLINE
 ) -> float:
+    """Return the seconds until the status is as wanted."""
     began = time.monotonic()
-    status = GetMachineStatusResponse()
-    try:
-        async with asyncio.timeout(within):
-            while True:
-                status = await machine_status(channel)
-                if wanted(status):
-                    return time.monotonic() - began
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"not so within {within:g} s:\n{status}") from None
+    await poll(partial(machine_status, channel), wanted, within)
+    return time.monotonic() - began
 
 
 def module_in(status: GetMachineStatusResponse, name: str) -> ModuleStatus:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ from grpclib.client import Channel
 from tests.modules import make
 from tests.modules.node.install import NoNode
 from tests.support.machine.running import DEADLINE, Config, Server, run_server, with_free_port
+from tests.support.waiting import poll as poll
+from tests.support.waiting import run_others
 
 from cogwork.resource import sdk
 
@@ -133,8 +135,8 @@ class RunningMachine:
             return await poll(
                 lambda: self._resource(name), lambda found: found is not None and when(found)
             )
-        except AssertionError as error:
-            raise AssertionError(f"{name}: {error}\n{self.server.output}") from None
+        except pytest.fail.Exception as error:
+            pytest.fail(f"{name}: {error}\n{self.server.output}")
 
     async def wait_until_ready(self, *names: str) -> None:
         """Wait for the named resources, or for all of them."""
@@ -176,7 +178,7 @@ class RunningMachine:
         async with asyncio.timeout(DEADLINE):
             said, _ = await process.communicate()
         # Its transport closes its pipes one iteration of the loop later.
-        await asyncio.sleep(0)
+        await run_others()
         return process.returncode or 0, said.decode()
 
     async def _module(self, name: str) -> ModuleStatus | None:
@@ -184,22 +186,6 @@ class RunningMachine:
 
     async def _resource(self, name: str) -> Any:
         return (await self.resources()).get(name)
-
-
-async def poll(
-    ask: Callable[[], Awaitable[T]], is_right: Callable[[T], bool], within: float = DEADLINE
-) -> T:
-    """Ask repeatedly until the answer is right, and return it."""
-    answer: T | None = None
-    try:
-        async with asyncio.timeout(within):
-            while True:
-                answer = await ask()
-                if is_right(answer):
-                    return answer
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"after {within:g} s it is still {answer}") from None
 
 
 @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from tests.support.machine import sdk_mover
 from tests.support.machine.running import Output
+from tests.support.waiting import run_others
 
 
 @asynccontextmanager
@@ -34,7 +35,7 @@ async def start_program(
             process.kill()
         await process.wait()
         await reading
-        await asyncio.sleep(0)
+        await run_others()
 
 
 @asynccontextmanager

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import poll, run_others
+
 from cogwork.core import atomic
 
 Config = Mapping[str, Any]
@@ -118,12 +120,11 @@ class Server:
 
     async def wait_for_status(self, **wanted: Any) -> Any:
         """Wait until these fields of the machine's status have these values, and return it."""
-        async with asyncio.timeout(DEADLINE):
-            while True:
-                status = await self.status()
-                if all(status[key] == value for key, value in wanted.items()):
-                    return status
-                await asyncio.sleep(0.01)
+
+        def is_wanted(status: Any) -> bool:
+            return all(status[key] == value for key, value in wanted.items())
+
+        return await poll(self.status, is_wanted)
 
 
 def save(file: Path, config: Config | str) -> None:
@@ -193,7 +194,7 @@ async def start_server(
         await process.wait()
         await asyncio.gather(*readers)
         # Its transport closes its pipes one iteration of the loop later.
-        await asyncio.sleep(0)
+        await run_others()
 
 
 def _follow(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -88,10 +87,3 @@ def refused() -> Iterator[Refusal]:
     with pytest.raises(GRPCError) as error:
         yield told
     told.status, told.words = error.value.status, error.value.message or ""
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for a condition that only a call to the server shows."""
-    async with asyncio.timeout(60):
-        while not await condition():
-            pass

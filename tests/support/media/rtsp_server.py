@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.machine.running import DEADLINE, Output
+from tests.support.waiting import run_others
 
 JPEG = ("jpegenc", "rtpjpegpay")
 H264 = ("openh264enc gop-size=15", "rtph264pay config-interval=1")
@@ -65,7 +66,7 @@ class RtspServer:
         if self._reader is not None:
             await asyncio.wait_for(self._reader, DEADLINE)
         # Its transport closes its pipes one iteration of the loop later.
-        await asyncio.sleep(0)
+        await run_others()
         self._process = None
 
     def hang(self) -> None:

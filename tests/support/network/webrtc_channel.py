@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
 from grpclib.metadata import Deadline
+from tests.support.waiting import pass_time
 
 from cogwork.contracts.harness import CALL_TIMEOUT
 
@@ -75,7 +76,7 @@ class _Stream:
         async with asyncio.timeout(CALL_TIMEOUT):
             self.initial_metadata = await self._call.receive_headers()
         # An error that follows at once takes the place of headers over HTTP/2.
-        await asyncio.sleep(_PAUSE)
+        await pass_time(_PAUSE)
         if self._call.has_ended:
             await self.recv_message()
 
