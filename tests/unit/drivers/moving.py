@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from tests.support.machine.served import until
+from tests.support.waiting import poll
 
 from cogwork.core.clock import ManualClock
 
@@ -16,7 +16,7 @@ async def complete_move(
 ) -> Any:
     """Check that the move takes exactly that long, and return its result."""
     moving = asyncio.ensure_future(move)
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(seconds - 0.001)
     assert await client.is_moving()
     assert not moving.done()
@@ -28,7 +28,7 @@ async def complete_move(
 
 async def start_move(client: Any, move: Awaitable[Any]) -> asyncio.Future[Any]:
     moving = asyncio.ensure_future(move)
-    await until(client.is_moving)
+    await poll(client.is_moving)
     return moving
 
 
@@ -36,4 +36,4 @@ async def wait_until_still(client: Any) -> None:
     async def still() -> bool:
         return not await client.is_moving()
 
-    await until(still)
+    await poll(still)

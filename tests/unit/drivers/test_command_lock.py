@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
@@ -41,7 +42,7 @@ async def test_awaited_work_ends_with_its_command(lock: CommandLock) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0)
+            await run_others()
             ended.set()
 
     turn = lock.acquire("spin")

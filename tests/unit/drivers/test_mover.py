@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.core.clock import ManualClock, Waitable
 from cogwork.core.errors import Interrupted
@@ -80,7 +81,7 @@ async def test_cancelled_move_does_not_affect_the_newer_one(
     older = asyncio.ensure_future(mover.move_through("older", [(4.0, 0.0)], (1.0, 1.0)))
     await clock.settle()
     newer = asyncio.ensure_future(mover.move_through("newer", [(2.0, 0.0)], (1.0, 1.0)))
-    await asyncio.sleep(0)
+    await run_others()
     older.cancel()
     await clock.advance(2)
     await newer
@@ -152,10 +153,14 @@ async def test_awaited_work_is_cancelled_when_the_command_is_revoked(
 
 
 async def test_result_or_error_of_awaited_work_is_returned(mover: Mover) -> None:
+    async def find() -> str:
+        await run_others()
+        return "found"
+
     async def fail() -> None:
         raise LookupError("nowhere")
 
     with mover.acquire("think") as held:
-        assert await held.run(asyncio.sleep(0, "found")) == "found"
+        assert await held.run(find()) == "found"
         with pytest.raises(LookupError, match="nowhere"):
             await held.run(fail())

@@ -11,6 +11,7 @@ import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.support.machine.served import Serve, refused
+from tests.support.waiting import run_others
 from tests.unit.drivers.moving import complete_move, start_move, wait_until_still
 from viam.components.arm import JointPositions, MoveOptions, Pose
 from viam.components.arm.client import ArmClient
@@ -228,7 +229,7 @@ async def test_move_to_position_refuses_a_pose_without_a_place(
 
 async def test_stop_interrupts_inverse_kinematics(arm: FakeArm, clock: ManualClock) -> None:
     move = asyncio.ensure_future(arm.move_to_position(Pose(x=350, z=200, o_z=-1)))
-    await asyncio.sleep(0)
+    await run_others()
     await arm.stop()
     with pytest.raises(Interrupted, match="did not finish move_to_position: interrupted by stop"):
         await asyncio.wait_for(move, 10)

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 from grpclib.const import Status
-from tests.support.machine.served import refused, until
+from tests.support.machine.served import refused
+from tests.support.waiting import poll, run_others
 from tests.unit.drivers.moving import wait_until_still
 from viam.components.arm import Arm
 from viam.components.arm.client import ArmClient
@@ -51,7 +52,7 @@ class Sender:
         """Send the batch and wait until the arm confirms it."""
         wanted = self.updates + 1
         await self._queue.put(list(points))
-        await until(lambda: self._has(wanted))
+        await poll(lambda: self._has(wanted))
 
     async def end(self) -> None:
         await self._queue.put(None)
@@ -65,7 +66,7 @@ class Sender:
     async def _has(self, wanted: int) -> bool:
         if self.call.done():
             self.call.result()
-        await asyncio.sleep(0)
+        await run_others()
         return self.updates >= wanted
 
     async def _follow(self) -> None:
@@ -150,7 +151,7 @@ async def test_closing_the_update_iterator_stops_the_arm(
 ) -> None:
     async def batches() -> AsyncIterator[Batch]:
         yield [point(0, 0), point(10, 100)]
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     updates = client.move_through_joint_positions_streamed(batches())
     await anext(updates)
@@ -206,7 +207,7 @@ async def test_newer_move_interrupts_a_stream(
 async def test_stream_stops_when_the_deadline_expires(client: ArmClient) -> None:
     async def batches() -> AsyncIterator[Batch]:
         yield [point(0, 0), point(10, 100)]
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     with pytest.raises(Exception, match=r"(?i)deadline|^$"):
         async for _ in client.move_through_joint_positions_streamed(batches(), timeout=0.2):

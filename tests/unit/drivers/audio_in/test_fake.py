@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import pass_time, poll
 from viam.components.audio_in.client import AudioInClient
 from viam.proto.common import AudioInfo
 from viam.proto.component.audioin import AudioChunk, GetAudioResponse
@@ -83,7 +84,7 @@ async def test_chunks_arrive_in_real_time_with_timestamps(
     stream = aiter(await client.get_audio("pcm16", 0, 0))
     async with contextlib.aclosing(stream):
         first = asyncio.ensure_future(anext(stream))
-        await until(has_listeners(client, 1))
+        await poll(has_listeners(client, 1))
         await clock.advance(0.099)
         await client.get_status()
         assert not first.done()
@@ -99,7 +100,7 @@ async def test_chunks_arrive_in_real_time_with_timestamps(
         reply = await asyncio.wait_for(anext(stream), 10)
         assert reply.audio.sequence == 1
         assert reply.audio.start_timestamp_nanoseconds == START + 100_000_000
-    await until(has_listeners(client, 0))
+    await poll(has_listeners(client, 0))
 
 
 @pytest.mark.parametrize("codec", ["pcm16", "pcm32", "pcm32_float"])
@@ -214,7 +215,7 @@ async def test_get_audio_refuses_unsupported_codecs_and_durations(
 
 async def test_close_ends_the_streams(client: AudioInClient, microphone: FakeAudioIn) -> None:
     reading = asyncio.ensure_future(read(client, 0))
-    await until(has_listeners(client, 1))
+    await poll(has_listeners(client, 1))
     await microphone.close()
     with refused() as told:
         await asyncio.wait_for(reading, 10)
@@ -291,7 +292,7 @@ async def test_rendering_a_large_chunk_does_not_block_the_event_loop(clock: Manu
     turns = 0
     async with asyncio.timeout(30):
         while not reading.done():
-            await asyncio.sleep(0.001)
+            await pass_time(0.001)
             turns += 1
     (chunk,) = await reading
     assert len(chunk.audio_data) == 96_000 * 8 * 2

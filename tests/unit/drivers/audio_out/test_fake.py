@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from grpclib.const import Status
-from tests.support.machine.served import Serve, refused, served, until
+from tests.support.machine.served import Serve, refused, served
+from tests.support.waiting import poll
 from viam.components.audio_out.client import AudioOutClient
 from viam.proto.common import AudioInfo
 
@@ -50,7 +51,7 @@ async def test_play_takes_the_duration_of_the_sound(
     client: AudioOutClient, clock: ManualClock
 ) -> None:
     play = asyncio.ensure_future(client.play(sound(2), INFO))
-    await until(is_playing(client, 1))
+    await poll(is_playing(client, 1))
     await clock.advance(1.999)
     assert (await client.get_status())["playing"]
     assert not play.done()
@@ -77,7 +78,7 @@ async def test_duration_depends_on_codec_and_channels(
 ) -> None:
     info = AudioInfo(codec=codec, sample_rate_hz=8000, num_channels=channels)
     play = asyncio.ensure_future(client.play(bytes(8000 * size), info))
-    await until(is_playing(client, 1))
+    await poll(is_playing(client, 1))
     await clock.advance(0.999)
     assert not play.done()
     await clock.advance(0.001)
@@ -97,7 +98,7 @@ async def test_newer_sound_interrupts_the_older_one(
     client: AudioOutClient, clock: ManualClock
 ) -> None:
     older = asyncio.ensure_future(client.play(sound(10), INFO))
-    await until(is_playing(client, 1))
+    await poll(is_playing(client, 1))
     newer = asyncio.ensure_future(client.play(sound(1), INFO))
     with refused() as told:
         await asyncio.wait_for(older, 10)
@@ -112,11 +113,11 @@ async def test_playback_stops_when_the_client_cancels(
 ) -> None:
     since = clock.monotonic()
     play = asyncio.ensure_future(client.play(sound(10), INFO))
-    await until(is_playing(client, 1))
+    await poll(is_playing(client, 1))
     await clock.advance(1)
     play.cancel()
     await asyncio.wait([play])
-    await until(is_silent(client))
+    await poll(is_silent(client))
     await clock.advance(1)
     assert speaker.render(since, 2000, HEARING) == sound(1) + sound(1, 0)
     last = (await client.get_status())["last"]
@@ -140,8 +141,8 @@ async def test_streamed_sound_plays_without_gaps(
 
     since = clock.monotonic()
     play = asyncio.ensure_future(client.play_stream(INFO, bits()))
-    await until(is_playing(client, 1))
-    await until(has_buffered(client, 0.6))
+    await poll(is_playing(client, 1))
+    await poll(has_buffered(client, 0.6))
     while not play.done():
         await clock.advance(0.1)
         await asyncio.wait([play], timeout=0.05)
@@ -190,9 +191,9 @@ async def test_idle_stream_is_interrupted_by_another_sound(clock: ManualClock) -
             yield b""
 
         stream = asyncio.ensure_future(client.play_stream(INFO, nothing()))
-        await until(is_playing(client, 1))
+        await poll(is_playing(client, 1))
         play = asyncio.ensure_future(client.play(sound(1), INFO))
-        await until(is_playing(client, 2))
+        await poll(is_playing(client, 2))
         waiting.set()
         with refused() as told:
             await asyncio.wait_for(stream, 10)
@@ -271,7 +272,7 @@ async def test_last_played_command_returns_the_last_sound(
 ) -> None:
     assert await client.do_command({"last_played": True}) == {}
     play = asyncio.ensure_future(client.play(sound(0.5, 7), INFO))
-    await until(is_playing(client, 1))
+    await poll(is_playing(client, 1))
     await clock.advance(0.5)
     await asyncio.wait_for(play, 10)
     answer = await client.do_command({"last_played": True})

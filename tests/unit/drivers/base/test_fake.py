@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll, run_others
 from tests.unit.drivers.moving import complete_move
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient
@@ -138,7 +139,7 @@ async def test_empty_move_stops_the_base(
 
 async def test_newer_command_interrupts_a_move(client: BaseClient, clock: ManualClock) -> None:
     moving = asyncio.ensure_future(client.move_straight(1000, 100))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(1)
     await client.spin(0, 0)
     with refused() as told:
@@ -150,21 +151,21 @@ async def test_newer_command_interrupts_a_move(client: BaseClient, clock: Manual
 
 async def test_move_stops_when_the_client_cancels(client: BaseClient, clock: ManualClock) -> None:
     moving = asyncio.ensure_future(client.spin(90, 45))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(1)
     moving.cancel()
 
     async def is_still() -> bool:
         return not await client.is_moving()
 
-    await until(is_still)
+    await poll(is_still)
     assert await read_pose(client) == near(0, 0, 45)
     await asyncio.wait([moving])
 
 
 async def test_cancelled_older_move_does_not_stop_the_newer_command(base: FakeBase) -> None:
     older = asyncio.ensure_future(base.spin(90, 45))
-    await asyncio.sleep(0)
+    await run_others()
     await base.set_power(Vector3(y=1), STILL)
     older.cancel()
     await asyncio.wait([older])
@@ -173,7 +174,7 @@ async def test_cancelled_older_move_does_not_stop_the_newer_command(base: FakeBa
 
 async def test_close_interrupts_a_move(base: FakeBase) -> None:
     moving = asyncio.ensure_future(base.move_straight(1000, 100))
-    await asyncio.sleep(0)
+    await run_others()
     await base.close()
     with pytest.raises(Interrupted, match="interrupted by close"):
         await moving

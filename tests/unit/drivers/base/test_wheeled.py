@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll, run_others
 from viam.components.base import Vector3
 from viam.components.base.client import BaseClient
 
@@ -78,7 +79,7 @@ async def test_move_straight_turns_all_wheels_alike(
     sign: float,
 ) -> None:
     moving = asyncio.ensure_future(client.move_straight(distance, velocity))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(2)
     await asyncio.wait_for(moving, 10)
     assert await read_positions(motors) == [2 * sign] * 4
@@ -89,7 +90,7 @@ async def test_spin_turns_the_sides_in_opposite_directions(
     client: BaseClient, motors: Motors, clock: ManualClock
 ) -> None:
     moving = asyncio.ensure_future(client.spin(180, 90))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(2)
     await asyncio.wait_for(moving, 10)
     # Half the circle of the wheels, multiplied by the slip factor of 1.5.
@@ -127,7 +128,7 @@ async def test_set_velocity_mixes_linear_and_angular_velocity_per_side(
 
 async def test_stop_stops_all_motors(client: BaseClient, motors: Motors) -> None:
     moving = asyncio.ensure_future(client.move_straight(1000, 100))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await client.stop()
     assert await read_powers(motors) == [0] * 4
     with refused() as told:
@@ -140,8 +141,7 @@ async def test_stop_overrides_a_concurrent_set_power(base: WheeledBase, motors: 
     """Check every interleaving of the two calls."""
     for turns in range(1, 9):
         rolling = asyncio.ensure_future(base.set_power(Vector3(y=1), STILL))
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        await run_others(turns)
         await base.stop()
         await asyncio.wait([rolling])
         assert await read_powers(motors) == [0] * 4, f"after {turns} turns of the loop"
@@ -150,7 +150,7 @@ async def test_stop_overrides_a_concurrent_set_power(base: WheeledBase, motors: 
 
 async def test_newer_command_interrupts_all_older_moves(base: WheeledBase, motors: Motors) -> None:
     commands = [asyncio.ensure_future(base.move_straight(1000, 100)) for _ in range(3)]
-    await asyncio.sleep(0)
+    await run_others()
     await base.set_power(Vector3(y=0.5), STILL)
     for command in commands:
         with pytest.raises(Interrupted, match="did not finish move_straight"):
@@ -160,13 +160,13 @@ async def test_newer_command_interrupts_all_older_moves(base: WheeledBase, motor
 
 async def test_move_stops_when_the_client_cancels(client: BaseClient, motors: Motors) -> None:
     moving = asyncio.ensure_future(client.spin(180, 9))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     moving.cancel()
 
     async def is_still() -> bool:
         return not await client.is_moving()
 
-    await until(is_still)
+    await poll(is_still)
     assert await read_powers(motors) == [0] * 4
     await asyncio.wait([moving])
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from viam.components.board import Tick
 from viam.components.board.client import BoardClient
 from viam.proto.component.board import PowerMode
@@ -146,7 +147,7 @@ def has_streams(client: BoardClient, number: int) -> Callable[[], Awaitable[bool
 
 async def test_stream_ticks_reports_level_changes(client: BoardClient, clock: ManualClock) -> None:
     reading = asyncio.ensure_future(read_ticks(client, "door", "wheel", count=3))
-    await until(has_streams(client, 1))
+    await poll(has_streams(client, 1))
     await set_pin(client, "11", True)
     await clock.advance(0.25)
     await set_pin(client, "99", True)
@@ -162,15 +163,15 @@ async def test_stream_ticks_reports_level_changes(client: BoardClient, clock: Ma
 
 async def test_cancelled_tick_stream_is_removed(client: BoardClient) -> None:
     reading = asyncio.ensure_future(read_ticks(client, "door", count=2))
-    await until(has_streams(client, 1))
+    await poll(has_streams(client, 1))
     reading.cancel()
-    await until(has_streams(client, 0))
+    await poll(has_streams(client, 0))
     await asyncio.wait([reading])
 
 
 async def test_every_tick_stream_gets_every_tick(client: BoardClient) -> None:
     readers = [asyncio.ensure_future(read_ticks(client, "wheel", count=2)) for _ in range(3)]
-    await until(has_streams(client, 3))
+    await poll(has_streams(client, 3))
     await set_pin(client, "13", True, False)
     for found in await asyncio.wait_for(asyncio.gather(*readers), 10):
         assert [tick.high for tick in found] == [True, False]
@@ -185,7 +186,7 @@ async def test_stream_ticks_refuses_an_unknown_interrupt(client: BoardClient) ->
 
 async def test_close_ends_the_streams(client: BoardClient, board: FakeBoard) -> None:
     reading = asyncio.ensure_future(read_ticks(client, "door", count=2))
-    await until(has_streams(client, 1))
+    await poll(has_streams(client, 1))
     await board.close()
     with refused() as told:
         await asyncio.wait_for(reading, 10)

@@ -9,7 +9,8 @@ import gpiozero
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from viam.components.board import Tick
 from viam.components.board.client import BoardClient
 from viam.proto.component.board import PowerMode
@@ -167,7 +168,7 @@ async def test_stream_ticks_reports_edges_with_kernel_timestamps(
         return (await client.get_status())["tick_streams"] == 1
 
     reading = asyncio.ensure_future(read())
-    await until(has_stream)
+    await poll(has_stream)
     await client.do_command({"drive": {"GPIO5": False}})
     await client.do_command({"drive": {"BOARD31": True}})
     await client.do_command({"drive": {"5": True}})

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, until
+from tests.support.machine.served import Serve
+from tests.support.waiting import advance_until, poll, run_others
 from viam.components.button.client import ButtonClient
 
 from cogwork.core.clock import ManualClock
@@ -54,17 +55,11 @@ async def test_push_pulses_the_pin(board: FakeBoard, serve: Serve) -> None:
             await client.get_status()
             return pin.high
 
-        await until(is_high)
+        await poll(is_high)
         await clock.advance(0.19)
         assert await pin.get()
 
-        async def is_pushed_twice() -> bool:
-            # The second call may arrive at any time.
-            await clock.advance(0.1)
-            await asyncio.sleep(0.001)
-            return pushing.done()
-
-        await until(is_pushed_twice)
+        await advance_until(clock, pushing.done, 0.1)  # the second call may arrive at any time
         await pushing
     assert not await pin.get()
     assert await (await board.digital_interrupt_by_name("pulses")).value() == 2
@@ -74,7 +69,7 @@ async def test_cancelled_push_sets_the_pin_low(board: FakeBoard) -> None:
     button = await create_button_on(board, ManualClock())
     pin = await board.gpio_pin_by_name("7")
     pushing = asyncio.ensure_future(button.push())
-    await asyncio.sleep(0)
+    await run_others()
     assert await pin.get()
     pushing.cancel()
     await asyncio.wait([pushing])

@@ -9,12 +9,13 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.waiting import block, block_until, run_others, wait_until
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.core.workers import Workers
@@ -110,17 +111,6 @@ async def start_capture(
         workers.close()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - a thread does not say what it did
-            await asyncio.sleep(0.001)
-
-
-def block() -> None:
-    """Block the event loop for a moment."""
-    time.sleep(0.001)
-
-
 async def read_number(capture: Capture) -> int:
     return int((await capture.latest_frame()).pixels[0, 0, 0])
 
@@ -171,7 +161,7 @@ class TestFirstPicture:
             assert (await read_fault(capture)).code == "opening"
             await clock.advance(100)
             reel.tell(OPEN, 1)
-            await until(lambda: capture.fault is None)
+            await wait_until(lambda: capture.fault is None)
             assert await read_number(capture) == 1
         assert log_lines(caplog) == [
             "no frames: the source has been opening for 10 s; retrying",
@@ -186,10 +176,10 @@ class TestChanges:
         reel, clock = Reel().tell(OPEN, 1, 2), ManualClock()
         other = SourceFault("refused", "connection refused")
         async with start_capture(reel, clock) as capture:
-            await until(lambda: capture.status()["pictures"] == 2)
+            await wait_until(lambda: capture.status()["pictures"] == 2)
             await clock.advance(1)
             reel.tell(GONE, other, other, OPEN, other)
-            await until(lambda: len(reel.opens) == 5)
+            await wait_until(lambda: len(reel.opens) == 5)
             words = "connection refused; last frame is 1.0 s old; retrying"
             assert str(await read_fault(capture)) == capture.fault == words
             assert capture.status() == {
@@ -203,7 +193,7 @@ class TestChanges:
             }
             await clock.advance(2.5)
             reel.tell(OPEN, 3)
-            await until(lambda: capture.fault is None)
+            await wait_until(lambda: capture.fault is None)
             assert await read_number(capture) == 3
             assert capture.status()["code"] == capture.status()["reason"] == ""
         assert log_lines(caplog) == [
@@ -218,14 +208,14 @@ class TestChanges:
             assert await read_number(capture) == 1
             await clock.advance(2)
             reel.tell(2)
-            await until(lambda: capture.status()["pictures"] == 2)
+            await wait_until(lambda: capture.status()["pictures"] == 2)
             await clock.advance(2.9)
             assert capture.fault is None
             await clock.advance(0.1)
             assert (await read_fault(capture)).code == "stalled"
             await clock.advance(50)
             reel.tell(3)
-            await until(lambda: capture.fault is None)
+            await wait_until(lambda: capture.fault is None)
         assert log_lines(caplog) == [
             "no frames: the source is open but sent nothing for 3 s; retrying",
             "receiving frames again after 50.0 s",
@@ -234,7 +224,7 @@ class TestChanges:
     async def test_final_fault_is_not_retried(self, caplog: pytest.LogCaptureFixture) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("ended", "it has ended", final=True))
         async with start_capture(reel, ManualClock()) as capture:
-            await until(lambda: capture.fault is not None)
+            await wait_until(lambda: capture.fault is not None)
             assert capture.fault == "it has ended; last frame is 0.0 s old"
             assert len(reel.opens) == reel.closed == 1
         assert log_lines(caplog) == ["no frames: it has ended"]
@@ -246,9 +236,8 @@ class TestChanges:
         async with start_capture(reel) as capture:
             assert await read_number(capture) == 1
             reel.tell(2, GONE, OPEN, 3)
-            while capture.status()["pictures"] < 3:
-                block()
-            await until(lambda: len(log_lines(caplog)) == 2)
+            block_until(lambda: capture.status()["pictures"] == 3)
+            await wait_until(lambda: len(log_lines(caplog)) == 2)
             assert await read_number(capture) == 3
 
     @pytest.mark.parametrize("where", ["open", "read"])
@@ -260,16 +249,16 @@ class TestChanges:
             assert fault.code == "failed"
             assert str(fault).startswith("reading failed: a slip of its author; ")
             reel.tell(OPEN, 1)
-            await until(lambda: capture.fault is None)
+            await wait_until(lambda: capture.fault is None)
 
     async def test_error_in_close_is_reported_and_retried(self) -> None:
         reel = Reel(close_error=OSError("jammed")).tell(OPEN, 1, GONE)
         async with start_capture(reel) as capture:
-            await until(lambda: capture.fault is not None)
+            await wait_until(lambda: capture.fault is not None)
             assert str(await read_fault(capture)).startswith("reading failed: jammed; ")
             reel.close_error = None
             reel.tell(OPEN, 2)
-            await until(lambda: capture.fault is None)
+            await wait_until(lambda: capture.fault is None)
 
     async def test_lost_source_is_garbage_collected(self) -> None:
         reel = Reel().tell(OPEN, 1, SourceFault("gone", "it is gone"))
@@ -277,7 +266,7 @@ class TestChanges:
         gc.disable()
         try:
             async with start_capture(reel) as capture:
-                await until(lambda: capture.fault is not None and len(reel.opens) == 2)
+                await wait_until(lambda: capture.fault is not None and len(reel.opens) == 2)
                 assert reel.opened[0]() is None
         finally:
             gc.enable()
@@ -285,7 +274,7 @@ class TestChanges:
     async def test_retry_delays_grow_until_a_frame_arrives(self) -> None:
         reel = Reel().tell(GONE, GONE, GONE, GONE, OPEN, 1, GONE, GONE)
         async with start_capture(reel, pauses=(0.02, 0.06, 0.12)):
-            await until(lambda: len(reel.opens) == 7)
+            await wait_until(lambda: len(reel.opens) == 7)
         pauses = [later - sooner for sooner, later in itertools.pairwise(reel.opens)]
         wanted = [0.02, 0.06, 0.12, 0.12, 0.02, 0.06]
         assert all(want <= pause for want, pause in zip(wanted, pauses, strict=True)), pauses
@@ -300,7 +289,7 @@ class TestFrames:
             assert len({id(frame) for frame in frames}) == 1
             assert await capture.latest_frame() is frames[0]
             reel.tell(2)
-            await until(lambda: capture.status()["pictures"] == 2)
+            await wait_until(lambda: capture.status()["pictures"] == 2)
             assert await capture.latest_frame() is not frames[0]
         assert reel.developed == [1, 2]
 
@@ -311,7 +300,7 @@ class TestFrames:
             while capture.status()["pictures"] < 200:
                 assert len(reel.shots) <= 4
                 assert len(vars(asyncio.get_running_loop())["_ready"]) <= 4
-                block()
+                block(0.001)
             assert await read_number(capture) == 200
         assert reel.developed == [200]
 
@@ -321,7 +310,7 @@ class TestFrames:
             with pytest.raises(ZeroDivisionError, match="no such colour"):
                 await capture.latest_frame()
             reel.tell(2)
-            await until(lambda: capture.status()["pictures"] == 2)
+            await wait_until(lambda: capture.status()["pictures"] == 2)
             assert await read_number(capture) == 2
 
 
@@ -332,9 +321,9 @@ class TestClosing:
     ) -> None:
         reel = Reel().tell(*events)
         async with start_capture(reel) as capture:
-            await until(lambda: reel.opens and reel.events.empty())
+            await wait_until(lambda: reel.opens and reel.events.empty())
             closing = asyncio.create_task(capture.aclose())
-            await asyncio.sleep(0)
+            await run_others()
             assert (await read_fault(capture)).code == "closed"
             assert not closing.done()
             reel.tell(*([2] if events else [OPEN]))
@@ -347,7 +336,7 @@ class TestClosing:
         reel = Reel()
         async with start_capture(reel) as capture:
             frame = asyncio.create_task(capture.latest_frame())
-            await until(lambda: reel.opens)
+            await wait_until(lambda: reel.opens)
             reel.tell(GONE)
             await capture.aclose()
             with pytest.raises(SourceFault, match="the camera is closed"):
@@ -356,7 +345,7 @@ class TestClosing:
     async def test_close_interrupts_a_retry_delay(self) -> None:
         reel = Reel().tell(GONE)
         async with start_capture(reel, pauses=(60.0,)) as capture:
-            await until(lambda: capture.fault is not None)
+            await wait_until(lambda: capture.fault is not None)
             async with asyncio.timeout(60):
                 await capture.aclose()
 

@@ -9,6 +9,7 @@ import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.support.machine.served import Serve, refused
+from tests.support.waiting import run_others
 from viam.components.camera.client import CameraClient
 from viam.gen.component.camera.v1.camera_grpc import CameraServiceStub
 from viam.gen.component.camera.v1.camera_pb2 import GetImagesRequest, GetImagesResponse
@@ -243,7 +244,7 @@ async def call_get_images(channel: Any) -> GetImagesResponse:
 async def test_close_interrupts_waiting_readers(build: Build) -> None:
     camera = await build(width=640, height=480, scene="conveyor")
     asked = [asyncio.ensure_future(camera.frames()) for _ in range(5)]
-    await asyncio.sleep(0)
+    await run_others()
     await camera.close()
     done, waiting = await asyncio.wait(asked, timeout=5)
     assert not waiting

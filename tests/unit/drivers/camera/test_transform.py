@@ -26,6 +26,7 @@ from tests.support.media.pictures import (
     png,
 )
 from tests.support.sizes import limit
+from tests.support.waiting import run_others
 from viam.components.camera.client import CameraClient
 
 from cogwork.core.clock import ManualClock
@@ -395,7 +396,7 @@ class TestSharing:
     async def test_cancelled_reader_does_not_affect_the_others(self, bench: Bench) -> None:
         camera = await bench.transform(bench.still(c=color_image()), rotate_step(30))
         asked = [asyncio.ensure_future(camera.frames()) for _ in range(3)]
-        await asyncio.sleep(0)
+        await run_others()
         asked[0].cancel()
         assert (await asked[1])[0].pixels is (await asked[2])[0].pixels
 
@@ -568,7 +569,7 @@ async def test_close_interrupts_waiting_readers(bench: Bench) -> None:
         bench.still(c=color_image(2000, 1500)), rotate_step(30), rotate_step(30), rotate_step(30)
     )
     asked = [asyncio.ensure_future(camera.frames()) for _ in range(5)]
-    await asyncio.sleep(0)
+    await run_others()
     await camera.close()
     done, waiting = await asyncio.wait(asked, timeout=5)
     assert not waiting

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.waiting import run_others
 from tests.unit.drivers.gpio.wiring import RecordingBoard
 
 from cogwork.drivers.gpio.pin_link import NoAnswer, PinLink, await_answer, run_all
@@ -51,9 +52,9 @@ async def test_run_all_writes_every_pin_despite_failures_and_cancellation() -> N
     board.gates["z"] = gate = asyncio.Event()
     writing = asyncio.ensure_future(run_all(wire.set(False) for wire in wires))
     for _ in range(2):
-        await asyncio.sleep(0)
+        await run_others()
         writing.cancel()
-    await asyncio.sleep(0)
+    await run_others()
     assert not writing.done()
     gate.set()
     await asyncio.wait([writing], timeout=10)

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from viam.components.input import Control, Event, EventType
 from viam.components.input.client import ControllerClient
 
@@ -81,7 +82,7 @@ async def test_client_callbacks_receive_triggered_events(
     presses, everything = EventLog(2), EventLog(3)
     client.register_control_callback(SOUTH, [PRESS], presses)
     client.register_control_callback(START, [EventType.ALL_EVENTS], everything)
-    await until(has_callbacks(client, 2))
+    await poll(has_callbacks(client, 2))
     async with serve(controller) as channel:
         other = ControllerClient("pad", channel)
         await other.trigger_event(event(PRESS, SOUTH, 1))
@@ -97,7 +98,7 @@ async def test_client_callbacks_receive_triggered_events(
 async def test_button_change_means_press_and_release(client: ControllerClient) -> None:
     changes = EventLog(2)
     client.register_control_callback(SOUTH, [EventType.BUTTON_CHANGE], changes)
-    await until(has_callbacks(client, 2))
+    await poll(has_callbacks(client, 2))
     for kind in (PRESS, EventType.BUTTON_HOLD, RELEASE):
         await client.trigger_event(event(kind))
     await asyncio.wait_for(changes.full.wait(), 10)

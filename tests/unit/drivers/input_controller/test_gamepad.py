@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 from collections.abc import AsyncIterator
@@ -10,7 +9,8 @@ from typing import Any
 import pytest
 from evdev import UInput, ecodes
 from grpclib.const import Status
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import advance_until, poll
 from tests.unit.drivers.input_controller.pads import AXES, BUTTONS, FakeDesk, FakePad
 from viam.components.input import Control, Event, EventType
 from viam.components.input.client import ControllerClient
@@ -46,17 +46,8 @@ async def pad(desk: FakeDesk, gamepad: Gamepad, clock: ManualClock) -> FakePad:
 
 async def plug_in(desk: FakeDesk, gamepad: Gamepad, clock: ManualClock) -> FakePad:
     desk.pad = FakePad()
-    await eventually(clock, lambda: gamepad.fault is None)
+    await advance_until(clock, lambda: gamepad.fault is None)
     return desk.pad
-
-
-async def eventually(clock: ManualClock, condition: Any) -> None:
-    async def check_after_a_moment() -> bool:
-        await clock.advance(0.5)
-        await asyncio.sleep(0.001)  # a thread looks for it
-        return bool(condition())
-
-    await until(check_after_a_moment)
 
 
 @pytest.fixture
@@ -76,7 +67,7 @@ async def test_device_events_update_the_controls(
     async def is_received() -> bool:
         return (await client.get_events())[Control.ABSOLUTE_X].value == -1
 
-    await until(is_received)
+    await poll(is_received)
     pressed = (await gamepad.get_events())[Control.BUTTON_SOUTH]
     assert pressed == Event(100.5, EventType.BUTTON_PRESS, Control.BUTTON_SOUTH, 1.0)
     status = await client.get_status()
@@ -98,7 +89,7 @@ async def test_callbacks_receive_the_events_they_registered_for(
     listen("all", EventType.ALL_EVENTS)
     for value in (1, 2, 0):
         pad.emit(ecodes.EV_KEY, ecodes.BTN_SOUTH, value)
-    await eventually(clock, lambda: len(heard) >= 5)
+    await advance_until(clock, lambda: len(heard) >= 5)
     press, hold, release = (
         EventType.BUTTON_PRESS,
         EventType.BUTTON_HOLD,
@@ -114,7 +105,7 @@ async def test_callbacks_receive_the_events_they_registered_for(
     gamepad.register_control_callback(Control.BUTTON_SOUTH, [EventType.ALL_EVENTS], None)
     gamepad.register_control_callback(Control.BUTTON_SOUTH, [EventType.BUTTON_CHANGE], None)
     pad.emit(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
-    await eventually(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].event is press)
+    await advance_until(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].event is press)
     assert len(heard) == 5
 
 
@@ -129,7 +120,7 @@ async def test_failing_callback_does_not_affect_the_others(
     gamepad.register_control_callback(Control.BUTTON_START, [EventType.BUTTON_PRESS], fail)
     gamepad.register_control_callback(Control.BUTTON_START, [EventType.ALL_EVENTS], heard.append)
     pad.emit(ecodes.EV_KEY, ecodes.BTN_START, 1)
-    await eventually(clock, lambda: heard)
+    await advance_until(clock, lambda: heard)
 
 
 async def test_unknown_control_is_refused(gamepad: Gamepad, pad: FakePad) -> None:
@@ -143,9 +134,9 @@ async def test_unplugged_gamepad_disconnects_and_reconnects(
     heard: list[Event] = []
     gamepad.register_control_callback(Control.ABSOLUTE_Z, [EventType.ALL_EVENTS], heard.append)
     pad.emit(ecodes.EV_ABS, ecodes.ABS_Z, 255)
-    await eventually(clock, lambda: heard)
+    await advance_until(clock, lambda: heard)
     pad.unplug()
-    await eventually(clock, lambda: len(heard) == 2)
+    await advance_until(clock, lambda: len(heard) == 2)
     assert gamepad.fault is not None
     assert (heard[1].event, heard[1].value) == (EventType.DISCONNECT, 0)
     assert len(await client.get_controls()) == CONTROLS
@@ -156,7 +147,7 @@ async def test_unplugged_gamepad_disconnects_and_reconnects(
 async def test_calls_without_a_gamepad_are_unavailable(
     client: ControllerClient, gamepad: Gamepad, clock: ManualClock
 ) -> None:
-    await eventually(clock, lambda: gamepad.fault == "no gamepad is at hand")
+    await advance_until(clock, lambda: gamepad.fault == "no gamepad is at hand")
     for asking in (client.get_controls(), client.get_events()):
         with refused() as told:
             await asking
@@ -171,7 +162,7 @@ async def test_search_for_the_gamepad_is_retried_after_any_error(
     gamepad: Gamepad, desk: FakeDesk, clock: ManualClock, fault: Exception
 ) -> None:
     desk.fault = fault
-    await eventually(clock, lambda: gamepad.fault == f"the gamepad cannot be read: {fault}")
+    await advance_until(clock, lambda: gamepad.fault == f"the gamepad cannot be read: {fault}")
     desk.fault = None
     await plug_in(desk, gamepad, clock)
 
@@ -184,7 +175,7 @@ async def test_state_is_read_again_after_dropped_kernel_events(
         gamepad.register_control_callback(control, [EventType.ALL_EVENTS], heard.append)
     pad.pressed = [ecodes.BTN_TL]
     pad.emit(ecodes.EV_SYN, ecodes.SYN_DROPPED, 0)
-    await eventually(clock, lambda: heard)
+    await advance_until(clock, lambda: heard)
     assert [(event.event, event.control) for event in heard] == [
         (EventType.BUTTON_PRESS, Control.BUTTON_LT)
     ]
@@ -251,9 +242,9 @@ async def test_real_kernel_device_is_read(clock: ManualClock) -> None:
         path = str(made.device.path)
         gamepad = await Gamepad.new(NAME, GamepadAttributes(device=path), {}, clock)
         try:
-            await eventually(clock, lambda: gamepad.fault is None)
+            await advance_until(clock, lambda: gamepad.fault is None)
             made.write(ecodes.EV_KEY, ecodes.BTN_SOUTH, 1)
             made.syn()
-            await eventually(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].value == 1)
+            await advance_until(clock, lambda: gamepad._events[Control.BUTTON_SOUTH].value == 1)
         finally:
             await gamepad.close()

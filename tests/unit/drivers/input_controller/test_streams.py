@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from h2.exceptions import StreamClosedError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from viam.components.input import Control, ControlFunction, Controller, Event, EventType
 from viam.components.input.client import ControllerClient
 from viam.errors import NotSupportedError
@@ -125,7 +126,7 @@ async def test_two_streams_of_the_same_event_both_receive_it(pad: MinimalPad, ch
             assert [await read_value(one), await read_value(other)] == [0.5, 0.5]
         pad.emit(press(0.75))
         assert await read_value(one) == 0.75
-    await until(has_functions(pad, channel, 0))
+    await poll(has_functions(pad, channel, 0))
 
 
 async def test_event_matching_several_kinds_is_sent_once(pad: MinimalPad, channel: Any) -> None:
@@ -187,7 +188,7 @@ async def test_slow_stream_reader_gets_resource_exhausted(pad: MinimalPad, chann
             await stream.recv_trailing_metadata()
     assert told.status is Status.RESOURCE_EXHAUSTED
     assert told.words == f"{MAX_QUEUED_EVENTS} events were waiting to be read; read them faster"
-    await until(has_functions(pad, channel, 0))
+    await poll(has_functions(pad, channel, 0))
 
 
 async def test_refused_stream_does_not_affect_the_others(pad: MinimalPad, channel: Any) -> None:
@@ -250,7 +251,7 @@ async def test_client_receives_a_burst_in_order(pad: MinimalPad, channel: Any) -
 
     client = ControllerClient("pad", channel)
     client.register_control_callback(SOUTH, [PRESS], record)
-    await until(has_functions(pad, channel, 1))
+    await poll(has_functions(pad, channel, 1))
     for number in range(100):
         pad.emit(press(number))
     await asyncio.wait_for(full.wait(), 10)

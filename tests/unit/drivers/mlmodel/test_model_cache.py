@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.support.waiting import wait_until
 from tests.unit.robot.bench import full_name, running_bench, thing
 
 from cogwork.core.clock import ManualClock, SystemClock
@@ -239,7 +240,7 @@ class TestLoading:
         shop.faults.append(BadModel("it is half"))
         waiters = [asyncio.ensure_future(taken.acquire(file)) for _ in range(3)]
         await shop.loads.wait_for_callers()
-        await until(lambda: count_users(taken) == 3)
+        await wait_until(lambda: count_users(taken) == 3)
         shop.loads.open()
         told = await asyncio.gather(*waiters, return_exceptions=True)
         assert [str(each) for each in told] == ["it is half"] * 3
@@ -251,7 +252,7 @@ class TestLoading:
         shop.loads = Gate()
         waiters = [asyncio.ensure_future(taken.acquire(file)) for _ in range(3)]
         await shop.loads.wait_for_callers()
-        await until(lambda: count_users(taken) == 3)
+        await wait_until(lambda: count_users(taken) == 3)
         waiters[0].cancel()
         await asyncio.wait(waiters[:1])
         assert count_users(taken) == 2
@@ -273,7 +274,7 @@ class TestLoading:
         await shop.loads.wait_for_callers(by=2)
         shop.loads.open()
         await again
-        await until(lambda: len(shop.engines) == 2)
+        await wait_until(lambda: len(shop.engines) == 2)
         closed, kept = sorted(shop.engines, key=lambda each: each is (again.result().engine))
         assert await asyncio.to_thread(closed.closed.wait, WITHIN)
         assert not kept.closed.is_set()
@@ -286,7 +287,7 @@ class TestLoading:
         with progress_listener(said.append):
             loading = asyncio.ensure_future(models.acquire(str(file), "", 1, shop.load))
         await shop.loads.wait_for_callers()
-        await until(lambda: bool(said))
+        await wait_until(lambda: bool(said))
         await clock.advance(2.0)
         assert said == [
             f"loading {file} (1.5 MB), {seconds} s elapsed" for seconds in (0, 0, 1, 2, 2)
@@ -301,12 +302,6 @@ class TestLoading:
 
 def count_users(taken: CacheUser) -> int:
     return sum(model.user_count for model in taken.models._models.values())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(WITHIN):
-        while not condition():  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.001)
 
 
 class TestQueue:
@@ -438,7 +433,7 @@ class TestProgress:
             bench.start_apply({"components": [thing("eye")]})
             await shop.loads.wait_for_callers()
             node = bench.machine.nodes[full_name("eye")]
-            await until(lambda: node.reason is not None)
+            await wait_until(lambda: node.reason is not None)
             await bench.clock.advance(3)
             assert node.state is State.CONFIGURING
             assert node.reason is not None
@@ -447,7 +442,7 @@ class TestProgress:
             (status,) = [each for each in reply.resources if each.name.name == "eye"]
             assert status.error == node.reason.text
             shop.loads.open()
-            await until(lambda: node.state is State.READY)
+            await wait_until(lambda: node.state is State.READY)
             assert bench.machine.nodes[full_name("eye")].reason is None
             models.release(taken[0])
             assert await shop.all_closed()
@@ -464,7 +459,7 @@ class TestProgress:
             bench.scripts["build", "eye"] = load
             bench.start_apply({"components": [thing("eye")]})
             node = bench.machine.nodes[full_name("eye")]
-            await until(lambda: node.state is State.UNHEALTHY)
+            await wait_until(lambda: node.state is State.UNHEALTHY)
             assert node.reason is not None
             assert node.reason.text.endswith("none cannot be read: No such file or directory")
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import subprocess
@@ -35,6 +34,7 @@ from tests.support.models.onnx_models import (
 from tests.support.models.real_models import ONNX, model_path
 from tests.support.paths import REPOSITORY
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import InvalidRequest
@@ -658,5 +658,5 @@ async def test_idle_threads_do_not_spin(load: Open, tmp_path: Path) -> None:
     began, computed = time.monotonic(), time.process_time()
     for _ in range(20):
         await loaded.infer({"x": x})
-        await asyncio.sleep(0.01)  # what idle threads do with it is measured
+        await pass_time(0.01)  # what idle threads do with it is measured
     assert time.process_time() - computed < 0.6 * (time.monotonic() - began)

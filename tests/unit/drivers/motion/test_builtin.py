@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from tests.support.machine.served import Serve, refused
+from tests.support.waiting import advance_until, pass_time
 from viam.components.base import Vector3
 from viam.components.gantry import Gantry
 from viam.gen.service.motion.v1 import motion_pb2 as motion
@@ -120,7 +121,7 @@ class Uninterruptible:
 
     async def move_to_position(self, *_: Any, **__: Any) -> None:
         self.moves = True
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     async def stop(self, **_: Any) -> None:
         self.moves = False
@@ -237,14 +238,11 @@ async def run_for(clock: ManualClock, move: Any, seconds: float) -> Any:
     moving = asyncio.ensure_future(move)
     spent = 0.0
     while spent < seconds - 0.2:
-        await asyncio.sleep(0.002)
+        await pass_time(0.002)  # for calls and threads
         await clock.advance(0.1)
         spent += 0.1
         assert not moving.done()
-    async with asyncio.timeout(60):
-        while not moving.done():
-            await asyncio.sleep(0.002)
-            await clock.advance(0.1)
+    await advance_until(clock, moving.done, 0.1)
     return await moving
 
 
@@ -608,7 +606,7 @@ class SlowToStopBase(FakeBase):
         del distance
         await self.set_velocity(Vector3(y=velocity), Vector3())
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             self.asked.set()
             await self.gives_up.wait()

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from tests.unit.drivers.moving import complete_move
 from viam.components.motor.client import MotorClient
 
@@ -116,7 +117,7 @@ async def test_newer_command_interrupts_a_move(
         "stop": client.stop,
     }
     move = asyncio.ensure_future(client.go_for(60, 10))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(1)
     await commands[ending]()
     with refused() as told:
@@ -129,7 +130,7 @@ async def test_newer_command_interrupts_a_move(
 
 async def test_newer_of_two_moves_finishes(client: MotorClient, clock: ManualClock) -> None:
     older = asyncio.ensure_future(client.go_for(60, 10))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     newer = asyncio.ensure_future(client.go_to(120, -1))
     with refused() as told:
         await asyncio.wait_for(older, 10)
@@ -153,18 +154,18 @@ async def test_close_interrupts_a_move_and_stops_the_motor(
 
 async def test_move_stops_when_the_client_cancels(client: MotorClient, clock: ManualClock) -> None:
     move = asyncio.ensure_future(client.go_for(60, 10))
-    await until(client.is_moving)
+    await poll(client.is_moving)
     await clock.advance(1)
     move.cancel()
     await asyncio.wait([move])
-    await until(is_still(client))
+    await poll(is_still(client))
     assert await client.get_position() == pytest.approx(1)
 
 
 async def test_move_stops_when_the_deadline_expires(client: MotorClient) -> None:
     with pytest.raises((GRPCError, TimeoutError)):
         await client.go_for(60, 10, timeout=0.05)
-    await until(is_still(client))
+    await poll(is_still(client))
 
 
 async def test_cancelled_move_does_not_affect_the_newer_command(

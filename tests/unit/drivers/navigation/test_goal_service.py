@@ -6,12 +6,12 @@ import math
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import pytest
 from grpclib.const import Status as GrpcStatus
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll, run_others, wait_until
 from viam.proto.common import Pose
 from viam.proto.service.navigation import (
     GoalState,
@@ -92,7 +92,7 @@ async def test_direct_goal_ignores_zones_and_waits(
 ) -> None:
     await client.add_zone("wall", "keepout", WALL)
     going = asyncio.ensure_future(client.go_to_point(at(10), linear_m_per_sec=2))
-    await until(lambda: _has_state(client, ACTIVE))
+    await poll(lambda: _has_state(client, ACTIVE))
     await clock.advance(4.9)
     assert await read_position(client) == pytest.approx((9.8, 0))
     assert not going.done()
@@ -270,7 +270,7 @@ async def test_route_loops(client: NavigationClient, clock: ManualClock) -> None
     waiting = asyncio.ensure_future(
         client.navigate_route(waypoints=waypoints, loop=True, wait=True)
     )
-    await until(lambda: _has_state(client, ACTIVE))
+    await poll(lambda: _has_state(client, ACTIVE))
     for seconds, lap, index, x in ((1, 0, 0, 1), (2, 0, 1, 1), (2, 1, 0, 1), (401, 101, 0, 2)):
         await clock.advance(seconds)
         status = await client.get_navigation_status()
@@ -367,7 +367,7 @@ async def test_goal_replaces_one_that_is_being_planned(service: FakeNavigation) 
     await service.add_zone("wall", "keepout", WALL)
     with block_planner(service):
         older = asyncio.ensure_future(service.navigate_to_point(at(10)))
-        await asyncio.sleep(0)
+        await run_others()
         status = await service.go_to_point(at(1), wait=False)
     with pytest.raises(Interrupted, match="a newer goal replaced this one"):
         await older
@@ -378,7 +378,7 @@ async def test_cancelled_caller_during_planning_cancels_the_goal(service: FakeNa
     await service.add_zone("wall", "keepout", WALL)
     with block_planner(service):
         asking = asyncio.ensure_future(service.navigate_to_point(at(10)))
-        await asyncio.sleep(0)
+        await run_others()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -399,7 +399,7 @@ async def test_cancelled_caller_during_replanning_keeps_the_goal(
         pit = {"type": "circle", "center": {"x": 0, "y": 9000}, "radius": 100}
         asked = service.add_zone("pit", "keepout", pit) if call == "add_zone" else service.resume()
         asking = asyncio.ensure_future(asked)
-        await asyncio.sleep(0)
+        await run_others()
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -410,7 +410,7 @@ async def test_cancelled_caller_during_replanning_keeps_the_goal(
     async def on_its_way() -> bool:
         return (await client.get_navigation_status()).goal.HasField("progress")
 
-    await until(on_its_way)
+    await poll(on_its_way)
     await clock.advance(20)
     assert await read_position(client) == pytest.approx((10, 0))
 
@@ -445,11 +445,22 @@ async def build_maze(service: FakeNavigation) -> list[Waypoint]:
 async def test_abandoned_searches_free_the_threads(
     service: FakeNavigation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "SearchBudget", partial(SearchBudget, 10**12))
+    searching = threading.Event()
+
+    class EndlessBudget(SearchBudget):
+        def __init__(self) -> None:
+            super().__init__(10**12)
+
+        def spend(self, checks: int) -> None:
+            searching.set()
+            super().spend(checks)
+
+    monkeypatch.setattr(planner, "SearchBudget", EndlessBudget)
     route = await build_maze(service)
     for _ in range(3):
+        searching.clear()
         asking = asyncio.ensure_future(service.navigate_route(waypoints=route))
-        await asyncio.sleep(0.05)  # the search runs
+        await wait_until(searching.is_set)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -492,7 +503,7 @@ async def test_goal_suspended_during_planning_stays(
     await service.add_zone("wall", "keepout", WALL)
     with block_planner(service):
         asking = asyncio.ensure_future(service.navigate_to_point(at(10)))
-        await asyncio.sleep(0)
+        await run_others()
         await service.suspend()
     assert (await asking).goal.state == GoalState.GOAL_STATE_SUSPENDED
     await clock.advance(100)

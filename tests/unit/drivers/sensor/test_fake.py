@@ -6,7 +6,8 @@ import time
 import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from viam.components.sensor.client import SensorClient
 
 from cogwork.core.clock import ManualClock
@@ -90,7 +91,7 @@ async def test_scripted_delay_slows_a_reading_down(serve: Serve) -> None:
         async def has_started() -> bool:
             return (await client.get_status())["calls"] == 1
 
-        await until(has_started)
+        await poll(has_started)
         assert await client.get_readings() == {"a": 1, "b": 2, "c": 3}
         await clock.advance(0.499)
         assert not slow.done()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -15,7 +16,8 @@ import pytest
 import serial
 from grpclib.const import Status
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll, run_others, wait_until
 from viam.components.sensor.client import SensorClient
 
 from cogwork.core.clock import ManualClock
@@ -51,12 +53,13 @@ class Device:
         assert os.write(self._ends[0], data) == len(data)
 
     async def send_all(self, data: bytes) -> None:
-        async with asyncio.timeout(60):
-            while data:
-                try:
-                    data = data[os.write(self._ends[0], data) :]
-                except BlockingIOError:
-                    await asyncio.sleep(0.001)
+        def has_sent() -> bool:
+            nonlocal data
+            with contextlib.suppress(BlockingIOError):
+                data = data[os.write(self._ends[0], data) :]
+            return not data
+
+        await wait_until(has_sent, every=0.001)
 
     def receive(self) -> bytes:
         try:
@@ -98,7 +101,7 @@ async def wait_for_status(client: SensorClient, **wanted: object) -> None:
         status = await client.get_status()
         return all(status[key] == value for key, value in wanted.items())
 
-    await until(has_status)
+    await poll(has_status)
 
 
 async def test_newest_line_is_the_reading(client: SensorClient, device: Device) -> None:
@@ -185,7 +188,7 @@ async def test_unplugged_device_is_reported_and_reopened(
     async def is_unplugged() -> bool:
         return sensor.fault is not None
 
-    await until(is_unplugged)
+    await poll(is_unplugged)
     with refused() as told:
         await client.get_readings()
     assert told.status is Status.UNAVAILABLE
@@ -232,17 +235,15 @@ async def test_opening_is_retried_after_any_error(
         assert words in str(error.value)
 
         async def is_open() -> bool:
-            await asyncio.sleep(0.01)
             return bool((await sensor.get_status())["is_open"])
 
-        await until(is_open)
+        await poll(is_open)
         device.send(b"hello\n")
 
         async def has_line() -> bool:
-            await asyncio.sleep(0.01)
             return bool((await sensor.get_status())["lines"])
 
-        await until(has_line)
+        await poll(has_line)
         assert await sensor.get_readings() == {"text": "hello"}
     finally:
         await sensor.close()
@@ -282,7 +283,7 @@ async def test_port_has_only_one_reader(client: SensorClient, device: Device) ->
         async def is_refused() -> bool:
             return other.fault == f"{device.path} is in use by another program: stop that program"
 
-        await until(is_refused)
+        await poll(is_refused)
     finally:
         await other.close()
 
@@ -294,10 +295,10 @@ async def test_write_command_sends_a_line(client: SensorClient, device: Device) 
     async def is_received() -> bool:
         nonlocal received
         received += device.receive()
-        await asyncio.sleep(0)
+        await run_others()
         return b"\n" in received
 
-    await until(is_received)
+    await poll(is_received)
     assert received.decode().rstrip() == "héllo"
     commands: list[Any] = [{"write": 1}, {"read": "x"}, {"write": "a", "b": 1}]
     for command in commands:

@@ -8,6 +8,7 @@ import pytest
 from grpclib.const import Status
 from pydantic import ValidationError
 from tests.support.machine.served import Serve, refused
+from tests.support.waiting import run_others
 from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.servo.client import ServoClient
 
@@ -130,8 +131,7 @@ async def test_newer_move_interrupts_the_older_one(
 async def start_without_answer(move: Awaitable[None]) -> asyncio.Future[None]:
     """Start the move and let it run until it waits for its pin."""
     moving = asyncio.ensure_future(move)
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await run_others(20)
     return moving
 
 

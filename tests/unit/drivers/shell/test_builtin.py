@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import psutil
 import pytest
 from grpclib.const import Status
 from tests.support.machine.served import CHANNELS, _channel, refused
+from tests.support.waiting import wait_until, wait_until_stable
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource import sdk
@@ -97,7 +98,7 @@ async def read_to_end(stream: Any) -> str:
 
 async def wait_until_gone(pid: int) -> None:
     """Init may take a while to reap orphans."""
-    await until(lambda: not psutil.pid_exists(pid) or is_zombie(pid))
+    await wait_until(lambda: not psutil.pid_exists(pid) or is_zombie(pid))
 
 
 def is_zombie(pid: int) -> bool:
@@ -197,10 +198,7 @@ class TestShell:
             await stream.send_message(input_message("echo =$$=; yes 0123456789 \n"))
             pid = int((await read_until(stream, "\n0123")).split("\n=")[1].split("=")[0])
             (yes,) = psutil.Process(pid).children()
-            before = None
-            while (now := yes.cpu_times()) != before:
-                before = now
-                await asyncio.sleep(0.3)
+            await wait_until_stable(yes.cpu_times, 0.3)
             assert yes.status() == psutil.STATUS_SLEEPING
             await stream.cancel()
             await wait_until_gone(pid)
@@ -398,10 +396,10 @@ class TestToMachine:
             async with stub.CopyFilesToMachine.open() as stream:
                 await stream.send_message(copy_request("file"))
                 await stream.send_message(chunk("new", b"half of"))
-                await until(lambda: len(list(tmp_path.iterdir())) == 2)
+                await wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
                 assert target.read_text() == "old"
                 await stream.cancel()
-            await until(lambda: list(tmp_path.iterdir()) == [target])
+            await wait_until(lambda: list(tmp_path.iterdir()) == [target])
             assert (
                 await copy_to_machine(
                     stub, copy_request("file"), chunk("new", b"whole"), end_of_file()
@@ -467,14 +465,8 @@ class TestToMachine:
                     chunk("b", b"2"),
                     end_of_file(),
                 )
-            await until(lambda: list(tmp_path.iterdir()) == [])
+            await wait_until(lambda: list(tmp_path.iterdir()) == [])
         assert error.words == '"b" started before "a" was complete'
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - another process changes it
-            await asyncio.sleep(0.01)
 
 
 async def copy_from_machine(

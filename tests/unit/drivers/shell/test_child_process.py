@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.support.waiting import block
 
 from cogwork.resource import sdk
 
@@ -83,7 +84,7 @@ async def test_number_of_concurrent_starts_is_limited(
             under_way += 1
             most = max(most, under_way)
             threads.add(threading.get_ident())
-        time.sleep(0.01)
+        block(0.01)
         process = start(*arguments)
         with lock:
             under_way -= 1

@@ -9,7 +9,8 @@ from grpclib.const import Status
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.support.machine.served import Serve, refused, until
+from tests.support.machine.served import Serve, refused
+from tests.support.waiting import poll
 from viam.proto.common import Transform
 from viam.proto.service.worldstatestore import StreamTransformChangesResponse
 from viam.proto.service.worldstatestore import TransformChangeType as Change
@@ -101,7 +102,7 @@ async def test_streamed_changes_reproduce_the_world(
     stream = client.stream_transform_changes()
     async with contextlib.aclosing(stream):
         first = asyncio.ensure_future(anext(stream))
-        await until(has_streams(client, 1))
+        await poll(has_streams(client, 1))
         world = {uuid: await client.get_transform(uuid) for uuid in await client.list_uuids()}
         kinds: set[int] = set()
         await clock.advance(0.1)
@@ -113,7 +114,7 @@ async def test_streamed_changes_reproduce_the_world(
                     kinds.add(change.change_type)
                     apply(change, world)
             await clock.advance(0.3)
-    await until(has_streams(client, 0))
+    await poll(has_streams(client, 0))
 
 
 async def is_up_to_date(client: WorldStateStoreClient, world: dict[bytes, Transform]) -> bool:
@@ -202,7 +203,7 @@ async def test_close_ends_the_streams(
             pass
 
     reading = asyncio.ensure_future(read())
-    await until(has_streams(client, 1))
+    await poll(has_streams(client, 1))
     await store.close()
     with refused() as told:
         await asyncio.wait_for(reading, 10)
