@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from tests.support.waiting import run_others, wait_until
 from tests.unit.graph.world import (
     HANGS,
     OK,
@@ -1059,13 +1060,16 @@ async def test_configuration_applied_when_a_dependency_becomes_ready(turns: int)
         world.providers.add("other", other)
         world.script("a", takes(1))
         await world.run(spec("a"), spec("b", "a"))
+        is_ready = asyncio.Event()
+
+        def notice(name: object, state: State) -> None:
+            if (name, state) == (full_name("a"), State.READY):
+                is_ready.set()
+
+        world.on_state = notice
         advancing = asyncio.ensure_future(world.advance(1))
-        for _ in range(100):
-            if world.state("a") is State.READY:
-                break
-            await asyncio.sleep(0)
-        for _ in range(turns):
-            await asyncio.sleep(0)
+        await is_ready.wait()
+        await run_others(turns)
         world.apply(spec("a"), spec("b", "a", family="other"))
         await advancing
         await world.clock.settle()
@@ -1138,16 +1142,12 @@ async def test_resource_that_finishes_during_a_new_plan_is_not_built_twice(
     providers = Providers({"gated": gated})
     reconciler = Reconciler(providers, SystemClock())
     applied = reconciler.apply([spec("a")])
-    async with asyncio.timeout(60):
-        while not gated.built:  # noqa: ASYNC110 - the test counts turns of the loop
-            await asyncio.sleep(0)
+    await wait_until(lambda: gated.built, every=0)  # the test counts turns of the loop
     providers.notify_changed()
-    for _ in range(turns):
-        await asyncio.sleep(0)
+    await run_others(turns)
     gated.gate.set()
     await applied
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await run_others(20)
     assert gated.built == 1
     assert await reconciler.aclose() == []
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from tests.support.sizes import size
+from tests.support.waiting import run_others
 from tests.unit.graph.world import (
     HANGS,
     OK,
@@ -112,8 +113,7 @@ class RandomWalk:
         self.rng.choices(edits, weights)[0]()
         if self.rng.random() < 0.7:
             self.apply()
-        for _ in range(self.rng.choice((0, 0, 0, 1, 2, 3, 5))):
-            await asyncio.sleep(0)
+        await run_others(self.rng.choice((0, 0, 0, 1, 2, 3, 5)))
         if self.rng.random() < 0.6:
             await self.world.advance(self.rng.choice((0, 0.3, 0.5, 1, 1, 2, 5, 30, 119.5)))
 
