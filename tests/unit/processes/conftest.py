@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 import uvloop
+from tests.support.waiting import run_others
 
 from cogwork.programs.orphans import adopt_orphans
 
@@ -15,7 +16,7 @@ from cogwork.programs.orphans import adopt_orphans
 def start_uvloop_once() -> None:
     """Start uvloop once, because its first loop keeps a signal pipe open for the process."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.sleep(0))
+        runner.run(run_others())
 
 
 @pytest.fixture(autouse=True)

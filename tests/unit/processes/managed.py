@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until
 
 from cogwork.config.process import ProcessConfig
 from cogwork.core.backoff import Backoff
@@ -61,9 +62,7 @@ class ManagedProcesses:
         )
 
     async def wait_until(self, is_so: Callable[[], bool], name: str = "p") -> ProcessStatus:
-        async with asyncio.timeout(DEADLINE):
-            while not is_so():  # noqa: ASYNC110
-                await asyncio.sleep(0.002)
+        await wait_until(is_so)
         return self.status(name)
 
     async def aclose(self, timeout: float = DEADLINE) -> list[str]:
@@ -89,7 +88,9 @@ async def run_processes(
 
 async def read_file(path: Path, wanted: str = "") -> str:
     """Return the text of a file once it exists and has the text."""
-    async with asyncio.timeout(DEADLINE):
-        while not path.exists() or not path.read_text() or wanted not in path.read_text():  # noqa: ASYNC110
-            await asyncio.sleep(0.002)
+
+    def has_text() -> bool:
+        return path.exists() and bool(text := path.read_text()) and wanted in text
+
+    await wait_until(has_text)
     return path.read_text()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time, wait_until
 from tests.unit.processes.managed import read_file, run_processes, shell
 from tests.unit.programs.children import is_alive, wait_until_gone
 
@@ -88,7 +89,7 @@ async def test_one_shot_that_fails_is_logged_with_its_last_lines(
         processes.apply(shell("p", "echo one >&2; echo two hunter2 >&2; exit 4", one_shot=True))
         status = await processes.wait_for(State.UNHEALTHY)
         assert status.error == "exited with code 4 (last line: two ***)\none\ntwo ***"
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
         assert processes.status().restarts == 0
     (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert record.getMessage() == "process p exited with code 4 (last line: two ***)"
@@ -105,7 +106,7 @@ async def test_one_shot_that_cannot_be_started_is_tried_again(tmp_path: Path) ->
         program.write_text("#!/bin/sh\nexit 0\n")
         program.chmod(0o700)
         await processes.wait_for(State.FINISHED)
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
         assert processes.status().state is State.FINISHED
         assert processes.status().restarts == 0
 
@@ -151,11 +152,12 @@ async def test_logging_can_be_switched_without_a_restart(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    script = "while :; do echo tick; sleep 0.02; done"
+    ticks = tmp_path / "ticks"
+    script = f"while :; do echo tick; echo x >> {ticks}; sleep 0.02; done"
     async with run_processes(tmp_path) as processes:
         processes.apply(shell("p", script))
         pid = (await processes.wait_for(State.RUNNING)).pid
-        await asyncio.sleep(0.1)
+        await read_file(ticks, "x\nx\nx\n")
         assert "tick" not in caplog.text
         processes.apply(shell("p", script, log=True))
         await processes.wait_until(lambda: "tick" in caplog.text)
@@ -212,7 +214,7 @@ async def test_close_cuts_long_stops_short(tmp_path: Path) -> None:
         processes.apply(*configs)
         await read_file(note, "up\nup\n")
         processes.apply(configs[0])  # so that one of them is being stopped already
-        await asyncio.sleep(0.05)
+        await pass_time(0.05)
         started = asyncio.get_running_loop().time()
         assert sorted(await processes.aclose(0.3)) == ["process a", "process b"]
         assert asyncio.get_running_loop().time() - started < limit(3)
@@ -240,7 +242,7 @@ async def test_no_process_is_started_in_an_untrusted_environment(
     note = tmp_path / "note"
     async with run_processes(tmp_path, untrusted=True) as processes:
         processes.apply(shell("a", f"touch {note}"), shell("b", f"touch {note}"))
-        await asyncio.sleep(0.1)
+        await wait_until(lambda: caplog.text.count("is not started") == 2)
         assert processes.manager.statuses() == []
     assert not note.exists()
     errors = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+from tests.support.waiting import wait_until
+
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.programs.host import ProgramHost
 from cogwork.programs.limits import ProcessLimits
@@ -75,9 +77,7 @@ def is_alive(pid: int) -> bool:
 
 async def wait_until_gone(*pids: int) -> None:
     """Wait until the processes are gone, even when init or another process reaps them."""
-    async with asyncio.timeout(DEADLINE):
-        while any(is_alive(pid) for pid in pids):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def _make_launch(

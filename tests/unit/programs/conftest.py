@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 import uvloop
+from tests.support.waiting import run_others
 
 _ON_BOTH_LOOPS = ("test_process.py", "test_orphans.py")
 
@@ -15,7 +16,7 @@ _ON_BOTH_LOOPS = ("test_process.py", "test_orphans.py")
 def start_uvloop_once() -> None:
     """Start uvloop once, because its first loop keeps a signal pipe open for the process."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.sleep(0))
+        runner.run(run_others())
 
 
 def pytest_asyncio_loop_factories(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until
 from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,
@@ -129,9 +129,7 @@ async def test_orphans_that_end_during_the_run_are_reaped() -> None:
     child = await start_child(shell_script(script), output, clock)
     await output.wait_for_line(lambda _: len(output.out) == 2)
     pids = [int(pid) for pid in output.out]
-    async with asyncio.timeout(DEADLINE):
-        while any(_state(pid) != "Z" for pid in pids):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await wait_until(lambda: not any(_state(pid) != "Z" for pid in pids))
 
     await clock.advance(31)
 

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import block_until
 from tests.unit.programs.children import DEADLINE
 
 from cogwork.programs.orphans import MARK_VARIABLE, list_children, process_identity
@@ -50,7 +52,7 @@ class KilledServer:
         self.groups = [int(self.server.stdout.readline()) for _ in scripts]
         for group, script in zip(self.groups, scripts, strict=True):
             if script.startswith("trap"):
-                _wait_until_it_handles_sigterm(group)
+                block_until(partial(_handles_sigterm, group))
 
     def kill(self) -> None:
         self.server.kill()
@@ -67,25 +69,14 @@ class KilledServer:
 
 
 def seconds_until_gone(*groups: int) -> float:
-    started = time.monotonic()
-    while any(_is_running(group) for group in groups):
-        assert time.monotonic() - started < DEADLINE
-        time.sleep(0.01)
-    return time.monotonic() - started
+    return block_until(lambda: not any(_is_running(group) for group in groups))
 
 
-def _wait_until_it_handles_sigterm(pid: int) -> None:
-    """Wait until a shell has run its `trap`."""
-    deadline = time.monotonic() + DEADLINE
-    while time.monotonic() < deadline:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        masks = [
-            int(line.split()[1], 16) for line in lines if line.startswith(("SigIgn", "SigCgt"))
-        ]
-        if any(mask >> (signal.SIGTERM - 1) & 1 for mask in masks):
-            return
-        time.sleep(0.01)
-    raise AssertionError("it does not handle SIGTERM")
+def _handles_sigterm(pid: int) -> bool:
+    """Return whether a shell has run its `trap`."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigIgn", "SigCgt"))]
+    return any(mask >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
 
 def _is_running(group: int) -> bool:
@@ -131,7 +122,9 @@ def test_groups_that_ignore_sigterm_or_are_suspended_are_killed() -> None:
 def test_daemon_outside_its_group_is_found_by_its_mark() -> None:
     killed = KilledServer(DAEMON)
     try:
-        daemons = _find_daemons(process_identity(killed.server.pid))
+        server = process_identity(killed.server.pid)
+        block_until(partial(_find_daemons, server))
+        daemons = _find_daemons(server)
         killed.kill()
         assert seconds_until_gone(*killed.groups, *daemons) < KILL_DELAY
     finally:
@@ -139,18 +132,14 @@ def test_daemon_outside_its_group_is_found_by_its_mark() -> None:
 
 
 def _find_daemons(server: str) -> list[int]:
-    """Return the processes with the mark that lead their own group and sleep."""
-    until = time.monotonic() + DEADLINE
-    while time.monotonic() < until:
-        for each in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                marked = (
-                    f"{MARK_VARIABLE}=above {server}.".encode() in (each / "environ").read_bytes()
-                )
-                if marked and (each / "cmdline").read_bytes() == b"sleep\x001000\0":
-                    return [int(each.name)]
-        time.sleep(0.01)
-    raise AssertionError("there is no daemon")
+    """Return the processes with the mark that sleep."""
+    mark, found = f"{MARK_VARIABLE}=above {server}.".encode(), []
+    for each in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_marked = mark in (each / "environ").read_bytes()
+            if is_marked and (each / "cmdline").read_bytes() == b"sleep\x001000\0":
+                found.append(int(each.name))
+    return found
 
 
 def test_close_leaves_no_child_processes(reaper: Reaper) -> None:
