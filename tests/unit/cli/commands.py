@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.machine.running import DEADLINE
+from tests.support.waiting import run_others
 
 PIPE = asyncio.subprocess.PIPE
 
@@ -38,7 +39,7 @@ async def start_command(
             process.kill()
         await process.wait()
         # Its transport closes its pipes one iteration of the loop later.
-        await asyncio.sleep(0)
+        await run_others()
 
 
 async def run_command(*arguments: str, typed: str = "") -> CommandResult:

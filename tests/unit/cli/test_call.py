@@ -6,11 +6,14 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
+from operator import not_
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.machine.running import Server, run_server
+from tests.support.waiting import pass_time, poll
 from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.call import _build_request
@@ -81,12 +84,11 @@ async def test_what_a_call_moves_stops_with_the_command(
                 b"(--detach leaves it moving)\n"
             )
             # Longer than the window: its heartbeats keep it moving.
-            await asyncio.sleep(3)
+            await pass_time(2.2)
             assert await is_moving(server)
             command.send_signal(number)
             await command.communicate()
-            while await is_moving(server):  # noqa: ASYNC110 - the machine tells nobody
-                await asyncio.sleep(0.02)
+            await poll(partial(is_moving, server), not_)
     if number is signal.SIGINT:
         assert "no heartbeat" not in server.output
 
@@ -96,7 +98,7 @@ async def test_detached_call_leaves_it_moving(server: Server) -> None:
     full = '{"power_pct": 1}'
     moved = await run_command("call", "--detach", "wheel", "SetPower", full, "--address", address)
     assert (moved.code, json.loads(moved.out), moved.err) == (0, {}, "")
-    await asyncio.sleep(1)
+    await pass_time(2.2)  # longer than the window
     assert await is_moving(server)
 
 

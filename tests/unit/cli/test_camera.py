@@ -26,6 +26,7 @@ import grpc
 import numpy as np
 import pytest
 from tests.support.machine.running import DEADLINE, plug_in, run_server
+from tests.support.waiting import block
 
 from cogwork.cli.camera import CapturedImage, ImageRequest, RemoteCamera
 from cogwork.cli.camera_watch import CameraWatcher, LineView
@@ -473,8 +474,8 @@ class TestWatchWithoutTerminal:
         self, address: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         with grpc.insecure_channel(address) as channel:
-            watcher = CameraWatcher(RemoteCamera(channel, "belt"), address, ImageRequest(), 0.5)
-            time.sleep(0.6)  # as long as loading the decoder takes on a slow computer
+            watcher = CameraWatcher(RemoteCamera(channel, "belt"), address, ImageRequest(), 0.2)
+            block(0.25)  # as long as loading the decoder takes on a slow computer
             watcher.run(LineView())
         assert capsys.readouterr().out.startswith("belt  320x240")
 

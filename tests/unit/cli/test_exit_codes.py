@@ -11,12 +11,12 @@ import signal
 import socket
 import termios
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.machine.running import DEADLINE
+from tests.support.waiting import block_until
 from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.commands import build_parser
@@ -182,13 +182,17 @@ async def silent_server() -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Yield the address of a server that never replies, and an event for the first data."""
     contacted = asyncio.Event()
     over = asyncio.Event()
+    calls: set[asyncio.Task[object] | None] = set()
 
     async def ignore(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        calls.add(asyncio.current_task())
         with contextlib.suppress(ConnectionError):
             await reader.read(1)
             contacted.set()
             await over.wait()
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
 
     server = await asyncio.start_server(ignore, "127.0.0.1", 0)
     try:
@@ -197,7 +201,7 @@ async def silent_server() -> AsyncIterator[tuple[str, asyncio.Event]]:
         over.set()
         server.close()
         await server.wait_closed()
-        await asyncio.sleep(0.01)
+        await asyncio.gather(*filter(None, calls))
 
 
 @pytest.mark.parametrize("words", ONLINE_COMMANDS, ids=" ".join)
@@ -218,10 +222,7 @@ async def test_ctrl_c_ends_a_command_that_waits_for_a_machine(words: tuple[str, 
 
 
 def wait_until_read(pipe: int) -> None:
-    end = time.monotonic() + DEADLINE
-    while fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) != bytes(4):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    block_until(lambda: fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4))
 
 
 async def test_ctrl_c_ends_a_command_that_reads_its_input() -> None:

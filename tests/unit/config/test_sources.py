@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from tests.support.waiting import run_others, wait_until_asleep
 
 from cogwork.config.file import Unreadable
 from cogwork.config.sources import Candidate, FileSource, PushedSource
@@ -178,7 +179,7 @@ async def test_read_retries_back_off(path: Path, disk: Disk) -> None:
     try:
         async with asyncio.timeout(60):
             while len(moments) < 8:
-                await pass_time(clock, 1)
+                await advance_slowly(clock, 1, following)
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
@@ -224,20 +225,22 @@ async def test_slow_write_is_read_once_when_complete(path: Path) -> None:
     try:
         for text in ('{"a"', '{"a": 1', '{"a": 1}'):
             path.write_text(text)
-            await pass_time(clock, 0.2)
+            await advance_slowly(clock, 0.2, following)
             assert not following.done()
-        await pass_time(clock, 1.0)
+        await advance_slowly(clock, 1.0, following)
         assert (await asyncio.wait_for(following, 5)).content == '{"a": 1}'
     finally:
         following.cancel()
         await source.aclose()
 
 
-async def pass_time(clock: ManualClock, seconds: float) -> None:
-    """Advance in small steps, with real time between them for the thread that polls the disk."""
+async def advance_slowly(
+    clock: ManualClock, seconds: float, following: asyncio.Future[Candidate]
+) -> None:
+    """Advance in small steps, and wait after each for the thread that polls the disk."""
     for _ in range(round(seconds / 0.05)):
         await clock.advance(0.05)
-        await asyncio.sleep(0.002)
+        await wait_until_asleep(clock, following)
 
 
 async def test_newest_push_supersedes_the_older_one() -> None:
@@ -254,7 +257,7 @@ async def test_newest_push_supersedes_the_older_one() -> None:
 async def test_next_waits_for_a_push() -> None:
     source = PushedSource()
     waiting = asyncio.ensure_future(source.next())
-    await asyncio.sleep(0)
+    await run_others()
     assert not waiting.done()
     source.push("{}")
     assert (await waiting).content == "{}"

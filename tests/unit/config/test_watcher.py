@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import pass_time, wait_until
 
 from cogwork.config import watcher
 from cogwork.config.config_history import ConfigHistory
@@ -106,12 +107,6 @@ def machine_text(*names: str, revision: str = "1", **attributes: Json) -> str:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
-
-
-async def wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - the condition has no event
-            await asyncio.sleep(0.002)
 
 
 async def wait_for_verdict(of: Awaitable[object]) -> object:
@@ -243,7 +238,7 @@ async def test_last_of_many_pushes_is_applied(machine: Machine) -> None:
         verdicts = []
         for turn in range(50):
             verdicts.append(source.push(machine_text("a", label=str(turn), revision=str(turn))))
-            await asyncio.sleep(0.001)
+            await pass_time(0.001)  # some are applied, and some superseded
         outcomes = [await wait_for_verdict(pushed) for pushed in verdicts]
         assert isinstance(outcomes[-1], Applied)
         assert all(isinstance(outcome, Applied | Superseded) for outcome in outcomes)
@@ -270,14 +265,14 @@ async def test_broken_file_at_start_falls_back_to_the_last_good_copy(
 
 @pytest.mark.parametrize("copy", [None, b"not what was written"])
 async def test_watcher_waits_for_a_valid_file_without_a_valid_copy(
-    machine: Machine, tmp_path: Path, copy: bytes | None
+    machine: Machine, tmp_path: Path, copy: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "machine.json"
     if copy is not None:
         machine.last_good.path.write_bytes(copy)
     source = FileSource(path, SystemClock(), poll_interval=0.005, debounce=0.02)
     async with machine.watching(source):
-        await asyncio.sleep(0.05)
+        await wait_until(lambda: "there is no earlier configuration to run" in caplog.text)
         assert not machine.loaded
         path.write_text(machine_text("a"))
         await wait_until(lambda: machine.states() == {"a": State.READY})

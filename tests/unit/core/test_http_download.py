@@ -6,13 +6,13 @@ import contextlib
 import http.server
 import socket
 import threading
-import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.network.file_server import FileServer, encode_crc32c, serve_files
+from tests.support.waiting import block_until
 
 from cogwork.core.errors import Interrupted
 from cogwork.core.http_download import HttpDownload, RemoteFile, open_url, show_url
@@ -165,9 +165,7 @@ def test_cancel_ends_a_download_that_waits(tmp_path: Path) -> None:
     try:
         running.start()
         assert sent.wait(10)
-        deadline = time.monotonic() + 10
-        while (tmp_path / "a.part").exists() is False and time.monotonic() < deadline:
-            time.sleep(0.01)
+        block_until((tmp_path / "a.part").exists)
         download.cancel()
         running.join(10)
         assert not running.is_alive()

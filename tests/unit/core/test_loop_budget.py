@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.loop_budget import LoopBudget, LoopMeter
@@ -55,7 +56,7 @@ class TestLoopMeter:
 
     async def test_errors_and_cancellation_pass_through(self) -> None:
         async def fail() -> None:
-            await asyncio.sleep(0)
+            await run_others()
             raise ValueError("no")
 
         with pytest.raises(ValueError, match="no"):
@@ -68,11 +69,11 @@ class TestLoopMeter:
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.sleep(0)
+                await run_others()
                 cleaned = True
 
         waiting = asyncio.ensure_future(LoopMeter(ComputingClock()).measure(wait()))
-        await asyncio.sleep(0)
+        await run_others()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

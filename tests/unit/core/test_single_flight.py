@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.core.errors import Interrupted
 from cogwork.core.single_flight import SingleFlight, SingleFlightGroup
@@ -42,7 +43,7 @@ def no_log_noise(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 async def assert_waiting(*waiters: asyncio.Future[str]) -> None:
-    await asyncio.sleep(0)
+    await run_others()
     assert not any(waiter.done() for waiter in waiters)
 
 
@@ -111,7 +112,7 @@ async def test_error_without_waiters_is_not_logged(
     waiter.cancel()
     await asyncio.wait([waiter])
     make.futures.pop().set_exception(ValueError("nobody hears it"))
-    await asyncio.sleep(0)
+    await run_others()
 
 
 async def test_work_that_cannot_start_keeps_the_last_result(flight: SingleFlight[str]) -> None:
@@ -137,7 +138,7 @@ async def test_close_cancels_the_work_and_interrupts_waiters(flight: SingleFligh
     async def work() -> str:
         started.set()
         try:
-            await asyncio.sleep(100)
+            await asyncio.Event().wait()
         finally:
             ended.append(True)
         return ""

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
+
+from tests.support.waiting import block, block_until, wait_until
 
 from cogwork.core.watchdog import LoopWatchdog, WatchdogLimits, run_with_timeout
 
@@ -29,23 +29,15 @@ class WatchdogEvents:
         self.ticks += 1
 
 
-def block_until(reports: list[str]) -> None:
-    until = time.monotonic() + DEADLINE
-    while not reports and time.monotonic() < until:
-        time.sleep(0.01)
-
-
 async def test_stuck_loop_is_reported_once_with_its_stack() -> None:
     events = WatchdogEvents()
     watchdog = events.watch(WatchdogLimits(stuck=0.3, give_up=DEADLINE))
-    block_until(events.stuck)
+    block_until(lambda: events.stuck)
     assert "block_until" in events.stuck[0]
-    time.sleep(0.6)  # noqa: ASYNC251 - the loop stays stuck
+    block(0.4)  # the loop stays stuck
     # Before the loop turns: on a busy computer it may get stuck for 0.3 s again.
     assert len(events.stuck) == 1
-    async with asyncio.timeout(DEADLINE):
-        while not events.recovered:  # noqa: ASYNC110 - the watchdog's thread sets it
-            await asyncio.sleep(0.01)
+    await wait_until(lambda: events.recovered)
     assert events.recovered[0] >= 0.6
     assert not events.given_up.is_set()
     watchdog.close()
@@ -62,9 +54,7 @@ async def test_loop_that_stays_stuck_is_given_up() -> None:
 async def test_running_loop_is_not_reported() -> None:
     events = WatchdogEvents()
     watchdog = events.watch(WatchdogLimits(stuck=5.0, give_up=DEADLINE))
-    async with asyncio.timeout(DEADLINE):
-        while events.ticks < 5:  # noqa: ASYNC110 - a thread counts the ticks
-            await asyncio.sleep(0.01)
+    await wait_until(lambda: events.ticks >= 5)
     watchdog.close()
     assert not events.stuck
 

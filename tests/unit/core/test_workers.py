@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.core.errors import Interrupted
 from cogwork.core.workers import TooMuchWork, Workers, await_future
@@ -133,7 +134,7 @@ async def test_cancelled_run_is_withdrawn_but_shared_work_is_not(
         asyncio.ensure_future(each)
         for each in (await_future(shared), workers.run(done.append, "taken back"))
     ]
-    await asyncio.sleep(0)
+    await run_others()
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
@@ -195,7 +196,7 @@ async def test_close_interrupts_waiters_of_queued_work(workers: Workers, gate: G
     await gate.wait_until_reached()
     queued = workers.submit(str)
     waiter = asyncio.ensure_future(await_future(queued))
-    await asyncio.sleep(0)
+    await run_others()
     workers.close()
     with pytest.raises(Interrupted, match="closed"):
         await waiter

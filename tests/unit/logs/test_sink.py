@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.support.sizes import limit, size
+from tests.support.waiting import block_until
 
 from cogwork.logs.sink import MAX_PENDING_BYTES, Sink, format_missing_notice
 
@@ -144,10 +145,7 @@ def test_dropped_line_is_reported_without_another_line(writer: Writer) -> None:
 
 
 def wait_for_line(writer: Writer, start: bytes) -> list[bytes]:
-    deadline = time.monotonic() + DEADLINE
-    while not any(line.startswith(start) for line in writer.lines):
-        assert time.monotonic() < deadline, f"{start!r} does not come: {writer.lines}"
-        time.sleep(0.001)
+    block_until(lambda: any(line.startswith(start) for line in writer.lines))
     return writer.lines
 
 

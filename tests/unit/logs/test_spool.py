@@ -11,9 +11,8 @@ import shutil
 import signal
 import tempfile
 import threading
-import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.sizes import size
+from tests.support.waiting import block_until
 
 from cogwork.logs import segments as files
 from cogwork.logs import spool as spool_module
@@ -108,13 +108,6 @@ def next_number(spool: Spool) -> int:
     return ledger.following
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that in time"
-        time.sleep(0.002)
-
-
 def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.jsonl"))
 
@@ -188,11 +181,11 @@ def test_notify_once_calls_back_once(directory: Path) -> None:
     with open_spool(directory) as spool:
         spool.notify_once(lambda: notifications.append("a"))
         put(spool, 0, 3)
-        wait_until(lambda: bool(notifications))
+        block_until(lambda: bool(notifications))
         put_on_disk(spool, 3, 6)
         spool.notify_once(lambda: notifications.append("b"))
         put(spool, 6, 7)
-        wait_until(lambda: len(notifications) > 1)
+        block_until(lambda: len(notifications) > 1)
     assert notifications == ["a", "b"]
 
 
@@ -286,7 +279,7 @@ def test_hanging_disk_does_not_block_put_and_overflow_is_counted(
     with open_spool(directory, memory_bytes=1000) as spool:
         with spool._disk_lock:
             put(spool, 0, 100)
-        wait_until(lambda: spool.flush(0))
+        block_until(lambda: spool.flush(0))
         put_on_disk(spool, 100, 101)
         arrived, dropped = drain(spool)
     assert arrived == [*range(len(arrived) - 1), 100]
@@ -402,7 +395,7 @@ def test_deleted_file_is_created_again(directory: Path, victim: str) -> None:
         assert batch is not None
         spool.mark_delivered(batch)
         assert spool.flush(DEADLINE)
-        wait_until(lambda: (directory / LEDGER_FILE).exists() and not spool._ledger_unsaved)
+        block_until(lambda: (directory / LEDGER_FILE).exists() and not spool._ledger_unsaved)
         put_on_disk(spool, 6, 9)
     with open_spool(directory) as spool:
         arrived, _ = drain(spool)
@@ -426,14 +419,14 @@ def test_lines_are_delivered_from_memory_while_the_disk_fails(
     directory.parent.mkdir()
     directory.write_text("not a directory")
     with caplog.at_level(logging.INFO), open_spool(directory) as spool:
-        wait_until(lambda: spool.fault is not None)
+        block_until(lambda: spool.fault is not None)
         put(spool, 0, 5)
         assert drain(spool) == ([*range(5)], 0)
         put(spool, 5, 8)
         assert not spool.flush(0.05)
         directory.unlink()
         assert spool.flush(DEADLINE)
-        wait_until(lambda: spool.fault is None)
+        block_until(lambda: spool.fault is None)
         assert drain(spool) == ([5, 6, 7], 0)
         put(spool, 8, 9)
     with open_spool(directory) as spool:
@@ -490,7 +483,7 @@ def test_directory_taken_by_another_process_is_not_touched(directory: Path) -> N
         with stack:
             put_on_disk(other, 100, 103)
             put(spool, 3, 6)
-            wait_until(lambda: "it is in use by another process" in (spool.fault or ""))
+            block_until(lambda: "it is in use by another process" in (spool.fault or ""))
         assert spool.flush(DEADLINE)
         arrived, dropped = drain(spool)
     assert (arrived, dropped) == ([100, 101, 102, 3, 4, 5], 3)
@@ -527,7 +520,7 @@ def test_lines_lost_from_memory_by_a_kill_are_not_counted(
         with monkeypatch.context() as patch:
             patch.setattr(files, "_write_all", raise_disk_full)
             put(spool, 3, 6)
-            wait_until(lambda: spool.fault is not None)
+            block_until(lambda: spool.fault is not None)
             batch = spool.next_batch(2)
             assert batch is not None
             spool.mark_delivered(batch)
@@ -544,9 +537,9 @@ def test_synced_lines_are_recorded_in_the_ledger(
     monkeypatch.setattr(spool_module, "SYNC_INTERVAL", 0.0)
     with open_spool(directory) as spool:
         put_on_disk(spool, 0, 1)
-        wait_until(lambda: next_number(spool) == 1)
+        block_until(lambda: next_number(spool) == 1)
         put_on_disk(spool, 1, 5)
-        wait_until(lambda: next_number(spool) == 5)
+        block_until(lambda: next_number(spool) == 5)
 
 
 class Unreadable(io.BytesIO):

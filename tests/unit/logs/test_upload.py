@@ -5,11 +5,12 @@ import contextlib
 import gc
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import run_others, wait_until
 
 from cogwork.core.clock import ManualClock, Waitable
 from cogwork.logs.entry import Entry
@@ -52,12 +53,6 @@ class WatchedClock(ManualClock):
             yield
         finally:
             self._waiting -= 1
-
-
-async def wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - the condition has no event
-            await asyncio.sleep(0.001)
 
 
 @dataclass
@@ -345,8 +340,7 @@ async def test_cancellation_at_any_time_loses_no_line(upload: Upload) -> None:
     upload.put(0, 500)
     for moment in range(40):
         async with upload.running():
-            for _ in range(moment):
-                await asyncio.sleep(0)
+            await run_others(moment)
             await upload.clock.advance(0.01)
     async with upload.running():
         await wait_until(lambda: not upload.spool.counts().queued)
@@ -416,7 +410,7 @@ async def test_finish_does_not_wait_for_a_sender_that_ignores_cancellation(
         release.set()
         await asyncio.wait_for(ended.wait(), DEADLINE)
     assert upload.spool.counts().queued == 1
-    await asyncio.sleep(0)
+    await run_others()
     gc.collect()
     assert caplog.records == [], "the loop found an error that nobody looked at"
 
