@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from tests.support.waiting import run_others
 from tests.unit.control.asgi import AsgiResponse, send_request
 from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, fail_with, probe, thing
 from tests.unit.robot.conftest import bench
@@ -179,8 +180,7 @@ async def test_concurrent_requests_share_the_status_view(
     async def count_view(machine: Machine) -> dict[str, Any]:
         nonlocal view_count
         view_count += 1
-        for _ in range(20):  # turns of the loop in which all requests arrive
-            await asyncio.sleep(0)
+        await run_others(20)  # turns of the loop in which all requests arrive
         return await build_status_view(machine)
 
     monkeypatch.setattr(status, "build_status_view", count_view)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from starlette.responses import Response
+from tests.support.waiting import run_others
 from tests.unit.control.asgi import send_request
 
 from cogwork.control.quota import MeteredResponse, Overloaded, Quota
@@ -62,7 +63,7 @@ async def test_response_holds_its_quota_until_it_is_sent() -> None:
             await super().__call__(scope, receive, send)
 
     first = asyncio.ensure_future(send_request(MeteredResponse(Slow(b"one"), quota)))
-    await asyncio.sleep(0)
+    await run_others()
     declined = await send_request(MeteredResponse(Response(b"two"), quota))
     assert (declined.status, declined.headers["retry-after"]) == (503, "1")
     assert declined.body == b"too many answers at once; try again later\n"

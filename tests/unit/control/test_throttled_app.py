@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from tests.support.waiting import run_others
 from tests.unit.control.asgi import send_request
 
 from cogwork.control.throttled_app import ThrottledApp
@@ -23,7 +24,7 @@ class CountingApp:
     async def count(self) -> None:
         while True:
             self.turn += 1
-            await asyncio.sleep(0)
+            await run_others()
 
 
 async def test_requests_per_turn_are_limited() -> None:
@@ -45,6 +46,5 @@ async def test_single_request_does_not_wait() -> None:
     for _ in range(3):
         await send_request(ThrottledApp(site, turns))
     assert len(site.start_turns) == 3
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await run_others(2)
     assert turns._next_turn is None

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import wait_until, wait_until_asleep
 
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.modules.bundle import BadBundle, is_bundle, unpack_bundle
@@ -205,7 +206,7 @@ async def test_slow_unpacking_reports_progress_and_can_be_cancelled(bundle: Bund
         unpack_bundle("acme", bundle.archive, bundle.home, bundle.messages.append, clock)
     )
     for _ in range(3):
-        await asyncio.sleep(0.01)
+        await wait_until_asleep(clock, waiting)
         await clock.advance(5)
     assert bundle.messages[:2] == [f"unpacking {bundle.archive}: 0 of 0 MB"] * 2
     waiting.cancel()
@@ -221,7 +222,7 @@ async def test_unpacking_without_progress_raises(bundle: BundleFixture) -> None:
         unpack_bundle("acme", bundle.archive, bundle.home, bundle.messages.append, clock)
     )
     for _ in range(15):
-        await asyncio.sleep(0.01)
+        await wait_until_asleep(clock, waiting)
         await clock.advance(5)
     with pytest.raises(BadBundle, match=r"made no progress for 6\d s; check the disk"):
         await waiting
@@ -248,7 +249,7 @@ async def test_cancelled_unpacking_keeps_the_newer_bundle(
     bundle.pack({**FILES, "bin/run.sh": b"another"})
     folder, _ = await bundle.unpack()
     synced.set()
-    async with asyncio.timeout(60):
-        while any(each.name.startswith("unpacking") for each in threading.enumerate()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await wait_until(
+        lambda: not any(each.name.startswith("unpacking") for each in threading.enumerate())
+    )
     assert bundle.unpacked == [folder]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.sizes import limit
-from tests.unit.programs.children import DEADLINE, wait_until_gone
+from tests.support.waiting import advance_until, wait_until
+from tests.unit.programs.children import wait_until_gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run
@@ -137,10 +138,7 @@ async def test_first_run_reports_progress_until_its_timeout(package: Package) ->
 
     for _ in range(4):
         await clock.advance(5)
-    async with asyncio.timeout(DEADLINE):
-        while not running.done():
-            await clock.advance(1)
-            await asyncio.sleep(0.01)
+    await advance_until(clock, running.done, 1)
     with pytest.raises(FirstRunFailed, match=r'timed out after 12s; .* "first_run_timeout"'):
         await running
 
@@ -164,7 +162,5 @@ async def test_cancelled_first_run_ends_its_process(package: Package) -> None:
 
 
 async def _wait_for_pid(package: Package) -> int:
-    async with asyncio.timeout(DEADLINE):
-        while len(package.messages) < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await wait_until(lambda: len(package.messages) >= 2)
     return int(package.messages[1].rpartition(" ")[2])

@@ -26,7 +26,8 @@ from tests.modules import bare, make
 from tests.modules.bare import Bare, Parent, config
 from tests.modules.node.install import NoNode
 from tests.modules.sdk.echo.api import EchoClient
-from tests.support.machine.served import refused, until
+from tests.support.machine.served import refused
+from tests.support.waiting import poll, wait_until
 from viam.components.camera.client import CameraClient
 from viam.components.generic.client import GenericClient
 from viam.components.motor.client import MotorClient
@@ -166,7 +167,7 @@ class TestSdk:
             await motor.go_for(6000, 2)
             assert await motor.get_position() == 2
             turning = asyncio.create_task(motor.go_for(1, 100))
-            await until(motor.is_moving)
+            await poll(motor.is_moving)
             await motor.stop()
             await turning
             assert await motor.get_position() < 3
@@ -254,7 +255,7 @@ class TestSdk:
             async def is_cancelled() -> bool:
                 return (await echo.unary()).cancelled == 1
 
-            await until(is_cancelled)
+            await poll(is_cancelled)
 
 
 class TestBadModule:
@@ -360,26 +361,16 @@ class TestBadModule:
         async with start_bad_module("fork", directory) as module:
             await module.ready(parent)
 
-            async def all_present() -> bool:
-                return len(_group(module.process.pid)) == 1 + 32
-
-            await until(all_present)
-
-        async def all_gone() -> bool:
-            return not _group(module.process.pid)
+            await wait_until(lambda: len(_group(module.process.pid)) == 1 + 32)
 
         # Killing the group works, though a busy system takes a moment.
-        await until(all_gone)
+        await wait_until(lambda: not _group(module.process.pid))
 
     async def test_flood_mode(self, directory: Path, parent: Parent) -> None:
         async with start_bad_module("flood", directory, FLOOD=str(1 << 20)) as module:
             await module.ready(parent)
 
-            async def all_present() -> bool:
-                await asyncio.sleep(0.01)
-                return sum(len(line) + 1 for line in module.err.lines) >= 1 << 20
-
-            await until(all_present)
+            await wait_until(lambda: sum(len(line) + 1 for line in module.err.lines) >= 1 << 20)
 
     async def test_stop_mode(self, directory: Path, parent: Parent) -> None:
         async with start_bad_module("stop", directory) as module:
@@ -388,7 +379,7 @@ class TestBadModule:
             async def is_stopped() -> bool:
                 return _state(module.process.pid) == "T"
 
-            await until(is_stopped)
+            await poll(is_stopped)
 
 
 class TestNodeModule:

@@ -12,6 +12,7 @@ import pytest
 from tests.support.archives import make_archive
 from tests.support.machine.modular import poll
 from tests.support.network.file_server import FileServer, serve_files
+from tests.support.waiting import pass_time
 
 from cogwork.config.packages import locate_package
 from cogwork.config.schema import PackageConfig
@@ -216,7 +217,7 @@ async def test_going_back_while_a_version_is_removed_gets_it_again(workshop: Wor
     for _ in range(5):
         for package in (old, new):
             removing = asyncio.ensure_future(workshop.manager.remove_unused())
-            await asyncio.sleep(random.uniform(0, 0.02))
+            await pass_time(random.uniform(0, 0.02))
             workshop.apply(package)
             await workshop.wait_for("a", State.READY)
             await removing

@@ -86,7 +86,7 @@ class UnreadStream(PresetStream):
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del message, end
         self.is_sending.set()
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
 
 INIT = Request(name="a", init=Request.Init())
@@ -138,7 +138,7 @@ class SilentStream(PresetStream):
     """A call whose client sends nothing."""
 
     async def recv_message(self) -> Any:
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
 
 async def test_stream_without_a_first_message_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

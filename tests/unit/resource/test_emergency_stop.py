@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import asyncio
 import threading
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.driver import EmergencyStop
 from cogwork.resource.emergency_stop import NeedsLoop, run_without_loop, stop_all
@@ -37,7 +37,7 @@ def test_coroutine_without_waits_runs_without_a_loop() -> None:
 
 def test_coroutine_that_waits_needs_the_loop() -> None:
     async def wait() -> None:
-        await asyncio.sleep(0)
+        await run_others()
 
     with pytest.raises(NeedsLoop):
         run_without_loop(wait())

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.support.media.foreign_camera import ForeignCamera
 from tests.support.media.pictures import color_image, depth_image, encode_pixels
+from tests.support.waiting import run_others
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
@@ -113,7 +114,7 @@ class TestEncoding:
         picture = Image(color_image(), workers)
         encodings.resume.clear()
         requests = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(50)]
-        await asyncio.sleep(0)
+        await run_others()
         encodings.resume.set()
         first, *others = await asyncio.gather(*requests)
         assert all(each is first for each in others)
@@ -136,7 +137,7 @@ class TestEncoding:
         picture = Image(color_image(), workers)
         encodings.resume.clear()
         requests = [asyncio.ensure_future(picture.encode(JPEG)) for _ in range(3)]
-        await asyncio.sleep(0)
+        await run_others()
         requests[0].cancel()
         encodings.resume.set()
         assert await requests[1] is await requests[2]
@@ -163,7 +164,7 @@ class TestEncoding:
         encodings.resume.clear()
         pictures = [Image(color_image(8, 8, step), workers) for step in range(6)]
         requests = [asyncio.ensure_future(each.encode(JPEG)) for each in pictures[:5]]
-        await asyncio.sleep(0)
+        await run_others()
         with pytest.raises(TooMuchWork, match="test is busy: 5 tasks"):
             await pictures[5].encode(JPEG)
         encodings.resume.set()

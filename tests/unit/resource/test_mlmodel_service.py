@@ -15,6 +15,7 @@ from grpclib.server import Server
 from numpy.typing import NDArray
 from tests.contract.conftest import grpc_core
 from tests.support.machine.served import CHANNELS, refused, served
+from tests.support.waiting import run_others
 from tests.unit.robot.bench import InProcess
 
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
@@ -237,7 +238,7 @@ async def serve_sdk(model: MLModel) -> AsyncIterator[str]:
         for protocol in protocols:
             protocol.connection.close()
         await server.wait_closed()
-        await asyncio.sleep(0)  # they close one turn of the loop later
+        await run_others()  # they close one turn of the loop later
 
 
 SERVERS = {"ours": serve_ours, "theirs": serve_sdk}

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 from tests.support.machine.running import plug_in
+from tests.support.waiting import run_others
 
 from cogwork.config.json_schema import machine_schema
 from cogwork.config.load_context import LoadContext
@@ -387,7 +388,7 @@ async def test_only_blocking_steps_of_async_construction_are_logged(
         async def new(cls, config: Any, dependencies: Any) -> Any:
             clock.now += 0.09
             asyncio.get_running_loop().call_soon(setattr, clock, "now", clock.now + 60)
-            await asyncio.sleep(0)
+            await run_others()
             clock.now += 0.09
             with pytest.raises(LookupError):
                 await raise_lookup_error()
@@ -395,7 +396,7 @@ async def test_only_blocking_steps_of_async_construction_are_logged(
             return cls(config.name)
 
     async def raise_lookup_error() -> None:
-        await asyncio.sleep(0)
+        await run_others()
         raise LookupError
 
     sensor = await build(Patient, clock)
@@ -413,7 +414,7 @@ async def test_construction_can_be_cancelled() -> None:
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.sleep(0)
+                await run_others()
                 cleaned.append(True)
 
     with pytest.raises(TimeoutError):

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import asyncio
-import time
-
 import pytest
+from tests.support.waiting import block, pass_time, wait_until
 
 from cogwork.core.clock import SystemClock
 from cogwork.robot import loop_lag
@@ -17,9 +15,9 @@ async def test_first_read_knows_nothing() -> None:
 async def test_blocked_loop_is_late() -> None:
     lag = LoopLag(SystemClock())
     lag.read()
-    await asyncio.sleep(2 * TICK)
-    time.sleep(4 * TICK)  # noqa: ASYNC251 - this is what is measured
-    await asyncio.sleep(TICK)
+    await pass_time(2 * TICK)
+    block(4 * TICK)  # this is what is measured
+    await pass_time(TICK)
     seconds = lag.read()
     assert seconds is not None
     assert 2 * TICK < seconds < 60
@@ -29,10 +27,8 @@ async def test_nothing_is_measured_once_nobody_reads(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(loop_lag, "_TICKS_AFTER_READ", 2)
     lag = LoopLag(SystemClock())
     lag.read()
-    await asyncio.sleep(1.5 * TICK)
+    await pass_time(1.5 * TICK)
     assert lag.read() is not None
-    async with asyncio.timeout(60):
-        while lag.is_measuring:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(TICK)
+    await wait_until(lambda: not lag.is_measuring)
     # What it measured then is no longer true.
     assert lag.read() is None

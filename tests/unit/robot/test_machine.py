@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from grpclib.const import Status
 from tests.support.machine.served import refused
+from tests.support.waiting import run_others, wait_until
 from tests.unit.robot.bench import (
     BUTTON,
     GENERIC,
@@ -75,9 +76,7 @@ class TestCalls:
             Spec(ResourceName(GENERIC, f"c{number}", "far"), ModelName.parse("remote"))
             for number in range(500)
         )
-        async with asyncio.timeout(30):
-            while len(bench.machine.nodes) <= 500:  # noqa: ASYNC110 - no event to wait for
-                await asyncio.sleep(0)
+        await wait_until(lambda: len(bench.machine.nodes) > 500)
         with refused() as error:
             await bench.do_command("???")
         assert "resources of this API: zebra, far:c0, far:c1, " in error.words
@@ -226,7 +225,7 @@ class TestMachineState:
         last = bench.start_apply({"components": [thing("a"), thing("c")], "revision": "3"})
         for _ in range(100):
             seen.add(bench.machine.revision)
-            await asyncio.sleep(0)
+            await run_others()
         await bench.clock.settle()
         assert hanging.result() == Superseded("2")
         assert isinstance(last.result(), Applied)

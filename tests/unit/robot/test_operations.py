@@ -13,6 +13,7 @@ import pytest
 from grpclib.const import Status
 from tests.support.machine.served import refused
 from tests.support.sizes import limit
+from tests.support.waiting import run_others
 from tests.unit.robot.bench import DO_COMMAND, Bench, InProcess, thing, wait_forever
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.utils import struct_to_dict
@@ -34,7 +35,7 @@ async def wait_with_cleanup(command: Mapping[str, Any]) -> None:
     try:
         await asyncio.Event().wait()
     finally:
-        await asyncio.sleep(0)
+        await run_others()
 
 
 class TestGetOperations:
@@ -376,7 +377,7 @@ class TestReplacedResource:
             try:
                 await asyncio.Event().wait()
             finally:
-                await asyncio.sleep(0)
+                await run_others()
                 bench.history.append("tidied")
 
         await bench.apply(thing("a"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
 from tests.support.machine.served import refused
+from tests.support.waiting import block, run_others
 from tests.unit.robot.bench import ROBOT, Bench, InProcess, thing
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
@@ -166,7 +166,7 @@ class TestLog:
 
     async def test_many_log_lines_do_not_block_the_loop(self, bench: Bench) -> None:
         def slow(name: str, module: str) -> str:
-            time.sleep(0.002)
+            block(0.002)
             return name
 
         service = LogService(slow, SystemClock())
@@ -176,7 +176,7 @@ class TestLog:
             nonlocal turns
             while True:
                 turns += 1
-                await asyncio.sleep(0)
+                await run_others()
 
         other = asyncio.ensure_future(take_turns())
         await service.log(

@@ -4,6 +4,7 @@ import asyncio
 import os
 
 import pytest
+from tests.support.waiting import run_others
 from tests.unit.robot.bench import Bench, thing
 
 from cogwork.robot import server_load
@@ -21,7 +22,7 @@ async def test_building_a_large_view_does_not_block_the_loop(bench: Bench) -> No
         nonlocal turns
         while True:
             turns += 1
-            await asyncio.sleep(0)
+            await run_others()
 
     counting = asyncio.ensure_future(count())
     view = await build_status_view(bench.machine)
@@ -34,7 +35,7 @@ async def test_building_a_large_view_does_not_block_the_loop(bench: Bench) -> No
 async def test_resource_removed_while_building_the_view(bench: Bench) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(150)))
     building = asyncio.ensure_future(build_status_view(bench.machine))
-    await asyncio.sleep(0)
+    await run_others()
     await bench.apply(thing("t0"))
     assert {each["name"] for each in (await building)["resources"]} >= {"rdk:component:generic/t0"}
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from grpclib.const import Cardinality, Status
 from tests.support.machine.served import CHANNELS, _channel, refused
+from tests.support.waiting import pass_time
 
 from cogwork.config.network import TunnelEndpoint
 from cogwork.resource import sdk
@@ -141,7 +142,10 @@ async def test_half_closed_port_still_receives_data() -> None:
     assert received == b"".join(sent)
 
 
-async def test_half_closed_port_receives_data_after_pauses() -> None:
+async def test_half_closed_port_receives_data_after_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cogwork.robot.tunnel._DRAIN_START_TIMEOUT", 0.5)
     received = bytearray()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -152,9 +156,9 @@ async def test_half_closed_port_receives_data_after_pauses() -> None:
     async with listen_once(listen) as to, serve_tunnels(to) as stub, stub.Tunnel.open() as stream:
         await stream.send_message(request(to.port))
         assert (await stream.recv_message()).data == b"go on"
-        for pause, data in ((0.2, b"one "), (1.5, b"two "), (1.5, b"three")):
+        for pause, data in ((0.0, b"one "), (0.7, b"two "), (0.7, b"three")):
             # The pause itself is tested; there is no event to wait for.
-            await asyncio.sleep(pause)
+            await pass_time(pause)
             await stream.send_message(request(0, data))
         await stream.end()
         assert await read_rest(stream) == b""
@@ -172,7 +176,7 @@ async def test_data_for_a_closed_port_is_an_error() -> None:
             # The first message is lost, so the second one is known not to arrive.
             for _ in range(2):
                 await stream.send_message(request(0, b"wait"))
-                await asyncio.sleep(0.2)
+                await pass_time(0.2)
             await read_rest(stream)
     assert error.status is Status.UNAVAILABLE
     assert error.words == f"port {to.port} closed before it received all data"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.waiting import poll, run_others, wait_until
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError, InvalidRequest
@@ -42,7 +43,7 @@ class Output:
         copy.setblocking(False)
 
     async def add_track(self, peer_id: str, name: str) -> str:
-        await asyncio.sleep(0)
+        await run_others()
         return self.codec
 
     def attach(self, peer_id: str, name: str, source_id: str) -> None:
@@ -64,6 +65,7 @@ class Output:
 class Cameras:
     def __init__(self) -> None:
         self.is_broken = False
+        self.failures = 0
         self.size = (320, 240)
         self.image: Image | None = None
         self.feed = EncodedFeed()
@@ -73,6 +75,7 @@ class Cameras:
 
     async def get(self, name: str) -> Frame:
         if self.is_broken:
+            self.failures += 1
             raise CogworkError(f'camera "{name}" is broken')
         if self.image is None or self.image.pixels.shape[1::-1] != self.size:
             width, height = self.size
@@ -99,7 +102,7 @@ async def site() -> Any:
     for peer in tuple(site.videos._views):
         site.videos.forget(peer)
     assert site.running == 0
-    await asyncio.sleep(0)
+    await run_others()
     site.output.close()
 
 
@@ -171,7 +174,7 @@ async def test_video_follows_a_camera_that_changes_or_fails_for_a_while(site: Si
     splitter = FrameSplitter()
     await site.output.read(source, splitter)
     site.cameras.is_broken = True
-    await asyncio.sleep(0.1)
+    await wait_until(lambda: site.cameras.failures > 1)
     site.cameras.is_broken, site.cameras.size = False, (641, 481)
     (picture,) = await site.output.read(source, splitter)
     assert picture.is_key
@@ -196,7 +199,7 @@ async def test_changes_of_a_client_follow_one_another(site: Site) -> None:
 
 async def test_client_that_disappears_while_a_video_is_added_leaves_nothing(site: Site) -> None:
     adding = asyncio.ensure_future(site.videos.add("peer", "cam"))
-    await asyncio.sleep(0)
+    await run_others()
     adding.cancel()
     await asyncio.gather(adding, *site.videos._adding, return_exceptions=True)
     site.videos.forget("peer")
@@ -265,13 +268,12 @@ async def test_video_that_the_network_cannot_carry_is_encoded_here(
     (source,) = site.output.sources
     site.output.on_bitrate(source, 200_000)
     splitter = FrameSplitter()
-    async with asyncio.timeout(60):
-        while True:
-            site.cameras.feed.put(camera_frame(2, size=10_000))
-            frames = await site.output.read(source, splitter)
-            if any(not each.is_from_camera for each in frames):
-                break
-            await asyncio.sleep(0.02)
+
+    async def read_frames() -> list[EncodedFrame]:
+        site.cameras.feed.put(camera_frame(2, size=10_000))
+        return await site.output.read(source, splitter)
+
+    await poll(read_frames, lambda frames: any(not each.is_from_camera for each in frames))
     (stream,) = site.videos._streams.values()
     assert stream.encoder.current is not None
     assert stream.encoder.current.bitrate == 200_000

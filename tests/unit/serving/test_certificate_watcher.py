@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from tests.support.waiting import advance_until
 
 from cogwork.core.clock import ManualClock
 from cogwork.front.tls_socket import TlsSettings
@@ -141,11 +142,7 @@ async def test_changed_files_are_noticed(
     watching = asyncio.ensure_future(watched.watcher.watch())
     issue(files, END)
     with caplog.at_level(logging.INFO):
-        for _ in range(200):
-            await watched.clock.advance(POLL_INTERVAL)
-            if len(watched.used) == 2:
-                break
-            await asyncio.sleep(0.01)
+        await advance_until(watched.clock, lambda: len(watched.used) == 2, POLL_INTERVAL)
     assert "the TLS certificate was replaced" in caplog.text
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
@@ -290,14 +287,10 @@ async def test_other_files_are_used_when_they_are_read(
     other = CertificateFiles(tmp_path / "other.pem", tmp_path / "other-key.pem")
     issue(other, END)
     watching = asyncio.ensure_future(watched.watcher.watch())
-    for change, count in ((other, 2), (None, 3)):
-        watched.watcher.change_files(change)
-        for _ in range(500):
-            await watched.clock.advance(POLL_INTERVAL)
-            if len(watched.used) == count:
-                break
-            await asyncio.sleep(0.01)
-        assert len(watched.used) == count
+    watched.watcher.change_files(other)
+    await advance_until(watched.clock, lambda: len(watched.used) == 2, POLL_INTERVAL)
+    watched.watcher.change_files(None)
+    await advance_until(watched.clock, lambda: len(watched.used) == 3, POLL_INTERVAL)
     assert watched.used[-1] is None
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)

@@ -10,6 +10,7 @@ import pytest
 from tests.support import leaks
 from tests.support.leaks import Held
 from tests.support.paths import REPOSITORY
+from tests.support.waiting import run_others
 
 # The guard of this very suite, with less patience so that its verdicts come quickly.
 CONFTEST = """
@@ -221,6 +222,6 @@ def test_children_are_seen() -> None:
 
 async def test_the_task_that_looks_is_not_a_leak() -> None:
     assert await leaks.leaked_tasks() == frozenset()
-    task = asyncio.create_task(asyncio.sleep(0))
+    task = asyncio.create_task(run_others())
     assert await leaks.leaked_tasks() == frozenset()
     assert task.done()

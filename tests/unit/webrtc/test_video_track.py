@@ -4,6 +4,7 @@ import asyncio
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.waiting import run_others
 
 from cogwork.webrtc.encoded_frames import EncodedFrame, FrameSplitter, join_frame
 from cogwork.webrtc.video_track import _MAX_WAITING, VideoTrack
@@ -43,7 +44,7 @@ async def test_slow_viewer_continues_with_the_next_key_picture() -> None:
         track.add(picture(number))
     assert len(requests) == 1
     waiting = asyncio.ensure_future(track.recv())
-    await asyncio.sleep(0)
+    await run_others()
     assert not waiting.done()
     track.add(picture(99, is_key=True))
     assert bytes(await waiting) == bytes([99])

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tests.support.waiting import run_others
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import (
     PacketMessage,
     Request,
@@ -110,4 +111,4 @@ async def open_channel(
     async with asyncio.timeout(DEADLINE):
         await ended.wait()
         await asyncio.gather(*channel._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # for what reacts to the end of the tasks
+        await run_others()  # for what reacts to the end of the tasks

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from grpclib.const import Cardinality
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.support.waiting import run_others
 
 from cogwork.core.clock import ManualClock
 from cogwork.resource import sdk
@@ -322,7 +323,7 @@ def test_random_starts_ends_and_cancellations_lose_no_slot(
                 if what == "end":
                     chosen.finish.set()
                     # One turn of the loop, so that the next step hits calls whose turn is coming.
-                    await asyncio.sleep(0)
+                    await run_others()
                 else:
                     chosen.task.cancel()
         ends = await calls.end_all()

@@ -10,6 +10,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
+from tests.support.waiting import run_others, wait_until_stable
 from tests.unit.wire.channel_client import (
     ChannelClient,
     half_close,
@@ -173,11 +174,7 @@ async def test_client_that_does_not_read_makes_the_handler_wait(service: Service
     async with open_channel(service.table()) as client:
         await client.send(call("Flood"), message(text(""), eos=True))
         await client.read()
-        before = -1
-        while before != service.sent:
-            before = service.sent
-            await asyncio.sleep(0.1)
-        assert service.sent < 8
+        assert await wait_until_stable(lambda: service.sent, 0.1) < 8
 
 
 @pytest.mark.parametrize(
@@ -336,7 +333,7 @@ async def test_many_frames_at_once_leave_time_for_others(service: Service) -> No
         async def tick() -> None:
             nonlocal ticks
             while True:
-                await asyncio.sleep(0)
+                await run_others()
                 ticks += 1
 
         ticking = asyncio.ensure_future(tick())

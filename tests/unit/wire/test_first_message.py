@@ -17,7 +17,7 @@ class FakeStream:
 
     async def recv_message(self) -> Any:
         if self._message is Ellipsis:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         return self._message
 
 

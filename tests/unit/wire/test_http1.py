@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from tests.support.waiting import pass_time, run_others, wait_until
 
 from cogwork.serving.socket_directory import private_directory
 from cogwork.wire import http1
@@ -232,7 +233,7 @@ async def test_slow_answer_does_not_hit_the_head_timeout(monkeypatch: pytest.Mon
         reader, writer = await site.connect()
         request = get("/")
         writer.write(request[:10])
-        await asyncio.sleep(0)
+        await run_others()
         writer.write(request[10:])
         with pytest.raises(TimeoutError):
             # Only waiting can show that nothing happens.
@@ -245,7 +246,7 @@ async def test_slow_answer_does_not_hit_the_head_timeout(monkeypatch: pytest.Mon
 async def _drip(writer: asyncio.StreamWriter, data: bytes) -> None:
     for byte in data:
         writer.write(bytes([byte]))
-        await asyncio.sleep(0.02)
+        await pass_time(0.02)
 
 
 async def _reply(send: Any, body: bytes) -> None:
@@ -314,7 +315,7 @@ async def test_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPa
         unread.write(get("/"))
         async with asyncio.timeout(DEADLINE):
             await ended.wait()
-        await _wait_until(lambda: site.http.connection_count == 0)
+        await wait_until(lambda: site.http.connection_count == 0)
 
 
 async def test_client_that_reads_slowly_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +335,7 @@ async def test_client_that_reads_slowly_is_not_dropped(monkeypatch: pytest.Monke
         async with asyncio.timeout(DEADLINE):
             while data := await reader.read(128 * 1024):
                 received += len(data)
-                await asyncio.sleep(0.03)  # the client reads slowly
+                await pass_time(0.02)  # the client reads slowly
         assert received > size
 
 
@@ -388,7 +389,7 @@ async def test_close_ends_running_requests() -> None:
             reader, writer = await site.connect()
             writer.write(request)
             readers.append(reader)
-        await _wait_until(lambda: site.http.connection_count == 3)
+        await wait_until(lambda: site.http.connection_count == 3)
         async with asyncio.timeout(60):
             await site.http.aclose()
         assert ended.is_set()
@@ -412,9 +413,3 @@ async def test_application_that_cannot_be_created_is_reported(
         for _ in range(2):
             assert await site.request_until_close(get("/")) == b""
     assert caplog.text.count("cannot serve an HTTP connection: no starlette") == 2
-
-
-async def _wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - the condition has no event
-            await asyncio.sleep(0.005)

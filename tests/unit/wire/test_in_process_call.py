@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.protobuf.struct_pb2 import Struct
 from grpclib.const import Cardinality
+from tests.support.waiting import run_others
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError, InvalidRequest, Unsupported
@@ -121,7 +122,7 @@ async def test_waiting_call_can_be_cancelled() -> None:
         await asyncio.Event().wait()
 
     calling = asyncio.ensure_future(call_method(make_table(wait)))
-    await asyncio.sleep(0)
+    await run_others()
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import re
@@ -14,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Cardinality, Status
+from tests.support.waiting import run_others
 from tests.unit.wire.channel_client import open_channel
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request
 
@@ -130,7 +130,7 @@ async def test_recorded_calls_at_once(peer: str) -> None:
             frame = await client.read()
             if frame.WhichOneof("type") == "trailers":
                 ended.add(frame.stream.id)
-        await asyncio.sleep(0)
+        await run_others()
     expected = [message for frames in calls for message in read_messages(frames)]
     assert sorted(service.received) == sorted(expected)
 

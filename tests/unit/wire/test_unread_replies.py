@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.support.waiting import run_others
 
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
 
@@ -41,10 +42,10 @@ async def test_call_waits_until_its_client_has_read() -> None:
     unread = make_unread_replies()
     unread.add("a", 80)
     waiting = asyncio.ensure_future(unread.wait_until_read("a"))
-    await asyncio.sleep(0)
+    await run_others()
     unread.add("b", 5)
     unread.remove("b", 5)
-    await asyncio.sleep(0)
+    await run_others()
     assert not waiting.done()
     unread.remove("a", 80)
     await asyncio.wait_for(waiting, 20)
@@ -61,7 +62,7 @@ async def test_number_of_waiting_calls_is_limited() -> None:
     unread = make_unread_replies()
     unread.add("a", 80)
     waiting = [asyncio.ensure_future(unread.wait_until_read("a")) for _ in range(2)]
-    await asyncio.sleep(0)
+    await run_others()
     with pytest.raises(RepliesNotRead):
         await unread.wait_until_read("a")
     unread.remove("a", 80)

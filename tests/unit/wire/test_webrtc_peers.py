@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
+from tests.support.waiting import run_others
 from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICECandidate
 
 from cogwork.auth.roles import Role
@@ -169,7 +170,7 @@ async def test_offer_that_loses_its_place_while_it_is_answered_is_refused(site: 
 
 async def is_connected(site: Site, peer_id: str) -> bool:
     ended = asyncio.Event()
-    await asyncio.sleep(0)
+    await run_others()
     site.peers.on_end(peer_id, ended.set)
     return not ended.is_set()
 
