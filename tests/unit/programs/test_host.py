@@ -6,6 +6,7 @@ import time
 
 import pytest
 from tests.support.sizes import limit
+from tests.support.waiting import block, pass_time
 from tests.unit.programs.children import OutputRecorder, shell_script, wait_within
 
 from cogwork.core.clock import SystemClock
@@ -23,7 +24,7 @@ async def test_only_a_few_threads_work_at_a_time() -> None:
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.005)
+        block(0.005)
         with lock:
             running -= 1
 
@@ -57,7 +58,7 @@ async def test_floods_of_many_children_leave_time_for_the_loop() -> None:
 
     children = [await Child.start(flood, handle, host) for _ in range(20)]
     busy, before = time.thread_time(), time.monotonic()
-    await asyncio.sleep(2)
+    await pass_time(1)
     share = (time.thread_time() - busy) / (time.monotonic() - before)
     await asyncio.gather(*(child.kill() for child in children))
     assert share < 0.6

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time, run_others, wait_until
 from tests.unit.programs.children import (
     DEADLINE,
     OutputRecorder,
@@ -185,7 +186,7 @@ async def test_output_flood_does_not_block_the_loop() -> None:
     longest = 0.0
     for _ in range(200):
         started_at = time.monotonic()
-        await asyncio.sleep(0.001)
+        await pass_time(0.001)
         longest = max(longest, time.monotonic() - started_at)
     await child.stop()
 
@@ -199,11 +200,11 @@ async def test_flooding_child_can_be_killed_at_any_time() -> None:
 
     for moment in range(20):
         child = await start_child(shell_script("cat /dev/zero & exec cat /dev/zero >&2"))
-        await asyncio.sleep(moment / 200)
+        await pass_time(moment / 200)
         await wait_within(DEADLINE, child.kill())
 
     # Longer than any pause of the reader.
-    await asyncio.sleep(0.1)
+    await pass_time(0.1)
     assert faults == []
 
 
@@ -311,9 +312,9 @@ async def test_suspended_child_that_ignores_sigterm_is_killed() -> None:
 async def test_stop_can_be_called_and_cancelled_concurrently() -> None:
     child = await start_child(python_program(IGNORE_SIGTERM + SLEEP_FOREVER))
     first = asyncio.create_task(child.stop(SHORT_TIMEOUTS))
-    await asyncio.sleep(0)
+    await run_others()
     others = [asyncio.create_task(child.stop()) for _ in range(3)]
-    await asyncio.sleep(0)
+    await run_others()
     first.cancel()
 
     ends = await wait_within(DEADLINE, asyncio.gather(*others))
@@ -338,7 +339,7 @@ async def test_kill_ends_a_running_stop() -> None:
     child = await start_child(python_program(IGNORE_SIGTERM + SLEEP_FOREVER), output)
     await output.wait_for_line()
     stopping = asyncio.create_task(child.stop(StopTimeouts(100, 100)))
-    await asyncio.sleep(0)
+    await run_others()
 
     await wait_within(2, child.kill())
 
@@ -412,9 +413,7 @@ async def test_200_starts_leak_nothing() -> None:
         )
         assert {end.code for end in ends} == {1}
 
-    async with asyncio.timeout(DEADLINE):
-        while threading.active_count() > before[1]:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+    await wait_until(lambda: threading.active_count() <= before[1])
     assert (len([*OPEN_DESCRIPTORS.iterdir()]), len(asyncio.all_tasks())) == (before[0], before[2])
 
 
