@@ -5,36 +5,39 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import pytest_asyncio
 from tests.interop.test_fleet_commands import fleet, fleet_json, make_machine
 from tests.interop.test_remotes import (
     LINE,
-    MOTOR,
+    SESSIONS,
     WINDOW,
     check_echo,
+    make_line_config,
     remote,
     wait_for_state,
     wait_until_it_stands,
 )
 from tests.interop.test_sdk_client import component
 from tests.interop.test_two_machines import EXAMPLE
-from tests.modules import make
 from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.cloud.fleet import make_part, run_cloud
 from tests.support.control_page import connect_sdk
 from tests.support.machine import login
-from tests.support.machine.modular import module, service
 from tests.support.machine.programs import start_mover
-from tests.support.machine.running import run_server
+from tests.support.machine.running import Server, run_server
 from tests.support.media.rtsp_server import free_port
 from tests.support.sizes import limit
 from viam.components.camera import Camera
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SCALE = "rdk:component:sensor/line:scale"
 
@@ -52,48 +55,52 @@ def folders(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_client_uses_the_resources_of_a_remote(folders: Path) -> None:
-    line_config = {"components": [*LINE["components"], component("camera", "top")]}
-    async with run_server(line_config, folders / "line") as line:
-        config = {"remotes": [webrtc_remote("line", line.port, prefix="one-")]}
-        async with run_server(config, folders / "cell") as cell:
-            await wait_for_state(cell, "rdk:component:motor/line:one-belt", "ready")
-            async with connect_sdk(cell.port) as robot, connect_sdk(line.port) as there:
-                scale = Sensor.from_robot(robot, "line:one-scale")
-                assert await scale.get_readings() == {"weight": 3}
-                images, _ = await Camera.from_robot(robot, "line:one-top").get_images()
-                expected, _ = await Camera.from_robot(there, "top").get_images()
-                assert [len(each.data) for each in images] == [len(each.data) for each in expected]
-                await Motor.from_robot(robot, "line:one-belt").set_power(0.5)
-                assert await Motor.from_robot(there, "belt").is_powered() == (True, 0.5)
-                await robot.stop_all()
-                assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def line(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """A machine that is a remote of others, in most tests of this file."""
+    directory = tmp_path_factory.mktemp("line")
+    async with run_server(make_line_config(directory), directory) as server:
+        await wait_for_state(server, "acme:service:echo/echo", "ready")
+        yield server
 
 
-async def test_remote_of_a_remote(folders: Path) -> None:
-    async with (
-        run_server(LINE, folders / "line") as line,
-        run_server({"remotes": [webrtc_remote("line", line.port)]}, folders / "cell") as cell,
-        run_server({"remotes": [webrtc_remote("cell", cell.port)]}, folders / "hall") as hall,
-    ):
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cell(line: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    config = {"remotes": [webrtc_remote("line", line.port)], **SESSIONS}
+    async with run_server(config, tmp_path_factory.mktemp("cell")) as server:
+        await wait_for_state(server, "rdk:component:motor/line:motor", "ready")
+        await wait_for_state(server, "acme:service:echo/line:echo", "ready")
+        yield server
+
+
+async def test_client_uses_the_resources_of_a_remote(line: Server, folders: Path) -> None:
+    config = {"remotes": [webrtc_remote("line", line.port, prefix="one-")]}
+    async with run_server(config, folders / "cell") as cell:
+        await wait_for_state(cell, "rdk:component:motor/line:one-belt", "ready")
+        async with connect_sdk(cell.port) as robot, connect_sdk(line.port) as there:
+            scale = Sensor.from_robot(robot, "line:one-scale")
+            assert await scale.get_readings() == {"weight": 3}
+            images, _ = await Camera.from_robot(robot, "line:one-top").get_images()
+            expected, _ = await Camera.from_robot(there, "top").get_images()
+            assert [len(each.data) for each in images] == [len(each.data) for each in expected]
+            await Motor.from_robot(robot, "line:one-belt").set_power(0.5)
+            assert await Motor.from_robot(there, "belt").is_powered() == (True, 0.5)
+            await robot.stop_all()
+            assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
+
+
+async def test_remote_of_a_remote(cell: Server, folders: Path) -> None:
+    config = {"remotes": [webrtc_remote("cell", cell.port)]}
+    async with run_server(config, folders / "hall") as hall:
         await wait_for_state(hall, "rdk:component:sensor/cell:line:scale", "ready")
         async with connect_sdk(hall.port) as robot:
             scale = Sensor.from_robot(robot, "cell:line:scale")
             assert await scale.get_readings() == {"weight": 3}
 
 
-async def test_api_of_a_module_of_a_remote(folders: Path) -> None:
+async def test_api_of_a_module_of_a_remote(cell: Server) -> None:
     """This server knows neither the API nor its messages."""
-    line_config = {
-        "modules": [module("echo", make.sdk_module(folders, "echo"))],
-        "services": [service("echo", "acme:service:echo", "acme:test:echo")],
-    }
-    async with run_server(line_config, folders / "line") as line:
-        await wait_for_state(line, "acme:service:echo/echo", "ready")
-        config = {"remotes": [webrtc_remote("line", line.port)]}
-        async with run_server(config, folders / "cell") as cell:
-            await wait_for_state(cell, "acme:service:echo/line:echo", "ready")
-            await check_echo(cell.port)
+    await check_echo(cell.port)
 
 
 async def test_remote_that_is_away_is_explained_and_comes_back(folders: Path) -> None:
@@ -114,55 +121,56 @@ async def test_remote_that_is_away_is_explained_and_comes_back(folders: Path) ->
             print(f"back after {time.monotonic() - began:.2f} s")
 
 
-async def test_remote_returns_after_the_webrtc_process_was_killed(folders: Path) -> None:
-    async with run_server(LINE, folders / "line") as line:
-        config = {"remotes": [webrtc_remote("line", line.port)]}
-        async with run_server(config, folders / "cell") as cell:
-            await wait_for_state(cell, SCALE, "ready")
-            children = psutil.Process(cell.pid).children()
-            (process,) = [each for each in children if "cogwork.webrtc.main" in each.cmdline()]
-            process.kill()
-            await wait_for_state(cell, SCALE, "unhealthy")
-            await wait_for_state(cell, SCALE, "ready")
+async def test_remote_returns_after_the_webrtc_process_was_killed(cell: Server) -> None:
+    children = psutil.Process(cell.pid).children()
+    (process,) = [each for each in children if "cogwork.webrtc.main" in each.cmdline()]
+    process.kill()
+    await wait_for_state(cell, SCALE, "unhealthy")
+    await wait_for_state(cell, SCALE, "ready")
 
 
-@pytest.mark.parametrize("killed", ["client", "machine between"])
-async def test_motion_ends_with_whoever_is_killed(folders: Path, killed: str) -> None:
-    async with run_server(MOTOR, folders / "line") as line:
-        config = {**MOTOR, "components": [], "remotes": [webrtc_remote("line", line.port)]}
-        async with run_server(config, folders / "cell", exits=None) as cell:
-            await wait_for_state(cell, "rdk:component:motor/line:motor", "ready")
-            async with start_mover(cell.port, "motor") as mover:
-                if killed == "client":
-                    mover.kill()
-                else:
-                    cell.signal(signal.SIGKILL)
-                took = await wait_until_it_stands(line)
-                print(f"{killed} killed: the motor stands after {took:.2f} s, window {WINDOW:g} s")
-                assert took < 2 * WINDOW + limit(0.5)
+async def test_motion_ends_with_the_client_that_is_killed(line: Server, cell: Server) -> None:
+    await wait_for_state(cell, "rdk:component:motor/line:motor", "ready")
+    async with start_mover(cell.port, "motor") as mover:
+        mover.kill()
+        took = await wait_until_it_stands(line)
+    print(f"the motor stands after {took:.2f} s, window {WINDOW:g} s")
+    assert took < 2 * WINDOW + limit(0.5)
+
+
+async def test_motion_ends_with_the_machine_between_that_is_killed(
+    line: Server, folders: Path
+) -> None:
+    config = {"remotes": [webrtc_remote("line", line.port)], **SESSIONS}
+    async with run_server(config, folders / "cell", exits=None) as between:
+        await wait_for_state(between, "rdk:component:motor/line:motor", "ready")
+        async with start_mover(between.port, "motor"):
+            between.signal(signal.SIGKILL)
+            took = await wait_until_it_stands(line)
+    print(f"the motor stands after {took:.2f} s, window {WINDOW:g} s")
+    assert took < 2 * WINDOW + limit(0.5)
 
 
 async def test_login_to_a_remote(folders: Path) -> None:
     async with run_server(login.config("operator"), folders / "line") as line:
-        right, wrong = (
-            webrtc_remote("line", line.port, auth=login.remote_auth("operator", key))
-            for key in (login.key_of("operator"), "a wrong key")
-        )
-        async with run_server({"remotes": [right]}, folders / "cell") as cell:
-            await wait_for_state(cell, "rdk:remote:/line", "ready")
-            assert len((await cell.status())["resources"]) > 5
-        async with run_server({"remotes": [wrong]}, folders / "hall") as cell:
-            refused = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+        remotes = [
+            webrtc_remote(name, line.port, auth=login.remote_auth("operator", key))
+            for name, key in (("right", login.key_of("operator")), ("wrong", "not the key"))
+        ]
+        async with run_server({"remotes": remotes}, folders / "cell") as cell:
+            await wait_for_state(cell, "rdk:remote:/right", "ready")
+            names = [each["name"] for each in (await cell.status())["resources"]]
+            assert sum("/right:" in each for each in names) > 5
+            refused = await wait_for_state(cell, "rdk:remote:/wrong", "unhealthy")
             assert "refused the login" in refused["reason"]
-            assert "wrong key" not in cell.output
+            assert "not the key" not in cell.output
 
 
-async def test_remote_without_webrtc_here_is_explained(folders: Path) -> None:
-    async with run_server(LINE, folders / "line") as line:
-        config = {"remotes": [webrtc_remote("line", line.port)]}
-        async with run_server(config, folders / "cell", arguments=["-webrtc=false"]) as cell:
-            away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
-            assert "cogwork[webrtc]" in away["reason"]
+async def test_remote_without_webrtc_here_is_explained(line: Server, folders: Path) -> None:
+    config = {"remotes": [webrtc_remote("line", line.port)]}
+    async with run_server(config, folders / "cell", arguments=["-webrtc=false"]) as cell:
+        away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
+        assert "cogwork[webrtc]" in away["reason"]
 
 
 async def test_remote_without_webrtc_there_is_explained(folders: Path) -> None:

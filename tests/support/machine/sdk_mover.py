@@ -52,7 +52,9 @@ async def main(port: str, subtypes: list[str]) -> None:
     robot: Any = await RobotClient.at_address(f"localhost:{port}", options)
     for subtype in subtypes:
         asyncio.ensure_future(MOVES[subtype](robot))  # noqa: RUF006 - it ends with the process
-    stubs = [robot.get_component(name) for name in robot.resource_names if name.subtype in subtypes]
+    # Of a remote, the name has a prefix.
+    names = [each for each in robot.resource_names if each.name.rpartition(":")[2] in subtypes]
+    stubs = [robot.get_component(name) for name in names]
     async with asyncio.timeout(60):
         while not all([await each.is_moving() for each in stubs]):
             pass
