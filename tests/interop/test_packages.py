@@ -7,7 +7,7 @@ import base64
 import contextlib
 import http.client
 import os
-import sys
+import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +16,19 @@ from urllib.parse import urlsplit
 
 import google_crc32c
 import pytest
+import pytest_asyncio
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.support.archives import make_archive, make_link_archive
+from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.cloud.fleet import Cloud, make_part
-from tests.support.machine.running import start_server
 from viam.app.app_client import APIKeyAuthorization
 from viam.app.viam_client import ViamClient
 from viam.gen.app.packages.v1 import packages_pb2 as pb
 from viam.gen.app.packages.v1.packages_grpc import PackageServiceStub
 
-PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 MODEL = pb.PackageType.PACKAGE_TYPE_ML_MODEL
 CONTENT = make_archive(**{"model.tflite": os.urandom(3_000_000), "labels.txt": b"cat\ndog\n"})
 
@@ -78,24 +80,37 @@ class Owner:
 @contextlib.asynccontextmanager
 async def run_program(directory: Path) -> AsyncIterator[Cloud]:
     """A cloud in a process of its own, which serves HTTP as well."""
-    data = ["--data", str(directory / "cloud")]
-    async with start_server(["init", *data], program=PROGRAM) as init:
-        assert await init.exit_code() == 0
-    key_id = (await init.out.wait_for(r"key ID: (\S+)"))[1]
-    key = (await init.out.wait_for(r"key: +(\S+)"))[1]
-    serve = ["serve", *data, "--address", "localhost:0"]
-    async with start_server(serve, program=PROGRAM) as server:
-        await server.wait_until_serving()
-        yield Cloud(f"localhost:{server.port}", key_id, key)
+    process = CloudProcess(directory / "cloud")
+    await process.initialize()
+    async with process.serve():
+        yield process.client()
 
 
-@pytest.fixture
-async def owner(tmp_path: Path) -> AsyncIterator[Owner]:
-    async with run_program(tmp_path) as cloud:
-        client = await cloud.connect()
-        (organization,) = await client.app_client.list_organizations()
-        yield Owner(cloud, client, organization.id)
-        client.close()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cloud(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cloud]:
+    async with run_program(tmp_path_factory.mktemp("packages")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def owner(cloud: Cloud) -> AsyncIterator[Owner]:
+    """The owner of a new organization."""
+    organization, key_id, key = await create_organization(cloud)
+    own = Cloud(cloud.address, key_id, key)
+    client = await own.connect()
+    yield Owner(own, client, organization)
+    client.close()
+
+
+async def create_organization(cloud: Cloud) -> tuple[str, str, str]:
+    """Return its ID, and the ID and the key of its owner."""
+    client = await cloud.connect()
+    app = client.app_client
+    organization = (await app.create_organization(f"Mill {uuid.uuid4()}")).id
+    role = APIKeyAuthorization("owner", "organization", organization)
+    key, key_id = await app.create_key(organization, [role], "owner")
+    client.close()
+    return organization, key_id, key
 
 
 async def ask(
@@ -164,14 +179,10 @@ async def test_machine_downloads_a_package(owner: Owner) -> None:
     assert (status, body) == (200, CONTENT)
 
 
-async def test_download_requires_a_key_of_the_organization(owner: Owner) -> None:
+async def test_download_requires_a_key_of_the_organization(cloud: Cloud, owner: Owner) -> None:
     await owner.upload("detector", "1.0")
     path = urlsplit((await owner.get("detector")).url).path
-    app = owner.client.app_client
-    stranger = (await app.create_organization("stranger")).id
-    key, key_id = await app.create_key(
-        stranger, [APIKeyAuthorization("owner", "organization", stranger)], "stranger"
-    )
+    _, key_id, key = await create_organization(cloud)
     for headers, expected in (
         ({}, 401),
         ({"key_id": owner.cloud.key_id}, 401),

@@ -14,11 +14,14 @@ from urllib.parse import urlsplit
 
 import pytest
 from grpclib.client import Channel
-from tests.interop.test_packages import PROGRAM, ask, run_program
+from tests.interop.test_packages import ask, run_program
 from tests.support.agent.update_agent import UpdateAgent
 from tests.support.archives import make_archive, write_release
+from tests.support.cloud.cloud_process import PROGRAM
+from tests.support.cloud.created_cloud import copy_new_cloud
 from tests.support.cloud.fleet import Cloud, make_part
 
+from cogwork.core.clock import SystemClock
 from cogwork.wire.update_method import Outcome
 
 
@@ -44,8 +47,7 @@ async def agent(cloud: Cloud) -> AsyncIterator[UpdateAgent]:
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A directory with a cloud that is not served."""
-    command = [*PROGRAM, "init", "--data", str(tmp_path / "cloud")]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    copy_new_cloud(tmp_path / "cloud", "localhost", "Main", SystemClock())
     return tmp_path
 
 
