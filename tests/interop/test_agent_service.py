@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from tests.support.agent.releases import ReleaseMaker
 from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
 from tests.support.sizes import limit
+from tests.support.waiting import block_until
 
 from cogwork import __version__
 from cogwork.core.product import Product
@@ -111,11 +111,8 @@ def installed(tmp_path: Path) -> Iterator[InstalledSystem]:
         yield InstalledSystem(booted, tmp_path / "releases")
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + limit(15)
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def wait_until(condition: Callable[[], object]) -> None:
+    block_until(condition, limit(15), every=0.1)
 
 
 def test_agent_lives_its_life(installed: InstalledSystem) -> None:
@@ -171,8 +168,9 @@ def check_watchdog(installed: InstalledSystem) -> None:
     system.run("systemctl", "daemon-reload")
     system.run("systemctl", "restart", AGENT_SERVICE)
     server, launcher = installed.server_process(), int(system.show(AGENT_SERVICE, "MainPID"))
-    # Alive for longer than the watchdog waits.
-    time.sleep(5)
+    # Twice a sign of life, of which systemd expects one in this time.
+    for _ in range(2):
+        system.wait_for_sign_of_life(AGENT_SERVICE)
     assert int(system.show(AGENT_SERVICE, "MainPID")) == launcher
     system.run("kill", "-STOP", str(launcher))
     wait_until(lambda: int(system.show(AGENT_SERVICE, "MainPID")) not in (0, launcher))

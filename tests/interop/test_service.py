@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_systemd
-from tests.support.machine.running import DEADLINE
 from tests.support.paths import REPOSITORY
+from tests.support.waiting import block_until
 
 pytestmark = needs_systemd
 
@@ -34,27 +33,25 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BootedSystem]:
         yield booted
 
 
-@pytest.fixture
-def download(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def download(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an executable that is this environment's server in one file."""
-    file = tmp_path / "cogwork-server-linux-amd64"
+    file = tmp_path_factory.mktemp("download") / "cogwork-server-linux-amd64"
     command = shlex.join([sys.executable, "-c", ENTRY])
     file.write_text(f'#!/bin/sh\nexec {command} "$0" "$@"\n')
     file.chmod(0o755)
     return file
 
 
-@pytest.fixture
-def service(system: BootedSystem, download: Path) -> Iterator[BootedSystem]:
-    """Install the service with short times, and remove it at the end."""
+@pytest.fixture(scope="module")
+def service(system: BootedSystem, download: Path) -> BootedSystem:
+    """Install the service with short times. After each test, it runs as before."""
     drop_in = system.root / f"etc/systemd/system/{SERVICE}.d/test.conf"
     drop_in.parent.mkdir(parents=True, exist_ok=True)
     drop_in.write_text(IMPATIENT)
     copy_into(system, download)
     system.run(str(download), "--aix-install")
-    yield system
-    system.run(INSTALLED, "--aix-uninstall")
-    system.run("rm", "-rf", CONFIG, "/var/lib/cogwork", f"/etc/systemd/system/{SERVICE}.d")
+    return system
 
 
 def copy_into(system: BootedSystem, file: Path) -> None:
@@ -75,20 +72,30 @@ def main_process(system: BootedSystem) -> int:
     return int(system.show(SERVICE, "MainPID"))
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def wait_for_restart(system: BootedSystem, before: int) -> None:
     def is_back() -> bool:
         # In this order: between the two, the old process may end, which leaves 0.
         is_new = main_process(system) not in (0, before)
         return is_new and system.show(SERVICE, "ActiveState") == "active"
 
-    wait_until(is_back)
+    block_until(is_back)
+
+
+def test_uninstalling_leaves_configuration_and_data(system: BootedSystem, download: Path) -> None:
+    # Before the other tests, for which it stays installed.
+    copy_into(system, download)
+    said = system.run(str(download), "--aix-install").stdout
+    assert said == read_block("text")
+    process = main_process(system)
+    said = system.run(INSTALLED, "--aix-uninstall").stdout
+    assert f"Kept the configuration {CONFIG} and the data in /var/lib/cogwork." in said
+    assert system.show(SERVICE, "LoadState") == "not-found"
+    assert not (system.root / "proc" / str(process)).exists()
+    assert not (system.root / INSTALLED.lstrip("/")).exists()
+    assert (system.root / CONFIG.lstrip("/")).exists()
+    done = system.run(str(download), "--aix-uninstall", check=False)
+    assert (done.returncode, "there is nothing to remove" in done.stderr) == (1, True)
+    system.run("rm", "-r", CONFIG, "/var/lib/cogwork")
 
 
 def test_installed_server_serves_and_starts_with_the_computer(service: BootedSystem) -> None:
@@ -103,13 +110,15 @@ def test_installed_server_serves_and_starts_with_the_computer(service: BootedSys
 
 
 def test_service_applies_changes_of_the_configuration(service: BootedSystem) -> None:
+    (service.root / CONFIG.lstrip("/")).write_text("{}")
+    block_until(lambda: not fetch_status(service)["resources"], every=0.1)
     motor = {"name": "belt", "api": "rdk:component:motor", "model": "fake"}
     (service.root / CONFIG.lstrip("/")).write_text(json.dumps({"components": [motor]}))
 
     def is_ready() -> bool:
         return '"ready"' in json.dumps(fetch_status(service)["resources"])
 
-    wait_until(is_ready)
+    block_until(is_ready, every=0.1)
 
 
 def test_stricter_set_of_the_guide_does_not_break_the_server(service: BootedSystem) -> None:
@@ -121,6 +130,9 @@ def test_stricter_set_of_the_guide_does_not_break_the_server(service: BootedSyst
     service.run("systemctl", "restart", SERVICE)
     assert service.show(SERVICE, "NoNewPrivileges") == "yes"
     test_service_applies_changes_of_the_configuration(service)
+    (service.root / f"etc/systemd/system/{SERVICE}.d/strict.conf").unlink()
+    service.run("systemctl", "daemon-reload")
+    service.run("systemctl", "restart", SERVICE)
 
 
 def read_block(kind: str) -> str:
@@ -154,17 +166,19 @@ def test_hanging_server_is_started_again(service: BootedSystem) -> None:
 
 
 def test_server_that_is_alive_is_left_alone(service: BootedSystem) -> None:
-    before = main_process(service)
-    # Twice the time in which systemd expects a sign of life.
-    time.sleep(6)
+    before, restarts = main_process(service), service.show(SERVICE, "NRestarts")
+    # Twice a sign of life, of which systemd expects one in this time.
+    for _ in range(2):
+        service.wait_for_sign_of_life(SERVICE)
     assert main_process(service) == before
-    assert service.show(SERVICE, "NRestarts") == "0"
+    assert service.show(SERVICE, "NRestarts") == restarts
 
 
 def test_stopping_the_service_ends_the_server_in_order(service: BootedSystem) -> None:
     service.run("systemctl", "stop", SERVICE)
     assert service.show(SERVICE, "Result") == "success"
     assert service.show(SERVICE, "ExecMainStatus") == "0"
+    service.run("systemctl", "start", SERVICE)
 
 
 def test_failing_start_is_reported_with_what_to_do(service: BootedSystem, download: Path) -> None:
@@ -174,21 +188,9 @@ def test_failing_start_is_reported_with_what_to_do(service: BootedSystem, downlo
     assert done.returncode == 1
     assert f"`systemctl restart {SERVICE}` failed: Job for {SERVICE} failed" in done.stderr
     assert "journalctl" in done.stderr
-
-
-def test_uninstalling_leaves_configuration_and_data(system: BootedSystem, download: Path) -> None:
-    copy_into(system, download)
-    said = system.run(str(download), "--aix-install").stdout
-    assert said == read_block("text")
-    process = main_process(system)
-    said = system.run(INSTALLED, "--aix-uninstall").stdout
-    assert f"Kept the configuration {CONFIG} and the data in /var/lib/cogwork." in said
-    assert system.show(SERVICE, "LoadState") == "not-found"
-    assert not (system.root / "proc" / str(process)).exists()
-    assert not (system.root / INSTALLED.lstrip("/")).exists()
-    assert (system.root / CONFIG.lstrip("/")).exists()
-    done = system.run(str(download), "--aix-uninstall", check=False)
-    assert (done.returncode, "there is nothing to remove" in done.stderr) == (1, True)
+    (service.root / CONFIG.lstrip("/")).write_text("{}")
+    service.run("systemctl", "reset-failed", SERVICE)
+    service.run("systemctl", "restart", SERVICE)
 
 
 RESTARTING = """
@@ -222,7 +224,7 @@ def test_process_that_starts_again_is_left_alone(system: BootedSystem) -> None:
     )
     process = int(system.show(unit, "MainPID"))
     command = system.root / f"proc/{process}/cmdline"
-    wait_until(lambda: command.read_bytes().endswith(b"\0second\0"))
-    wait_until(lambda: system.show(unit, "ActiveState") == "active")
+    block_until(lambda: command.read_bytes().endswith(b"\0second\0"))
+    block_until(lambda: system.show(unit, "ActiveState") == "active")
     assert (int(system.show(unit, "MainPID")), system.show(unit, "NRestarts")) == (process, "0")
     system.run("systemctl", "stop", unit)

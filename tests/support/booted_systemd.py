@@ -90,6 +90,11 @@ class BootedSystem:
         """Return a property of a unit."""
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).stdout.strip()
 
+    def wait_for_sign_of_life(self, unit: str) -> None:
+        """Wait until systemd gets the next one of those that its watchdog expects."""
+        before = self.show(unit, "WatchdogTimestampMonotonic")
+        block_until(lambda: self.show(unit, "WatchdogTimestampMonotonic") != before, every=0.1)
+
 
 @contextlib.contextmanager
 def boot_systemd(directory: Path, root: Path = Path("/")) -> Iterator[BootedSystem]:
