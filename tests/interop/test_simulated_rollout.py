@@ -12,6 +12,7 @@ from grpclib.client import Channel
 from tests.support.agent.update_agent import UpdateAgent
 from tests.support.archives import write_release
 from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.sizes import size
 
 from cogwork.cloud.updates.release_commands import store_release
 from cogwork.cloud.updates.rollout import RolloutState, is_reached
@@ -22,7 +23,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.product import Product
 from cogwork.wire.update_method import Outcome
 
-MACHINES = 200
+MACHINES = size(100, 200)
 OLD, BAD, FIXED = "1.0.0", "2.0.0", "2.0.1"
 HOUR = 3600.0
 
