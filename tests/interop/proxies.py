@@ -15,6 +15,7 @@ import trustme
 from tests.docs.guide import File, parse_steps
 from tests.support.media.rtsp_server import free_port
 from tests.support.paths import REPOSITORY
+from tests.support.waiting import pass_time
 
 _GUIDE = REPOSITORY / "docs" / "guides" / "put-a-proxy-in-front.md"
 _NGINX_HEAD = """daemon off;
@@ -88,7 +89,7 @@ async def _run(command: Sequence[str], port: int) -> AsyncIterator[None]:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                 except OSError:
-                    await asyncio.sleep(0.02)
+                    await pass_time(0.02)
                     continue
                 writer.close()
                 await writer.wait_closed()

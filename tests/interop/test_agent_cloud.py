@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
@@ -13,6 +12,7 @@ import pytest
 from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
 from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.sizes import limit
+from tests.support.waiting import poll
 
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
 from cogwork.agent.slots.state import load_state
@@ -25,12 +25,11 @@ class UpdatingCloud(CloudProcess):
 
     async def wait_for_count(self, key: str, count: int) -> Any:
         """Return the state of the newest rollout once it counts so many machines."""
-        async with asyncio.timeout(limit(30)):
-            while True:
-                found = json.loads(await self.command("release", "status", "--json"))
-                if found[0][key] == count:
-                    return found[0]
-                await asyncio.sleep(0.2)
+
+        async def ask() -> Any:
+            return json.loads(await self.command("release", "status", "--json"))[0]
+
+        return await poll(ask, lambda found: found[key] == count, limit(30))
 
 
 @pytest.fixture

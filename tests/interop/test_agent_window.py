@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
@@ -17,6 +16,7 @@ from tests.support.agent.agent_machine import SERVER, AgentMachine, install_firs
 from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.machine.running import start_server
 from tests.support.sizes import FULL, limit
+from tests.support.waiting import pass_time, poll, wait_until
 from viam.app.app_client import AppClient
 
 from cogwork import __version__
@@ -54,12 +54,11 @@ class WindowMachine(AgentMachine):
             return found
 
     async def wait_for_reason(self, text: str) -> dict[str, Any]:
-        async with asyncio.timeout(limit(30)):
-            while True:
-                found = await self.wait_for_phase("waiting", NEW)
-                if text in found["detail"]:
-                    return found
-                await asyncio.sleep(0.05)
+        return await poll(
+            lambda: self.wait_for_phase("waiting", NEW),
+            lambda found: text in found["detail"],
+            limit(30),
+        )
 
 
 @pytest.fixture
@@ -101,7 +100,8 @@ async def test_calendar_closes_the_window_whatever_the_sensor_says(waiting: Wind
     waiting.save(ALLOWED)
     async with waiting.run():
         await waiting.wait_for_reason("the maintenance window opens at")
-        await asyncio.sleep(2)
+        # Twice as long as between two looks at the window.
+        await pass_time(1)
         assert waiting.layout.current_version(SERVER) == __version__
 
 
@@ -168,10 +168,7 @@ async def restart_while_it_waits(
         (report,) = rollout["waiting_parts"]
         assert "is false" in report["reason"]
         await app.mark_part_for_restart(part)
-        async with asyncio.timeout(limit(30)):
-            while True:
-                if RESTARTED.search((waiting.layout.root / "server.out").read_text()):
-                    break
-                await asyncio.sleep(0.1)
+        log = waiting.layout.root / "server.out"
+        await wait_until(lambda: RESTARTED.search(log.read_text()), limit(30))
         assert (await waiting.wait_for_reason("is false"))["since"] == since
         assert waiting.layout.current_version(SERVER) == __version__

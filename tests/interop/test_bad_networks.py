@@ -24,6 +24,7 @@ from tests.support.network.namespaces import Computer, needs_namespaces
 from tests.support.network.slow_network import Rule, SlowNetwork, change_address, slow_network
 from tests.support.paths import REPOSITORY
 from tests.support.sizes import FULL, limit, size
+from tests.support.waiting import pass_time, run_others
 
 pytestmark = needs_namespaces
 
@@ -37,9 +38,9 @@ RULES = {
     "20 % reordered": Rule(reordered=0.2),
 }
 CUT = Rule(is_cut=True)
-SECONDS = size(3, 30)
+SECONDS = size(2, 30)
 """Time in each network."""
-OUTAGE = size(5, 30)
+OUTAGE = size(4, 30)
 BACK = limit(5.0)
 """Seconds after which video and calls must work again."""
 MAX_GROWTH = 30 << 20
@@ -78,7 +79,7 @@ class Client:
             async with asyncio.timeout(within):
                 while not is_done():
                     assert not self.out.ended, self.err.text
-                    await asyncio.sleep(0.02)
+                    await pass_time(0.02)
         except TimeoutError:
             raise AssertionError(f"{what} took more than {within:g} s") from None
         return time.monotonic()
@@ -123,7 +124,7 @@ async def run_process(computer: Computer, *command: str) -> AsyncIterator[Client
             process.kill()
             await process.wait()
         await asyncio.gather(*readers)
-        await asyncio.sleep(0)
+        await run_others()
 
 
 def run_client(computer: Computer, *arguments: str) -> AbstractAsyncContextManager[Client]:
@@ -185,7 +186,7 @@ async def test_video_and_calls_in_slow_networks(tmp_path: Path) -> None:
             for name, rule in RULES.items():
                 network.apply(rule)
                 start = time.monotonic()
-                await asyncio.sleep(SECONDS)
+                await pass_time(SECONDS)
                 # Little may arrive in the time of a short test.
                 await wait_for_recovery(client, start)
                 end = time.monotonic()
@@ -233,7 +234,7 @@ async def test_video_and_calls_return_after_an_outage(tmp_path: Path) -> None:
             # The server ends the call at its deadline, although it cannot tell the client.
             ended = await observer.wait_for_operations(0, DEADLINE + 1)
             assert DEADLINE - 0.5 < ended - begun < DEADLINE + 1
-            await asyncio.sleep(cut + OUTAGE - time.monotonic())
+            await pass_time(cut + OUTAGE - time.monotonic())
             growth = read_memory(server) - memory
             network.apply(Rule())
             back = time.monotonic()
@@ -290,7 +291,7 @@ async def test_client_with_another_address_connects_again(tmp_path: Path) -> Non
 async def measure_sending(network: SlowNetwork) -> float:
     """Return the bytes per second that the machine sends."""
     before = network.count_bytes()[0]
-    await asyncio.sleep(1)
+    await pass_time(1)
     return network.count_bytes()[0] - before
 
 
@@ -309,7 +310,7 @@ async def test_browser_shows_video_again_after_an_outage(tmp_path: Path, seconds
         ):
             await page.wait_until(lambda: len(page.frames()) > 30, 30, "the video")
             network.apply(CUT)
-            await asyncio.sleep(seconds)
+            await pass_time(seconds)
             network.apply(Rule())
             back = time.time()
             await page.wait_until(lambda: page.frames(back + 0.05), 30, "the next frame")

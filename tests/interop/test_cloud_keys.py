@@ -11,6 +11,7 @@ from grpclib.const import Status
 from tests.support.cloud.cloud_process import PROGRAM, CloudProcess
 from tests.support.cloud.fleet import Cloud
 from tests.support.machine.running import start_server
+from tests.support.waiting import pass_time
 from viam.app.viam_client import ViamClient
 
 
@@ -18,7 +19,7 @@ async def call_repeatedly(client: ViamClient) -> None:
     async with asyncio.timeout(60):
         while True:
             await client.app_client.list_organizations()
-            await asyncio.sleep(0.2)
+            await pass_time(0.02)
 
 
 async def test_served_cloud_follows_the_commands(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from grpclib.const import Status
 from tests.interop.test_robot_service import PartClient
 from tests.support.cloud.fleet import Cloud, run_cloud
 from tests.support.machine.modular import poll
+from tests.support.waiting import pass_time, run_others
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
@@ -118,7 +119,7 @@ async def test_machine_counts_what_it_drops_and_the_cloud_shows_it(tmp_path: Pat
         for number in range(20_000):
             link.put(Entry(time.time(), logging.INFO, "rdk", "x:1", f"line {number}"))
             if number % 1000 == 0:
-                await asyncio.sleep(0)
+                await run_others()
 
         async def count() -> int:
             return (await asyncio.to_thread(spool.counts)).queued
@@ -154,7 +155,7 @@ async def test_owner_cuts_a_part_off_whose_lines_wait(tmp_path: Path) -> None:
         part = await fleet.make_part("flood")
         await fleet.log(part, 250)
         waiting = asyncio.create_task(fleet.log(part, 10))
-        await asyncio.sleep(0.3)
+        await pass_time(0.3)
         assert not waiting.done()
         (machine,) = await fleet.app.list_robots(fleet.location)
         await fleet.app.delete_robot(machine.id)
@@ -189,7 +190,7 @@ async def test_one_reader_does_not_delay_another(tmp_path: Path) -> None:
         assert await search(fleet.app) is Status.OK
         alone = time.monotonic() - began
         searches = [asyncio.create_task(search(fleet.app)) for _ in range(30)]
-        await asyncio.sleep(alone)
+        await pass_time(alone)
         began = time.monotonic()
         assert await search(other.app_client) is Status.OK
         beside = time.monotonic() - began

@@ -23,6 +23,7 @@ from tests.interop.test_robot_service import PartClient
 from tests.support.cloud.fleet import Cloud, run_cloud
 from tests.support.cloud.tenants import Login, Tenant, call, list_fleet_methods, make_tenant
 from tests.support.machine.running import start_server
+from tests.support.waiting import pass_time
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2
 from viam.gen.app.v1 import robot_pb2 as pb
@@ -116,7 +117,7 @@ async def wait_for_removal(fleet: Fleet, count: int) -> float:
             if waited < 2 * HOUR:
                 waited += HOUR / 4
                 await fleet.clock.advance(HOUR / 4)
-            await asyncio.sleep(0.01)  # for the thread that removes lines
+            await pass_time(0.01)  # for the thread that removes lines
     return waited
 
 
@@ -245,7 +246,7 @@ async def test_removed_key_ends_following(fleet: Fleet) -> None:
         async with asyncio.timeout(60):
             while not (reached.is_set() if isinstance(reached, asyncio.Event) else reached.done()):
                 await fleet.log("line")
-                await asyncio.sleep(0.05)
+                await pass_time(0.05)
 
     await log_until(seen)
     await client.rotate_key(key_id)

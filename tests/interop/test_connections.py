@@ -24,6 +24,7 @@ from tests.support.machine.running import PROGRAM, Server, run_server
 from tests.support.network.namespaces import Computer, local_network, needs_namespaces
 from tests.support.network.signaling_server import SignalingServer
 from tests.support.sizes import size
+from tests.support.waiting import wait_until
 
 from cogwork.wire.ice_servers import with_temporary_credential
 
@@ -54,11 +55,18 @@ async def run_turn(computer: Computer) -> AsyncIterator[None]:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await asyncio.sleep(1)  # it says nothing when it is ready
+        # It says nothing when it is ready.
+        await wait_until(lambda: is_listening(process.pid))
         yield
     finally:
         process.kill()
         await process.wait()
+
+
+def is_listening(pid: int) -> bool:
+    """Return whether port 3478 is open in the network of a process."""
+    tables = [Path(f"/proc/{pid}/net/{each}").read_text() for each in ("udp", "tcp")]
+    return all(":0D96 " in each for each in tables)
 
 
 def separate(first: Computer, second: Computer) -> None:

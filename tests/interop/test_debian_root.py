@@ -16,6 +16,7 @@ from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_syste
 from tests.support.debian_root import needs_mmdebstrap, unpack_debian
 from tests.support.paths import REPOSITORY
 from tests.support.sizes import limit
+from tests.support.waiting import block_until
 
 from cogwork import __version__
 
@@ -158,11 +159,7 @@ def debian(tmp_path: Path, root: Path, downloads: Path) -> Iterator[CleanDebian]
 
 def wait_until(condition: Callable[[], bool], within: float = 30) -> float:
     """Return the seconds that it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < limit(within)
-        time.sleep(0.1)
-    return time.monotonic() - began
+    return block_until(condition, limit(within), every=0.1)
 
 
 def test_package_then_agent_then_package(debian: CleanDebian) -> None:

@@ -31,6 +31,7 @@ from tests.support.machine.running import (
     with_free_port,
 )
 from tests.support.sizes import FULL, limit
+from tests.support.waiting import wait_until
 
 from cogwork import __version__
 
@@ -631,9 +632,7 @@ async def find_listening_port(pid: int) -> int:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - nobody tells of what another process does
-            await asyncio.sleep(0.002)
+    await wait_until(condition, DEADLINE, every=0.002)
 
 
 async def wait_for_resource(server: Server, name: str) -> None:

@@ -21,6 +21,7 @@ from tests.support.cloud.fleet import Cloud, make_part, run_cloud
 from tests.support.machine.modular import poll
 from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -125,7 +126,7 @@ async def test_machine_polls_a_cloud_that_does_not_tell(tmp_path: Path) -> None:
             await server.out.wait_for("1 ready")
             for number in range(POLLED_EDITS):
                 # Edits come at any moment between two polls.
-                await asyncio.sleep(chance.uniform(0, machine.refresh_interval))
+                await pass_time(chance.uniform(0, machine.refresh_interval))
                 since = len(server.out.lines)
                 await machine.save(SENSOR, {**SENSOR, "name": f"scale-{number}"})
                 began = time.monotonic()

@@ -19,6 +19,7 @@ from tests.support.archives import make_archive
 from tests.support.machine.running import Server, run_server, with_free_port
 from tests.support.network.file_server import FileServer, serve_files
 from tests.support.sizes import limit
+from tests.support.waiting import poll
 from viam.components.generic import Generic
 from viam.components.sensor import Sensor
 from viam.robot.client import RobotClient
@@ -61,11 +62,7 @@ def machine(*packages: dict[str, Any], components: list[dict[str, Any]]) -> dict
 
 
 async def wait_until(found: Callable[[], Awaitable[Any]]) -> Any:
-    async with asyncio.timeout(limit(10)):
-        while True:
-            if result := await found():
-                return result
-            await asyncio.sleep(0.05)
+    return await poll(found, within=limit(10))
 
 
 async def resource_of(server: Server, name: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from tests.support.machine.programs import start_mover
 from tests.support.machine.running import start_server
 from tests.support.machine.served import refused
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -280,7 +281,7 @@ async def test_modular_motor_stops_with_its_client_and_by_stop_all(tmp_path: Pat
 
 async def assert_motor_stops_with_its_client(there: RunningMachine, wheel: Any) -> None:
     async with start_mover(there.server.port, "motor") as process:
-        await asyncio.sleep(2 * WINDOW)
+        await pass_time(1.2 * WINDOW)
         assert await wheel.is_moving()
         process.kill()
         began = time.monotonic()

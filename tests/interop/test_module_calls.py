@@ -40,6 +40,7 @@ from tests.support.machine.modular import (
 from tests.support.machine.running import DEADLINE
 from tests.support.machine.served import refused
 from tests.support.sizes import limit, size
+from tests.support.waiting import pass_time, run_others
 
 from cogwork.resource import sdk
 
@@ -117,7 +118,7 @@ async def test_unmodified_client_uses_unmodified_modules(there: RunningMachine) 
         stderr=asyncio.subprocess.STDOUT,
     )
     said, _ = await asyncio.wait_for(process.communicate(), DEADLINE)
-    await asyncio.sleep(0)
+    await run_others()
     report = said.decode().rpartition("report ")[2]
     assert json.loads(report) == {
         "names": [
@@ -335,7 +336,7 @@ async def _wait_until_quiet(*pids: int) -> None:
     async with asyncio.timeout(DEADLINE):
         while (now := sum(map(modular.resident_mb, pids))) != before:
             before = now
-            await asyncio.sleep(0.3)
+            await pass_time(0.3)
 
 
 async def test_messages_of_30_megabytes_pass(there: RunningMachine, echo: EchoClient) -> None:

@@ -18,6 +18,7 @@ from tests.support.agent.real_releases import broken_release, current_release, e
 from tests.support.machine.modular import poll
 from tests.support.machine.running import http_get
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 
 from cogwork.core.product import Product
 from cogwork.resource import sdk
@@ -113,7 +114,7 @@ async def _repeat(call: Callable[[], Awaitable[str]], calls: Calls) -> None:
         with contextlib.suppress(Exception):  # a call that fails is not answered
             version = await asyncio.wait_for(call(), 5)
             calls.answers.append((time.time(), version))
-        await asyncio.sleep(max(0.0, INTERVAL - (time.monotonic() - began)))
+        await pass_time(INTERVAL - (time.monotonic() - began))
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.interop.test_remotes import remote, wait_for_state
@@ -10,6 +9,7 @@ from tests.interop.test_sdk_client import component
 from tests.support.control_page import connect_sdk
 from tests.support.machine.running import run_server
 from tests.support.sizes import limit
+from tests.support.waiting import poll
 from viam.components.arm import Arm, JointPositions
 from viam.proto.common import Pose, PoseInFrame
 from viam.robot.client import RobotClient
@@ -24,12 +24,11 @@ def placed(subtype: str, name: str, parent: str, x: float) -> dict[str, object]:
 
 async def locate(robot: RobotClient, frame: str, destination: str = "world") -> Pose:
     """Return the pose of a frame, once it is known."""
-    async with asyncio.timeout(limit(20)):
-        while True:
-            configs = await robot.get_frame_system_config()
-            if any(each.frame.reference_frame == frame for each in configs):
-                break
-            await asyncio.sleep(0.05)
+    await poll(
+        robot.get_frame_system_config,
+        lambda configs: any(each.frame.reference_frame == frame for each in configs),
+        limit(20),
+    )
     origin = PoseInFrame(reference_frame=frame, pose=UP)
     return (await robot.transform_pose(origin, destination)).pose
 

@@ -14,6 +14,7 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
 from tests.support.cloud.fleet import DOMAIN, Cloud, make_part, run_cloud
+from tests.support.waiting import pass_time
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
@@ -162,7 +163,7 @@ async def test_new_lines_are_followed(cloud: Cloud, part: PartClient) -> None:
         while "good 2" not in messages:
             lines = [LogEntry(message=each) for each in ("bad", "good 1", "good 2")]
             await part.call("Log", pb.LogRequest(id=part.id, logs=lines))
-            await asyncio.sleep(0.1)
+            await pass_time(0.02)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     assert set(messages) == {"good 1", "good 2"}

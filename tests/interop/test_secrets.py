@@ -12,6 +12,7 @@ from typing import Any
 import grpc.aio
 import pytest
 from tests.support.machine.running import DEADLINE, Server, save, start_server
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -119,7 +120,7 @@ async def get(server: Server, path: str) -> str:
         if status == 200:
             return text
         # The login became required, or its key changed, between the two requests.
-        await asyncio.sleep(0.1)
+        await pass_time(0.1)
     raise AssertionError(f"{status}: {text}")
 
 
@@ -201,5 +202,5 @@ async def _wait_for_changes(server: Server, changes: int) -> None:
         said = text.count(" applied in ") + text.count("configuration is refused")
         if said > changes:
             return
-        await asyncio.sleep(0.05)
+        await pass_time(0.05)
     raise AssertionError(f"{said} of {changes + 1} configurations were noticed")

@@ -21,6 +21,7 @@ from tests.interop import tunnel_client
 from tests.interop.tunnel_client import PIECE, Pattern, receive_all, send_all
 from tests.support.machine.running import Server, run_server
 from tests.support.sizes import size
+from tests.support.waiting import pass_time, run_others
 
 MEBIBYTE = 1 << 20
 CARRIED = size(ci=64 * MEBIBYTE, full=1_000_000_000)
@@ -93,7 +94,7 @@ async def start_client(
         if process.returncode is None:
             process.kill()
         await process.wait()
-        await asyncio.sleep(0)
+        await run_others()
 
 
 async def read_report(process: asyncio.subprocess.Process, *, go: bool = False) -> Any:
@@ -173,12 +174,12 @@ async def test_reader_that_stops_does_not_fill_the_memory(tmp_path: Path, stoppe
 
 
 async def wait_until_stalled(moved: Callable[[], int]) -> None:
-    """Wait until nothing moved for a few seconds, after it has begun."""
+    """Wait until nothing moved for a second, after it has begun."""
     async with asyncio.timeout(LONGEST):
         before = -1
         while moved() == 0 or moved() != before:
             before = moved()
-            await asyncio.sleep(3)
+            await pass_time(1)
 
 
 @pytest.mark.parametrize("how", ["grpc", "grpclib"])

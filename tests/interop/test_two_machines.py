@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 from tests.interop.test_new_machine import CLI, Person
@@ -14,6 +13,7 @@ from tests.support.machine.running import PROGRAM
 from tests.support.network.namespaces import local_network, needs_namespaces
 from tests.support.paths import REPOSITORY
 from tests.support.sizes import limit
+from tests.support.waiting import block_until
 
 pytestmark = needs_namespaces
 
@@ -59,10 +59,11 @@ async def test_camera_of_a_board_and_detector_of_a_computer(tmp_path: Path) -> N
 
 def wait_until_healthy(person: Person) -> None:
     status = [*person.computer.prefix, *CLI, "status"]
-    deadline = time.monotonic() + limit(30)
-    while subprocess.run(status, check=False, capture_output=True).returncode != 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+
+    def is_healthy() -> bool:
+        return subprocess.run(status, check=False, capture_output=True).returncode == 0
+
+    block_until(is_healthy, limit(30), every=0.1)
 
 
 def in_directory(person: Person) -> tuple[str, ...]:

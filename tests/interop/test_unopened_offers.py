@@ -17,6 +17,7 @@ from tests.interop.test_typescript_sdk import fake
 from tests.support.cloud.fleet import make_part, run_cloud
 from tests.support.machine.login import config, log_in
 from tests.support.machine.running import run_server
+from tests.support.waiting import pass_time
 from viam.app.app_client import APIKeyAuthorization
 
 CALLERS = 8
@@ -51,7 +52,7 @@ class Flood:
                     self.outcomes[outcome] += 1
                     if self.outcomes["answered"] >= answered:
                         enough.set()
-                    await asyncio.sleep(PAUSE)
+                    await pass_time(PAUSE)
 
             flooding = [asyncio.create_task(send_offers()) for _ in range(CALLERS)]
             try:

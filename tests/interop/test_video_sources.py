@@ -29,6 +29,7 @@ from tests.support.machine.served import refused
 from tests.support.media.films import PICTURES, RATE, film, number_of
 from tests.support.media.rtsp_server import H264, JPEG, free_port, rtsp_server
 from tests.support.sizes import FULL, limit, size
+from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -124,7 +125,7 @@ class Machine:
         quiet = 0
         while quiet < 20:
             before = self.count_resources()
-            await asyncio.sleep(0.01)
+            await pass_time(0.01)
             quiet = quiet + 1 if self.count_resources() == before else 0
         return before
 
@@ -200,7 +201,7 @@ class TestRtsp:
                 ), reason
                 assert (await here.refusal("gate")).startswith(source.url)
                 # Some outages end just before a retry, others just after.
-                await asyncio.sleep(number * 0.7 % 3)
+                await pass_time(number * 0.7 % 3)
                 listens = await source.start()
                 back.append(await measure_until(here.has_picture, "gate", BACK, since=listens))
                 assert await here.health("gate") == ("ready", "")

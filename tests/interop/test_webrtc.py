@@ -15,6 +15,7 @@ from benchmarks.parts.webrtc_client import WebRtcClient
 from tests.interop.test_typescript_sdk import fake
 from tests.support.machine.login import ROLES, config, log_in
 from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.waiting import wait_until
 
 MACHINE = {
     "components": [
@@ -113,8 +114,6 @@ async def test_client_ends_with_its_key(tmp_path: Path) -> None:
                 await client.connect(channel, "machine", login)
             await client.call("/viam.robot.v1.RobotService/ResourceNames", b"")
             server.save(with_free_port(config("owner", "operator")))
-            async with asyncio.timeout(60):
-                while client.data.readyState == "open":  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
+            await wait_until(lambda: client.data.readyState != "open")
         finally:
             await client.close()
