@@ -25,5 +25,10 @@ describe('parseParts', () => {
 
 it('unites without duplicates, up to the limit', () => {
   expect(unite(['1', '2'], ['2', '3'])).toEqual(['1', '2', '3']);
-  expect(unite(Array.from({ length: 50 }, (_, index) => String(index)), []).length).toBe(MAX_PARTS);
+  expect(
+    unite(
+      Array.from({ length: 50 }, (_, index) => String(index)),
+      [],
+    ).length,
+  ).toBe(MAX_PARTS);
 });

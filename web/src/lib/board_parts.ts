@@ -35,7 +35,5 @@ export function unite(a: readonly string[], b: readonly string[]): string[] {
 
 function namesIn(value: unknown): string[] {
   const names = Array.isArray(value) ? value : value && typeof value === 'object' ? Object.keys(value) : [];
-  return names
-    .filter((each): each is string => typeof each === 'string' && each.length > 0 && each.length <= MAX_NAME)
-    .slice(0, MAX_PARTS);
+  return names.filter((each): each is string => typeof each === 'string' && each.length > 0 && each.length <= MAX_NAME).slice(0, MAX_PARTS);
 }

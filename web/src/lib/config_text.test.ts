@@ -43,9 +43,7 @@ it('appends to a list, also where there is none', () => {
 
 it('leaves what is before an appended value as it is', () => {
   const text = '{\n  "list": [\n    {"a": 1}, {"b": 2} // two\n  ]\n}';
-  expect(appendValue(text, ['list'], { c: 3 })).toBe(
-    '{\n  "list": [\n    {"a": 1}, {"b": 2},\n    {\n      "c": 3\n    } // two\n  ]\n}',
-  );
+  expect(appendValue(text, ['list'], { c: 3 })).toBe('{\n  "list": [\n    {"a": 1}, {"b": 2},\n    {\n      "c": 3\n    } // two\n  ]\n}');
 });
 
 it('tells whether a text is well formed', () => {

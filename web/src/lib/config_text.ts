@@ -6,10 +6,7 @@ const OPTIONS = { formattingOptions: { insertSpaces: true, tabSize: 2 } };
 const NAME = '[A-Za-z_][A-Za-z0-9_]*';
 const VARIABLE = String.raw`\$\{${NAME}(?::?[-=+][^}]*)?\}|\$${NAME}`;
 /** A string, a comment, a variable outside of both, or one that does not end. */
-const TOKEN = new RegExp(
-  String.raw`"(?:[^"\\\n\r]|\\[^\n\r])*"?|//[^\n\r]*|/\*[^]*?(?:\*/|$)|(${VARIABLE})|\$\{[^}]*`,
-  'g',
-);
+const TOKEN = new RegExp(String.raw`"(?:[^"\\\n\r]|\\[^\n\r])*"?|//[^\n\r]*|/\*[^]*?(?:\*/|$)|(${VARIABLE})|\$\{[^}]*`, 'g');
 
 /**
  * The value of the text; undefined if there is none. Mistakes in the text are skipped, and variables are

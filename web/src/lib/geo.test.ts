@@ -21,7 +21,15 @@ describe('toLocal', () => {
 });
 
 it('finds the square around spots', () => {
-  expect(findExtent([{ x: 1, y: 2 }, { x: 5, y: 4 }], 1)).toEqual({ center: { x: 3, y: 3 }, size: 4 });
+  expect(
+    findExtent(
+      [
+        { x: 1, y: 2 },
+        { x: 5, y: 4 },
+      ],
+      1,
+    ),
+  ).toEqual({ center: { x: 3, y: 3 }, size: 4 });
   expect(findExtent([], 2)).toEqual({ center: { x: 0, y: 0 }, size: 2 });
 });
 

@@ -54,9 +54,30 @@ const ODD = {
 describe('kinematics', () => {
   test.each([
     [DESK_ARM, [0, 0, 0, 0, 0, 0], [0, 0, 810, 0, 0, 1, 0]],
-    [DESK_ARM, BENT, [382.9633335537625, 127.52676832758371, 575.8758217978308, 0.7708908077430431, 0.6359288485852405, -0.03635742117269836, 89.52015163485498]],
-    [DESK_ARM, [-90, -45, 100, -170, -80, 300], [20.521208599540063, -98.81266281246359, 413.7376419979686, 0.17101007166283386, -0.6985252502463255, -0.6948510848794732, 131.4079863373088]],
-    [ODD, [25, 150], [7.919489376369576, 158.85720592026732, 71.6025403784439, 0.47614178467363066, 0.8479769884670671, -0.2328605331912929, 83.04399172837213]],
+    [
+      DESK_ARM,
+      BENT,
+      [
+        382.9633335537625, 127.52676832758371, 575.8758217978308, 0.7708908077430431, 0.6359288485852405, -0.03635742117269836,
+        89.52015163485498,
+      ],
+    ],
+    [
+      DESK_ARM,
+      [-90, -45, 100, -170, -80, 300],
+      [
+        20.521208599540063, -98.81266281246359, 413.7376419979686, 0.17101007166283386, -0.6985252502463255, -0.6948510848794732,
+        131.4079863373088,
+      ],
+    ],
+    [
+      ODD,
+      [25, 150],
+      [
+        7.919489376369576, 158.85720592026732, 71.6025403784439, 0.47614178467363066, 0.8479769884670671, -0.2328605331912929,
+        83.04399172837213,
+      ],
+    ],
   ])('the end of $name is where the server has it at %j', (kinematics, positions, wanted) => {
     const { x, y, z, oX, oY, oZ, theta } = toPoseMessage(endPose(parseKinematics(kinematics), positions));
     for (const [index, value] of [x, y, z, oX, oY, oZ, theta].entries()) expect(value).toBeCloseTo(wanted[index]!, 6);
@@ -75,7 +96,15 @@ describe('kinematics', () => {
     [{ kinematic_param_type: 'DH' }, 'which this page cannot show'],
     [{}, 'neither links nor joints'],
     [{ links: [{ id: 'a', parent: 'a' }] }, 'not a single chain'],
-    [{ links: [{ id: 'a', parent: 'world' }, { id: 'b', parent: 'world' }] }, 'not a single chain'],
+    [
+      {
+        links: [
+          { id: 'a', parent: 'world' },
+          { id: 'b', parent: 'world' },
+        ],
+      },
+      'not a single chain',
+    ],
     [{ joints: [{ id: 'j', parent: 'world', type: 'ball' }] }, 'unknown type ball'],
     [{ joints: [{ id: 'j', parent: 'world', type: 'prismatic', axis: {}, min: 0, max: 1 }] }, 'a direction needs'],
     [{ links: [{ id: 'a', parent: 'world', translation: { x: 'far' } }] }, 'is not a finite number'],
@@ -126,7 +155,14 @@ describe('frames', () => {
   });
 
   test('cycles, lost parents and names in use neither hang nor hide other frames', () => {
-    const parts = [part('a', 'b', 0), part('b', 'a', 0), part('lost', 'gone', 0), part('x', 'world', 1), part('x', 'world', 2), part('world', 'x', 3)];
+    const parts = [
+      part('a', 'b', 0),
+      part('b', 'a', 0),
+      part('lost', 'gone', 0),
+      part('x', 'world', 1),
+      part('x', 'world', 2),
+      part('world', 'x', 3),
+    ];
     const frames = placeFrames(parts, new Map());
     expect(frames.filter((each) => each.world !== null).map((each) => each.name)).toEqual(['world', 'x']);
     expect(frames.find((each) => each.name === 'lost')!.problem).toBe('its parent "gone" is not connected to the world');

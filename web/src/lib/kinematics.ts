@@ -82,8 +82,7 @@ export function endPose(chain: Chain, positions: readonly number[]): Pose {
 }
 
 function jointPose(joint: Joint, value: number): Pose {
-  if (joint.kind === 'revolute')
-    return { point: [0, 0, 0], rotation: fromAxisAngle(joint.axis, (value * Math.PI) / 180) };
+  if (joint.kind === 'revolute') return { point: [0, 0, 0], rotation: fromAxisAngle(joint.axis, (value * Math.PI) / 180) };
   const [x, y, z] = joint.axis;
   return { point: [x * value, y * value, z * value], rotation: NO_ROTATION };
 }
@@ -131,8 +130,7 @@ function order(elements: readonly Element[]): Element[] {
     ordered.push(next);
     after.delete(next.parent);
   }
-  if (ordered.length !== elements.length)
-    throw new RangeError('the kinematics are not a single chain that begins at the world');
+  if (ordered.length !== elements.length) throw new RangeError('the kinematics are not a single chain that begins at the world');
   return ordered;
 }
 
@@ -149,8 +147,7 @@ function requireText(data: Fields, key: string): string {
 }
 
 function asFields(value: unknown, what: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new RangeError(`${what} must be an object`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new RangeError(`${what} must be an object`);
   return value as Fields;
 }
 

@@ -20,6 +20,16 @@ it('finds nothing between equal texts', () => {
 it('keeps every line of both texts', () => {
   const [before, after] = ['q\nw\ne\nr\nt', 'w\nq\nr\ne\nz\nt'];
   const lines = diffLines(before, after);
-  expect(lines.filter((each) => each.kind !== 'added').map((each) => each.text).join('\n')).toBe(before);
-  expect(lines.filter((each) => each.kind !== 'removed').map((each) => each.text).join('\n')).toBe(after);
+  expect(
+    lines
+      .filter((each) => each.kind !== 'added')
+      .map((each) => each.text)
+      .join('\n'),
+  ).toBe(before);
+  expect(
+    lines
+      .filter((each) => each.kind !== 'removed')
+      .map((each) => each.text)
+      .join('\n'),
+  ).toBe(after);
 });

@@ -72,7 +72,7 @@ export class Motion {
   async #followWanted(): Promise<void> {
     this.isRepeating = false;
     const mine = ++this.#newest;
-    for (let act = this.#wanted; act !== null && mine === this.#newest; ) {
+    for (let act = this.#wanted; act !== null && mine === this.#newest;) {
       await this.#give(act, mine);
       if (mine !== this.#newest) return;
       act = this.#wanted === act ? null : this.#wanted;

@@ -58,9 +58,7 @@ export function fromOvDegrees(x: number, y: number, z: number, degrees: number):
   if (isNearPole(direction)) return fromOvAtPole(direction, theta);
   const latitude = Math.atan2(Math.hypot(direction[0], direction[1]), direction[2]);
   const longitude = Math.atan2(direction[1], direction[0]);
-  return normalize(
-    multiply(multiply(fromAxisAngle(Z!, longitude), fromAxisAngle(Y!, latitude)), fromAxisAngle(Z!, theta)),
-  );
+  return normalize(multiply(multiply(fromAxisAngle(Z!, longitude), fromAxisAngle(Y!, latitude)), fromAxisAngle(Z!, theta)));
 }
 
 /** Returns the direction of the z axis as a unit vector, and theta from -180 to 180. */

@@ -178,8 +178,7 @@ function readText(data: Uint8Array, header: Header, step: number, cloud: CloudBu
   for (let index = 0; index < header.points; index += 1) {
     const found = lines.next(values);
     if (found === null) throw new RangeError(`the PCD file ends after ${index} of ${header.points} points`);
-    if (found < header.columns)
-      throw new RangeError(`point ${index + 1} of the PCD file has ${found} numbers, not ${header.columns}`);
+    if (found < header.columns) throw new RangeError(`point ${index + 1} of the PCD file has ${found} numbers, not ${header.columns}`);
     if (index % step !== 0) continue;
     const packed = color === null ? 0 : unpack(values[color.column]!, color, bits);
     cloud.add(values[x!]!, values[y!]!, values[z!]!, packed);
@@ -230,8 +229,7 @@ class NumberLines {
     const negative = data[at] === MINUS;
     if (negative || data[at] === PLUS) at += 1;
     for (; isDigit(data[at]); at += 1, digits += 1) mantissa = mantissa * 10 + data[at]! - ZERO;
-    if (data[at] === DOT)
-      for (at += 1; isDigit(data[at]); at += 1, digits += 1, places += 1) mantissa = mantissa * 10 + data[at]! - ZERO;
+    if (data[at] === DOT) for (at += 1; isDigit(data[at]); at += 1, digits += 1, places += 1) mantissa = mantissa * 10 + data[at]! - ZERO;
     const isPlain = digits > 0 && digits <= MAX_PLAIN_DIGITS && isSpace(data[at]);
     while (!isSpace(data[at])) at += 1;
     this.#at = at;

@@ -68,9 +68,5 @@ export function unitVector([x, y, z]: Vector): Vector {
 }
 
 export function cross(one: Vector, other: Vector): Vector {
-  return [
-    one[1] * other[2] - one[2] * other[1],
-    one[2] * other[0] - one[0] * other[2],
-    one[0] * other[1] - one[1] * other[0],
-  ];
+  return [one[1] * other[2] - one[2] * other[1], one[2] * other[0] - one[0] * other[2], one[0] * other[1] - one[1] * other[0]];
 }

@@ -70,7 +70,16 @@ export function turbo(part: number): readonly [number, number, number] {
   const x = 0.08 + 0.87 * Math.min(1, Math.max(0, part));
   const powers = [1, x, x ** 2, x ** 3, x ** 4, x ** 5];
   const channel = (factors: readonly number[]) =>
-    Math.round(255 * Math.min(1, Math.max(0, factors.reduce((sum, factor, index) => sum + factor * powers[index]!, 0))));
+    Math.round(
+      255 *
+        Math.min(
+          1,
+          Math.max(
+            0,
+            factors.reduce((sum, factor, index) => sum + factor * powers[index]!, 0),
+          ),
+        ),
+    );
   return [
     channel([0.13572138, 4.6153926, -42.66032258, 132.13108234, -152.94239396, 59.28637943]),
     channel([0.09140261, 2.19418839, 4.84296658, -14.18503333, 4.27729857, 2.82956604]),
@@ -91,6 +100,5 @@ function readText(data: Uint8Array, length: number): string {
 
 function checkSize(width: number, height: number, bytes: number, bytesPerPixel: number): void {
   if (width === 0 || height === 0 || width * height > MAX_PIXELS) throw new Error(`an image of ${width}x${height} pixels cannot be shown`);
-  if (width * height * bytesPerPixel !== bytes)
-    throw new Error(`the image declares ${width}x${height} pixels, but has ${bytes} bytes`);
+  if (width * height * bytesPerPixel !== bytes) throw new Error(`the image declares ${width}x${height} pixels, but has ${bytes} bytes`);
 }

@@ -34,7 +34,10 @@ export function listMethods(service: Service, mayControl: boolean): Method[] {
 
 /** Fields that a request may leave out. */
 export function listOptionalFields(type: MessageType): string[] {
-  return type.fields.list().filter(isOptional).map((each) => each.jsonName);
+  return type.fields
+    .list()
+    .filter(isOptional)
+    .map((each) => each.jsonName);
 }
 
 /** A request with every field that is not optional, the name filled in. Of each oneof, the first choice is shown. */

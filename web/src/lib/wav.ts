@@ -49,7 +49,12 @@ export function decodeWav(file: Uint8Array): Sound {
   const data = chunks.get('data');
   if (format === undefined || format.length < 16 || data === undefined) throw new Error('the WAV file is incomplete');
   const head = new DataView(format.buffer, format.byteOffset, format.byteLength);
-  const [tag, channels, sampleRate, bits] = [head.getUint16(0, true), head.getUint16(2, true), head.getUint32(4, true), head.getUint16(14, true)];
+  const [tag, channels, sampleRate, bits] = [
+    head.getUint16(0, true),
+    head.getUint16(2, true),
+    head.getUint32(4, true),
+    head.getUint16(14, true),
+  ];
   const kind = tag === EXTENSIBLE && format.length >= 26 ? head.getUint16(24, true) : tag;
   const codec = findCodec(kind, bits);
   if (codec === null || channels === 0 || sampleRate === 0)
@@ -67,7 +72,7 @@ function findCodec(kind: number, bits: number): PcmCodec | null {
 
 function readChunks(file: Uint8Array, view: DataView): Map<string, Uint8Array> {
   const chunks = new Map<string, Uint8Array>();
-  for (let at = 12; at + 8 <= file.length; ) {
+  for (let at = 12; at + 8 <= file.length;) {
     const size = view.getUint32(at + 4, true);
     // A recorder that was interrupted declares more than it wrote.
     chunks.set(readText(file, at, 4), file.subarray(at + 8, Math.min(file.length, at + 8 + size)));

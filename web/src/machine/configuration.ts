@@ -106,12 +106,7 @@ export async function previewConfiguration(send: Send, text: string, signal: Abo
 }
 
 /** Returns the checksum of the saved text. `restored`: the number of the entry of the history that it is. */
-export async function saveConfiguration(
-  send: Send,
-  text: string,
-  checksum: string,
-  restored: number | null,
-): Promise<string> {
+export async function saveConfiguration(send: Send, text: string, checksum: string, restored: number | null): Promise<string> {
   const headers = { 'Content-Type': 'application/json' };
   const body = JSON.stringify({ text, checksum, ...(restored === null ? {} : { restore: restored }) });
   const reply = await send('/configuration/save', { method: 'POST', headers, body, signal: AbortSignal.timeout(30_000) });

@@ -95,7 +95,10 @@ export class Machine {
 
   /** Who moves a resource now, for people; empty if that is not known. */
   describeMover(resource: Resource): string {
-    return describeMover(resource, this.#connections().map((each) => each.session.id));
+    return describeMover(
+      resource,
+      this.#connections().map((each) => each.session.id),
+    );
   }
 
   /** Follows the machine until `close`. */

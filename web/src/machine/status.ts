@@ -141,8 +141,7 @@ export function parseResources(statuses: readonly ResourceStatus[], before: read
   return statuses.map((status) => {
     const earlier = known.get(status.name);
     const isSame =
-      earlier !== undefined &&
-      Object.entries(status).every(([key, value]) => isEqual(value, earlier[key as keyof ResourceStatus]));
+      earlier !== undefined && Object.entries(status).every(([key, value]) => isEqual(value, earlier[key as keyof ResourceStatus]));
     return isSame ? earlier : parseResource(status);
   });
 }

@@ -55,8 +55,7 @@ function findMover(resources: readonly Resource[], name: string): Resource | und
 
 /** The machine itself is asked about a frame that has another name than its component, or moves in an unknown way. */
 async function readMotion(robot: RobotClient, name: string, mover: Resource | undefined): Promise<Motion> {
-  if (mover?.subtype === 'arm')
-    return { joints: (await new ArmClient(robot, name).getJointPositions({}, TIMEOUT)).values };
+  if (mover?.subtype === 'arm') return { joints: (await new ArmClient(robot, name).getJointPositions({}, TIMEOUT)).values };
   if (mover?.subtype === 'gantry') return { joints: await new GantryClient(robot, name).getPosition({}, TIMEOUT) };
   return { end: fromPoseMessage((await robot.getPose(name, `${name}_origin`, [])).pose) };
 }

@@ -50,8 +50,7 @@ export function pan(camera: Camera, dx: number, dy: number, drawing: Size, view:
 export function reveal(camera: Camera, left: number, top: number, size: Size, view: Size): Camera {
   const { scale } = camera;
   const [x, y] = [left * scale + camera.x, top * scale + camera.y];
-  const isInside =
-    x >= 0 && y >= 0 && x + size.width * scale <= view.width && y + size.height * scale <= view.height;
+  const isInside = x >= 0 && y >= 0 && x + size.width * scale <= view.width && y + size.height * scale <= view.height;
   if (isInside) return camera;
   return {
     scale,

@@ -63,10 +63,7 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void
   drawEdges(context, scene, seen);
   for (const node of scene.layout.nodes) {
     const isOutside =
-      node.x > seen.right ||
-      node.x + SIZES.nodeWidth < seen.left ||
-      node.y > seen.bottom ||
-      node.y + SIZES.nodeHeight < seen.top;
+      node.x > seen.right || node.x + SIZES.nodeWidth < seen.left || node.y > seen.bottom || node.y + SIZES.nodeHeight < seen.top;
     if (!isOutside) drawNode(context, scene, node);
   }
   context.restore();
@@ -196,14 +193,7 @@ function colorOf(condition: string, colors: Colors): string {
 }
 
 /** The same shapes as `StateMark`: dot, triangle, dash and ring. */
-function drawMark(
-  context: CanvasRenderingContext2D,
-  condition: string,
-  x: number,
-  y: number,
-  color: string,
-  pulse: number,
-): void {
+function drawMark(context: CanvasRenderingContext2D, condition: string, x: number, y: number, color: string, pulse: number): void {
   context.fillStyle = context.strokeStyle = color;
   context.beginPath();
   if (condition === 'ready') {

@@ -11,19 +11,14 @@ function makeRandom(seed: number): () => number {
 function makeGraph(count: number, edges: number, seed = 7): GraphNode[] {
   const random = makeRandom(seed);
   return Array.from({ length: count }, (_, index) =>
-    node(
-      `n${index}`,
-      ...Array.from({ length: index ? Math.floor(random() * edges * 2) : 0 }, () => `n${Math.floor(random() * index)}`),
-    ),
+    node(`n${index}`, ...Array.from({ length: index ? Math.floor(random() * edges * 2) : 0 }, () => `n${Math.floor(random() * index)}`)),
   );
 }
 
 function hasOverlap(nodes: readonly GraphNode[]): boolean {
   const placed = layOut(nodes).nodes;
   return placed.some((a, index) =>
-    placed
-      .slice(index + 1)
-      .some((b) => Math.abs(a.x - b.x) < SIZES.nodeWidth - 0.01 && Math.abs(a.y - b.y) < SIZES.nodeHeight - 0.01),
+    placed.slice(index + 1).some((b) => Math.abs(a.x - b.x) < SIZES.nodeWidth - 0.01 && Math.abs(a.y - b.y) < SIZES.nodeHeight - 0.01),
   );
 }
 
@@ -37,8 +32,7 @@ describe('layers', () => {
     for (let seed = 1; seed < 20; seed++) {
       const nodes = makeGraph(40, 2, seed);
       const found = byId(nodes);
-      for (const { id, dependsOn } of nodes)
-        for (const other of dependsOn) expect(found.get(other)!.x).toBeLessThan(found.get(id)!.x);
+      for (const { id, dependsOn } of nodes) for (const other of dependsOn) expect(found.get(other)!.x).toBeLessThan(found.get(id)!.x);
     }
   });
 

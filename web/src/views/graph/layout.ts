@@ -53,10 +53,7 @@ const MAX_PASSAGES = 4000;
 export function layOut(nodes: readonly GraphNode[], sizes: LayoutSizes = SIZES): GraphLayout {
   const known = new Set(nodes.map((each) => each.id));
   const dependencies = new Map(
-    nodes.map((each) => [
-      each.id,
-      [...new Set(each.dependsOn)].filter((other) => other !== each.id && known.has(other)),
-    ]),
+    nodes.map((each) => [each.id, [...new Set(each.dependsOn)].filter((other) => other !== each.id && known.has(other))]),
   );
   const parts = findComponents(dependencies).map((ids) => layOutComponent(ids, dependencies, sizes));
   return pack(parts, sizes);
@@ -90,10 +87,7 @@ function findComponents(dependencies: ReadonlyMap<string, readonly string[]>): s
 }
 
 /** The dependencies without those that close a cycle. */
-function breakCycles(
-  ids: readonly string[],
-  dependencies: ReadonlyMap<string, readonly string[]>,
-): Map<string, string[]> {
+function breakCycles(ids: readonly string[], dependencies: ReadonlyMap<string, readonly string[]>): Map<string, string[]> {
   const kept = new Map<string, string[]>(ids.map((id) => [id, []]));
   const finished = new Set<string>();
   const active = new Set<string>();
@@ -123,10 +117,7 @@ function breakCycles(
 }
 
 /** The number of dependencies in the longest chain below each node. */
-export function assignLayers(
-  ids: readonly string[],
-  dependencies: ReadonlyMap<string, readonly string[]>,
-): Map<string, number> {
+export function assignLayers(ids: readonly string[], dependencies: ReadonlyMap<string, readonly string[]>): Map<string, number> {
   const acyclic = breakCycles(ids, dependencies);
   const dependents = new Map<string, string[]>(ids.map((id) => [id, []]));
   const waiting = new Map(ids.map((id) => [id, acyclic.get(id)!.length]));
@@ -155,11 +146,7 @@ interface Slot {
   y: number;
 }
 
-function layOutComponent(
-  ids: readonly string[],
-  dependencies: ReadonlyMap<string, readonly string[]>,
-  sizes: LayoutSizes,
-): GraphLayout {
+function layOutComponent(ids: readonly string[], dependencies: ReadonlyMap<string, readonly string[]>, sizes: LayoutSizes): GraphLayout {
   const layers = assignLayers(ids, dependencies);
   const slots = new Map<string, Slot>();
   const rows: Slot[][] = [];
@@ -176,8 +163,7 @@ function layOutComponent(
   const passages = pairs.reduce((sum, { from, to }) => sum + Math.max(0, layers.get(to)! - layers.get(from)! - 1), 0);
   const chains = pairs.map(({ from, to }) => {
     const chain = [slots.get(from)!];
-    if (passages <= MAX_PASSAGES)
-      for (let layer = layers.get(from)! + 1; layer < layers.get(to)!; layer++) chain.push(add(null, layer));
+    if (passages <= MAX_PASSAGES) for (let layer = layers.get(from)! + 1; layer < layers.get(to)!; layer++) chain.push(add(null, layer));
     chain.push(slots.get(to)!);
     return { from, to, chain };
   });
@@ -259,7 +245,12 @@ function countCrossings(rows: readonly (readonly Slot[])[]): number {
 }
 
 function placeVertically(rows: readonly Slot[][], gap: number): void {
-  for (const row of rows) place(row, row.map(() => 0), gap);
+  for (const row of rows)
+    place(
+      row,
+      row.map(() => 0),
+      gap,
+    );
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
     const isForward = sweep % 2 === 0;
     for (const row of isForward ? rows : rows.toReversed()) {
@@ -292,8 +283,7 @@ function place(row: readonly Slot[], wanted: readonly number[], gap: number): vo
     }
   }
   let index = 0;
-  for (const { mean, count } of pools)
-    for (let each = 0; each < count; each++, index++) row[index]!.y = mean + offsets[index]!;
+  for (const { mean, count } of pools) for (let each = 0; each < count; each++, index++) row[index]!.y = mean + offsets[index]!;
 }
 
 /** Puts the parts on shelves, large ones first and small ones beside them. */
@@ -314,8 +304,7 @@ function pack(parts: readonly GraphLayout[], sizes: LayoutSizes): GraphLayout {
     } else if (x + part.width > limit) [x, y, shelf, columnWidth, columnHeight] = [0, y + shelf + 2 * gap, 0, 0, 0];
     const top = y + columnHeight;
     for (const node of part.nodes) nodes.push({ ...node, x: node.x + x, y: node.y + top });
-    for (const edge of part.edges)
-      edges.push({ ...edge, points: edge.points.map(([left, at]) => [left + x, at + top]) });
+    for (const edge of part.edges) edges.push({ ...edge, points: edge.points.map(([left, at]) => [left + x, at + top]) });
     shelf = Math.max(shelf, part.height);
     columnWidth = Math.max(columnWidth, part.width);
     columnHeight += part.height + gap;

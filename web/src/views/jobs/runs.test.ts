@@ -39,12 +39,7 @@ test('a job says when it runs next', () => {
 });
 
 test('a schedule can be read', () => {
-  expect(['10m', '*/15 * * * *', 'Continuous', ''].map(describeSchedule)).toEqual([
-    'every 10m',
-    'cron */15 * * * *',
-    'continuously',
-    '',
-  ]);
+  expect(['10m', '*/15 * * * *', 'Continuous', ''].map(describeSchedule)).toEqual(['every 10m', 'cron */15 * * * *', 'continuously', '']);
 });
 
 test('a job that the status describes otherwise has no runs', () => {

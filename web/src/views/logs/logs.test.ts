@@ -37,8 +37,7 @@ test('a line is found by its id after it was received again', () => {
 });
 
 describe('filter', () => {
-  const passes = (query: string, given: Record<string, unknown>) =>
-    makeMatcher(parseFilter(new URLSearchParams(query)))(line(given));
+  const passes = (query: string, given: Record<string, unknown>) => makeMatcher(parseFilter(new URLSearchParams(query)))(line(given));
 
   test('shows a level and those above it', () => {
     expect(['debug', 'info', 'warn', 'error', 'critical'].filter((level) => passes('level=warn', { level }))).toEqual([

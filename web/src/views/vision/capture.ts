@@ -85,9 +85,7 @@ export async function capture(service: VisionClient, camera: string, abilities: 
       })),
     ],
     objects: reply.objectPointClouds,
-    minimums: explained
-      ? { overall: explained.minimum_confidence ?? null, byLabel: explained.minimum_confidence_by_label ?? {} }
-      : null,
+    minimums: explained ? { overall: explained.minimum_confidence ?? null, byLabel: explained.minimum_confidence_by_label ?? {} } : null,
     steps: withNetwork(explained?.milliseconds ?? {}, took),
     took,
     takenAt: explained?.captured_at ?? null,
