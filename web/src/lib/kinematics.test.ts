@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { placeFrames, type FramePart } from './frame_tree';
+import { placeFrames, type FramePart } from '../views/frames/frame_tree';
 import { endPose, isJoint, parseKinematics, placeElements } from './kinematics';
 import { toPoseMessage } from './orientation';
 import { compose, IDENTITY, NO_ROTATION } from './pose';

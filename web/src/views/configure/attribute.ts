@@ -1,4 +1,4 @@
-import { typesOf, valuesOf, type Schema } from '../../lib/json_schema';
+import { typesOf, valuesOf, type Schema } from './json_schema';
 import { shorten } from '../../lib/text';
 
 /** How an attribute is edited. */

@@ -1,7 +1,7 @@
 import type { Completion, CompletionContext, CompletionResult } from '@codemirror/autocomplete';
 import { getLocation } from 'jsonc-parser';
 import { readText } from '../../lib/config_text';
-import { propertiesOf, schemasAt, typesOf, valuesOf, type Schema } from '../../lib/json_schema';
+import { propertiesOf, schemasAt, typesOf, valuesOf, type Schema } from './json_schema';
 import { resolveNames } from './resources';
 
 /** Completes keys and values from the schema. */

@@ -1,4 +1,4 @@
-import { diffLines, type DiffLine } from '../../lib/line_diff';
+import { diffLines, type DiffLine } from './line_diff';
 
 /** Lines shown before and after a difference. */
 const AROUND = 3;

@@ -9,7 +9,7 @@ import { EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirro
 import { tags } from '@lezer/highlight';
 import { findNodeAtLocation, type JSONPath } from 'jsonc-parser';
 import { readTree } from '../../lib/config_text';
-import type { Schema } from '../../lib/json_schema';
+import type { Schema } from './json_schema';
 import { shorten } from '../../lib/text';
 import type { ConfigDiagnostic } from '../../machine/configuration';
 import { completeFrom } from './completion';

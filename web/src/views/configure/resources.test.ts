@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import schema from '../../../../schemas/machine.schema.json';
 import { readText } from '../../lib/config_text';
-import { schemasAt, propertiesOf, type Schema } from '../../lib/json_schema';
+import { schemasAt, propertiesOf, type Schema } from './json_schema';
 import { addResource, listModels, listResources, resolveNames } from './resources';
 
 const root = schema as unknown as Schema;

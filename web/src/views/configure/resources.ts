@@ -1,6 +1,6 @@
 import type { JSONPath } from 'jsonc-parser';
 import { appendValue, readText } from '../../lib/config_text';
-import { expand, type Schema } from '../../lib/json_schema';
+import { expand, type Schema } from './json_schema';
 
 export { setValue } from '../../lib/config_text';
 

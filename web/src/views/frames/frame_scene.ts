@@ -1,7 +1,7 @@
 /** The frames of a machine as a scene: axes with names, bodies, and lines from parents to children. */
 
 import { Box3, BufferGeometry, Float32BufferAttribute, Group, LineBasicMaterial, LineSegments, type Object3D } from 'three';
-import { WORLD, type Frame } from '../../lib/frame_tree';
+import { WORLD, type Frame } from './frame_tree';
 import type { PointCloud } from '../../lib/pcd';
 import { describeShape } from '../../lib/shape';
 import { shorten } from '../../lib/text';

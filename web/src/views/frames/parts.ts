@@ -1,5 +1,5 @@
 import { ArmClient, GantryClient, type RobotClient } from '@viamrobotics/sdk';
-import type { FramePart, Motion } from '../../lib/frame_tree';
+import type { FramePart, Motion } from './frame_tree';
 import { parseKinematics, type Chain } from '../../lib/kinematics';
 import { fromPoseMessage } from '../../lib/orientation';
 import { IDENTITY } from '../../lib/pose';

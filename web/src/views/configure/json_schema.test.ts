@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import schema from '../../../schemas/machine.schema.json';
+import schema from '../../../../schemas/machine.schema.json';
 import { propertiesOf, schemasAt, valuesOf, type Schema } from './json_schema';
 
 const root = schema as unknown as Schema;

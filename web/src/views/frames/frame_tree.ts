@@ -1,8 +1,8 @@
 /** The coordinate frames of a machine: their parents, and their poses in the world. */
 
-import { placeElements, type Chain, type PlacedElement } from './kinematics';
-import { compose, IDENTITY, type Pose } from './pose';
-import type { Shape } from './shape';
+import { placeElements, type Chain, type PlacedElement } from '../../lib/kinematics';
+import { compose, IDENTITY, type Pose } from '../../lib/pose';
+import type { Shape } from '../../lib/shape';
 
 export const WORLD = 'world';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sdkService } from '../machine/services';
+import { sdkService } from '../../machine/services';
 import { isReading, listMethods, listOptionalFields, makeTemplate } from './request';
 
 const MOTOR = sdkService('rdk:component:motor')!;
