@@ -1,9 +1,5 @@
 import type { Component } from 'svelte';
-import type { Resource } from '../machine/status';
-
-export interface CardProps {
-  readonly resource: Resource;
-}
+import type { CardProps } from './card_props';
 
 type Loader = () => Promise<{ default: Component<CardProps> }>;
 

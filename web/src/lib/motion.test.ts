@@ -4,7 +4,7 @@ import { Motion } from './motion.svelte';
 /** A call that the test answers. */
 function pending() {
   let answer = () => {};
-  let fail = (_: Error) => {};
+  let fail: (error: Error) => void = () => {};
   const promise = new Promise<void>((resolve, reject) => ([answer, fail] = [resolve, reject]));
   return { act: () => promise, answer, fail };
 }

@@ -2,7 +2,7 @@
 
 import type { RobotClient } from '@viamrobotics/sdk';
 import type { JsonObject } from '../lib/json';
-import type { Method, Service } from './services';
+import type { Method, Service } from './service_type';
 
 const TIMEOUT = 30_000;
 const UNARY = 0;
@@ -44,11 +44,11 @@ async function readStream(start: (signal: AbortSignal) => AsyncIterable<Message>
   return replies;
 }
 
-/** Calls a method of a service by its name, and returns its reply as JSON. */
-export async function callByName(robot: RobotClient, service: Service, name: string, request: JsonObject): Promise<any> {
+/** Calls a method of a service by its name, and returns its reply as JSON, of which the caller knows the type. */
+export async function callByName<T>(robot: RobotClient, service: Service, name: string, request: JsonObject): Promise<T> {
   const method = Object.values(service.methods).find((each) => each.name === name);
   if (method === undefined) throw new Error(`the machine's ${service.typeName} has no method ${name}`);
-  return (await callMethod(robot, service, method, request))[0];
+  return (await callMethod(robot, service, method, request))[0] as T;
 }
 
 function findKey(service: Service, method: Method): string {

@@ -1,7 +1,7 @@
 /** Builds the messages and methods of a service from protobuf descriptors. */
 
 import { Duration, Struct, Timestamp } from '@viamrobotics/sdk';
-import type { MessageType, Method, Service } from './services';
+import type { MessageType, Method, Service } from './service_type';
 
 const protobuf = Struct.runtime;
 type FieldList = Extract<Parameters<typeof protobuf.makeMessageType>[1], () => unknown>;

@@ -2,7 +2,7 @@
 
 import { Struct, type RobotClient } from '@viamrobotics/sdk';
 import { buildService, readFile, type FileDescriptor } from './descriptors';
-import type { Service } from './services';
+import type { Service } from './service_type';
 
 const MAX_FILES = 200;
 const TIMEOUT = 5000;
@@ -36,7 +36,11 @@ const REFLECTION: Service = {
 };
 
 type Question = { case: 'fileByFilename' | 'fileContainingSymbol'; value: string };
-type Ask = (request: object, options: object) => AsyncIterable<Record<string, any>>;
+interface Answer {
+  readonly fileDescriptorResponse?: { readonly fileDescriptorProto: readonly Uint8Array[] };
+  readonly errorResponse?: { readonly errorMessage: string };
+}
+type Ask = (request: object, options: object) => AsyncIterable<Answer>;
 
 /** The service with this full name, for example `viam.service.navigation.v1.NavigationService`. */
 export async function reflectService(robot: RobotClient, name: string): Promise<Service> {

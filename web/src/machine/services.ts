@@ -31,10 +31,7 @@ import {
   type RobotClient,
 } from '@viamrobotics/sdk';
 import { reflectService } from './reflection';
-
-export type Service = Parameters<RobotClient['createServiceClient']>[0];
-export type Method = Service['methods'][string];
-export type MessageType = Method['I'];
+import type { Service } from './service_type';
 
 type ClientClass = new (robot: RobotClient, name: string) => unknown;
 

@@ -2,7 +2,7 @@
 
 import { RobotClient } from '@viamrobotics/sdk';
 import { MOVING_METHODS } from './moving_methods';
-import type { Service } from './services';
+import type { Service } from './service_type';
 import { isExpired, Session } from './session';
 
 /**

@@ -1,6 +1,6 @@
 /** Requests as JSON: what a method takes, and which methods to offer. */
 
-import type { MessageType, Method, Service } from '../../machine/services';
+import type { MessageType, Method, Service } from '../../machine/service_type';
 
 const MAX_DEPTH = 4;
 const CLIENT_STREAMING = 2;

@@ -1,0 +1,5 @@
+import type { Resource } from '../machine/status';
+
+export interface CardProps {
+  readonly resource: Resource;
+}
