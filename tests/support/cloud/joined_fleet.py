@@ -12,9 +12,8 @@ from typing import Any
 import grpc.aio
 from benchmarks.parts.webrtc_client import WebRtcClient
 from tests.support.cloud.cloud_process import CloudProcess
-from tests.support.machine.modular import poll
 from tests.support.machine.running import DEADLINE, Server, run_server
-from tests.support.waiting import pass_time
+from tests.support.waiting import pass_time, poll
 from viam.app.app_client import AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.proto.rpc.v1.auth_pb2 import (

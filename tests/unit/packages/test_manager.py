@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from tests.support.archives import make_archive
-from tests.support.machine.modular import poll
 from tests.support.network.file_server import FileServer, serve_files
-from tests.support.waiting import pass_time
+from tests.support.waiting import pass_time, poll
 
 from cogwork.config.packages import locate_package
 from cogwork.config.schema import PackageConfig
