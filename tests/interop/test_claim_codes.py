@@ -20,7 +20,7 @@ from tests.support.waiting import run_others
 
 from cogwork.wire.claim_method import CLAIM_PATH
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 AGENT = (sys.executable, "-m", "cogwork.agent.main")
 CLI = (sys.executable, "-m", "cogwork.cli.main")
@@ -59,6 +59,7 @@ async def create_code(cloud: CloudProcess, part: str, home: Path) -> str:
     return str(json.loads(output)["code"])
 
 
+@on_shared_loop
 async def test_machine_joins_with_a_code_once(cloud: CloudProcess, tmp_path: Path) -> None:
     part, secret = await cloud.create_machine("press")
     config = tmp_path / "etc" / "machine.json"
@@ -90,6 +91,7 @@ async def test_guesses_are_limited_but_a_correct_code_is_accepted(tmp_path: Path
 
 
 @pytest.mark.parametrize("body", [{}, [], {"code": 5}, {"code": None}, {"code": ""}])
+@on_shared_loop
 async def test_other_requests_are_refused(cloud: CloudProcess, body: Any) -> None:
     assert await asyncio.to_thread(send, cloud, body) in (400, 401)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.machine.running import Config, Server, run_server, with_free_port
 from tests.support.waiting import poll
 from tests.unit.cli.commands import run_command
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 SENSOR = {"api": "rdk:component:sensor", "model": "fake"}
 
@@ -44,14 +44,14 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         yield running
 
 
-async def apply(server: Server, config: dict[str, Any]) -> None:
+async def apply(server: Server, config: Config) -> None:
     """Let the server of all tests run this configuration, which is not the one that it runs."""
     since = len(server.out.lines)
     server.save(with_free_port(config))
     await server.out.wait_for(" applied in ", since)
-    return since
 
 
+@on_shared_loop
 async def test_refused_change_is_shown_until_it_is_fixed(server: Server) -> None:
     good = with_free_port({"components": [sensor("a")]})
     await apply(server, good)
@@ -100,6 +100,7 @@ async def test_start_on_a_broken_file_reports_it(tmp_path: Path) -> None:
         assert (await wait_for_config(server, "refused"))["running"] == "last_good"
 
 
+@on_shared_loop
 async def test_mistyped_attribute_of_a_ready_resource_is_shown_beside_it(server: Server) -> None:
     config = {"components": [sensor("a"), sensor("b", readngs={"x": 1}), sensor("c", colour=1)]}
     await apply(server, config)
@@ -116,6 +117,7 @@ async def test_mistyped_attribute_of_a_ready_resource_is_shown_beside_it(server:
     assert "ignored: unknown key &quot;readngs&quot;" in (await server.get("/status"))[1]
 
 
+@on_shared_loop
 async def test_unsupported_sections_are_warnings_in_log_and_status(server: Server) -> None:
     config = {
         "components": [sensor("a")],
@@ -130,6 +132,7 @@ async def test_unsupported_sections_are_warnings_in_log_and_status(server: Serve
     assert "this release does not have a profiler" in (await server.get("/status"))[1]
 
 
+@on_shared_loop
 async def test_secrets_are_masked_in_reported_diagnostics(server: Server) -> None:
     secret = "correct-horse-battery"
     network = {"bind_address": "localhost:0"}
@@ -143,6 +146,7 @@ async def test_secrets_are_masked_in_reported_diagnostics(server: Server) -> Non
         assert secret not in body
 
 
+@on_shared_loop
 async def test_applied_line_counts_ready_resources_as_the_status_does(server: Server) -> None:
     lost = {
         "name": "lost",

@@ -32,7 +32,7 @@ from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 from viam.services.vision import VisionClient
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 LINE = {
     "components": [
@@ -103,6 +103,7 @@ async def cell(line: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         yield server
 
 
+@on_shared_loop
 async def test_client_uses_the_resources_of_a_remote(line: Server, cell: Server) -> None:
     async with connect_sdk(cell.port) as robot:
         names = {(each.subtype, each.name) for each in robot.resource_names}
@@ -118,6 +119,7 @@ async def test_client_uses_the_resources_of_a_remote(line: Server, cell: Server)
             assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
 
 
+@on_shared_loop
 async def test_remote_of_a_remote(cell: Server, tmp_path: Path) -> None:
     async with run_server({"remotes": [remote("cell", cell.port)]}, tmp_path) as hall:
         await wait_for_state(hall, "rdk:component:sensor/cell:line:scale", "ready")
@@ -151,6 +153,7 @@ async def test_remote_that_is_away_is_explained_and_comes_back(tmp_path: Path) -
             print(f"back after {time.monotonic() - began:.2f} s")
 
 
+@on_shared_loop
 async def test_vision_of_a_remote_and_vision_of_its_camera(line: Server, cell: Server) -> None:
     """The detector may be on either side of the connection."""
     await wait_for_state(cell, "rdk:service:vision/line:red", "ready")
@@ -163,6 +166,7 @@ async def test_vision_of_a_remote_and_vision_of_its_camera(line: Server, cell: S
             assert len(found) == len(expected)
 
 
+@on_shared_loop
 async def test_api_of_a_module_of_a_remote(cell: Server) -> None:
     """This server knows neither the API nor its messages."""
     await check_echo(cell.port)
@@ -209,6 +213,7 @@ async def wait_until_it_stands(server: Server) -> float:
     return time.monotonic() - began
 
 
+@on_shared_loop
 async def test_motion_ends_with_the_client_that_is_killed(line: Server, cell: Server) -> None:
     async with start_mover(cell.port, "motor") as mover:
         mover.kill()
@@ -217,6 +222,7 @@ async def test_motion_ends_with_the_client_that_is_killed(line: Server, cell: Se
     assert took < WINDOW + limit(0.5)
 
 
+@on_shared_loop
 async def test_motion_ends_with_the_machine_between_that_is_killed(
     line: Server, tmp_path: Path
 ) -> None:
@@ -275,6 +281,7 @@ async def test_machines_that_are_remotes_of_each_other(tmp_path: Path) -> None:
             assert await scale.get_readings() == {"of": "right"}
 
 
+@on_shared_loop
 async def test_failing_modules_leave_remotes_alone(line: Server, tmp_path: Path) -> None:
     """Neither a module that is killed nor one that never starts changes what is on a remote."""
     healthy = rogue_module(tmp_path, "healthy")

@@ -37,7 +37,7 @@ from viam.components.camera import Camera
 from viam.components.motor import Motor
 from viam.components.sensor import Sensor
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 SCALE = "rdk:component:sensor/line:scale"
 
@@ -73,6 +73,7 @@ async def cell(line: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         yield server
 
 
+@on_shared_loop
 async def test_client_uses_the_resources_of_a_remote(line: Server, folders: Path) -> None:
     config = {"remotes": [webrtc_remote("line", line.port, prefix="one-")]}
     async with run_server(config, folders / "cell") as cell:
@@ -89,6 +90,7 @@ async def test_client_uses_the_resources_of_a_remote(line: Server, folders: Path
             assert await Motor.from_robot(there, "belt").is_powered() == (False, 0.0)
 
 
+@on_shared_loop
 async def test_remote_of_a_remote(cell: Server, folders: Path) -> None:
     config = {"remotes": [webrtc_remote("cell", cell.port)]}
     async with run_server(config, folders / "hall") as hall:
@@ -98,6 +100,7 @@ async def test_remote_of_a_remote(cell: Server, folders: Path) -> None:
             assert await scale.get_readings() == {"weight": 3}
 
 
+@on_shared_loop
 async def test_api_of_a_module_of_a_remote(cell: Server) -> None:
     """This server knows neither the API nor its messages."""
     await check_echo(cell.port)
@@ -121,6 +124,7 @@ async def test_remote_that_is_away_is_explained_and_comes_back(folders: Path) ->
             print(f"back after {time.monotonic() - began:.2f} s")
 
 
+@on_shared_loop
 async def test_remote_returns_after_the_webrtc_process_was_killed(cell: Server) -> None:
     children = psutil.Process(cell.pid).children()
     (process,) = [each for each in children if "cogwork.webrtc.main" in each.cmdline()]
@@ -129,6 +133,7 @@ async def test_remote_returns_after_the_webrtc_process_was_killed(cell: Server) 
     await wait_for_state(cell, SCALE, "ready")
 
 
+@on_shared_loop
 async def test_motion_ends_with_the_client_that_is_killed(line: Server, cell: Server) -> None:
     await wait_for_state(cell, "rdk:component:motor/line:motor", "ready")
     async with start_mover(cell.port, "motor") as mover:
@@ -138,6 +143,7 @@ async def test_motion_ends_with_the_client_that_is_killed(line: Server, cell: Se
     assert took < 2 * WINDOW + limit(0.5)
 
 
+@on_shared_loop
 async def test_motion_ends_with_the_machine_between_that_is_killed(
     line: Server, folders: Path
 ) -> None:
@@ -166,6 +172,7 @@ async def test_login_to_a_remote(folders: Path) -> None:
             assert "not the key" not in cell.output
 
 
+@on_shared_loop
 async def test_remote_without_webrtc_here_is_explained(line: Server, folders: Path) -> None:
     config = {"remotes": [webrtc_remote("line", line.port)]}
     async with run_server(config, folders / "cell", arguments=["-webrtc=false"]) as cell:
