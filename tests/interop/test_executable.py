@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 import pytest
+import pytest_asyncio
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tests.support.machine.running import (
     DEADLINE,
@@ -108,6 +109,9 @@ def sockets() -> Iterator[Path]:
     """Create a temporary directory for a server, with a path short enough for sockets."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="cw") as directory:
         yield Path(directory)
+
+
+on_shared_loop = pytest.mark.asyncio(loop_scope="class")
 
 
 class TestCommandLine:
@@ -396,16 +400,22 @@ class TestStopping:
 
 
 class TestRunning:
-    async def test_sigusr1_prints_the_stacks(self, tmp_path: Path) -> None:
-        async with run_server({"components": [sensor("s")]}, tmp_path) as server:
+    @pytest_asyncio.fixture(scope="class", loop_scope="class")
+    async def server(self, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+        directory = tmp_path_factory.mktemp("running")
+        async with run_server({"components": [sensor("s")]}, directory) as server:
             await server.wait_for_status(state="running")
-            for _ in range(2):
-                seen = len(server.out.lines)
-                server.signal(signal.SIGUSR1)
-                await server.out.wait_for(r"\ttask configuration:", since=seen)
-                await server.out.wait_for(r"\ttask reconciler:", since=seen)
-                await server.out.wait_for(r"\tthread MainThread:", since=seen)
-            assert (await server.status())["state"] == "running"
+            yield server
+
+    @on_shared_loop
+    async def test_sigusr1_prints_the_stacks(self, server: Server) -> None:
+        for _ in range(2):
+            seen = len(server.out.lines)
+            server.signal(signal.SIGUSR1)
+            await server.out.wait_for(r"\ttask configuration:", since=seen)
+            await server.out.wait_for(r"\ttask reconciler:", since=seen)
+            await server.out.wait_for(r"\tthread MainThread:", since=seen)
+        assert (await server.status())["state"] == "running"
         assert 'server/serve.py", line' in server.out.text
 
     async def test_changed_address_is_served_and_open_connections_stay(
@@ -429,18 +439,18 @@ class TestRunning:
             writer.close()
             await writer.wait_closed()
 
-    async def test_unavailable_address_keeps_the_current_one(self, tmp_path: Path) -> None:
+    @on_shared_loop
+    async def test_unavailable_address_keeps_the_current_one(self, server: Server) -> None:
         config = {"components": [sensor("s")]}
-        async with run_server(config, tmp_path) as server:
-            await server.wait_for_status(state="running")
-            for host in ("192.0.2.1", "a..b", "x" * 64):
-                since = len(server.out.lines)
-                network = {"bind_address": f"{host}:80", "insecure_without_auth": True}
-                server.save({**config, "network": network})
-                await server.out.wait_for("still listening on localhost:0", since=since)
-                assert (await server.status())["state"] == "running"
+        for host in ("192.0.2.1", "a..b", "x" * 64):
+            since = len(server.out.lines)
+            network = {"bind_address": f"{host}:80", "insecure_without_auth": True}
+            server.save({**config, "network": network})
+            await server.out.wait_for("still listening on localhost:0", since=since)
+            assert (await server.status())["state"] == "running"
 
-    async def test_pages_escape_text_and_report_the_restart_status(self, tmp_path: Path) -> None:
+    @on_shared_loop
+    async def test_pages_escape_text_and_report_the_restart_status(self, server: Server) -> None:
         config = {
             "components": [
                 sensor("safe", readings={"idle": False, "<b>": 1}),
@@ -451,22 +461,23 @@ class TestRunning:
                 "maintenance_allowed_key": "idle",
             },
         }
-        async with run_server(config, tmp_path) as server:
-            await server.wait_for_status(state="running")
-            status, page = await server.get("/status")
-            assert status == 200
-            assert "1 of 2 resources ready" in page
-            assert "<script>" not in page
-            assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in page
-            assert json.loads((await server.get("/restart_status"))[1]) == {
-                "restart_allowed": False,
-                "reason": '"idle" of rdk:component:sensor/safe is false',
-                "version": __version__,
-                "does_not_handle_needs_restart": True,
-                "module_server_tcp_addr": "",
-            }
-            status, page = await server.get("/nothing%20here")
-            assert (status, page) == (404, "/nothing here not found; the control page is at /\n")
+        since = len(server.out.lines)
+        server.save(with_free_port(config))
+        await server.out.wait_for("applied in", since)
+        status, page = await server.get("/status")
+        assert status == 200
+        assert "1 of 2 resources ready" in page
+        assert "<script>" not in page
+        assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in page
+        assert json.loads((await server.get("/restart_status"))[1]) == {
+            "restart_allowed": False,
+            "reason": '"idle" of rdk:component:sensor/safe is false',
+            "version": __version__,
+            "does_not_handle_needs_restart": True,
+            "module_server_tcp_addr": "",
+        }
+        status, page = await server.get("/nothing%20here")
+        assert (status, page) == (404, "/nothing here not found; the control page is at /\n")
 
 
 class TestOutput:

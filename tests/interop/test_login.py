@@ -18,6 +18,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+import pytest_asyncio
 from grpclib.const import Status
 from tests.contract.test_grpcweb import frame
 from tests.contract.test_grpcweb import post as post_call
@@ -38,15 +39,17 @@ from cogwork.auth.exempt_paths import EXEMPT_METHODS
 from cogwork.auth.roles import Role, required_role
 from cogwork.cli.main import main
 
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
+
 ENDLESS = 0.3
 """Seconds after which a call that was let in and does not end is given up."""
 SHUTDOWN = "/viam.robot.v1.RobotService/Shutdown"
 WORDS = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 
 
-@pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    async with run_server(config(*ROLES), tmp_path) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    async with run_server(config(*ROLES), tmp_path_factory.mktemp("server")) as server:
         await server.out.wait_for("applied in")
         yield server
 
@@ -164,6 +167,7 @@ def api_key(role: str, key: str | None = None) -> dict[str, Any]:
     return {"type": "api-key", "payload": payload, "auth_entity": KEYS[role]}
 
 
+@on_shared_loop
 async def test_sdk_client_through_the_rust_dialer(server: Server) -> None:
     """The dial matrix without TLS: `localhost` selects direct gRPC through Rust."""
     address = f"localhost:{server.port}"
@@ -189,6 +193,7 @@ async def test_sdk_client_through_the_rust_dialer(server: Server) -> None:
     assert "server_hostname is only meaningful with ssl" in direct["error"]
 
 
+@on_shared_loop
 async def test_sdk_client_over_webrtc(server: Server) -> None:
     """The rows of the dial matrix with WebRTC: a login counts for the calls of the channel."""
     address = f"127.0.0.1:{server.port}"
@@ -251,6 +256,7 @@ async def test_sdk_client_with_tls(tmp_path: Path) -> None:
     assert untrusted["dial"] != "OK"
 
 
+@on_shared_loop
 async def test_removed_key_ends_streams_and_tokens_at_once(server: Server) -> None:
     token = log_in(server.port, "viewer")
     async with grpc.aio.insecure_channel(f"localhost:{server.port}") as channel:
@@ -264,6 +270,9 @@ async def test_removed_key_ends_streams_and_tokens_at_once(server: Server) -> No
         names = "/viam.robot.v1.RobotService/ResourceNames"
         assert await call(channel, names, token) == "UNAUTHENTICATED"
         assert await call(channel, names, log_in(server.port, "owner")) == "OK"
+    since = len(server.out.lines)
+    server.save(with_free_port(config(*ROLES)))
+    await server.out.wait_for("applied in", since)
 
 
 async def test_tokens_survive_a_restart(tmp_path: Path) -> None:
@@ -277,6 +286,7 @@ async def test_tokens_survive_a_restart(tmp_path: Path) -> None:
         assert await call(channel, names, token) == "OK"
 
 
+@on_shared_loop
 async def test_http_needs_a_login_and_tells_nothing_before(server: Server) -> None:
     for path in ("/status.json", "/logs.jsonl", "/history.json", "/camera/x"):
         assert await http_get("localhost", server.port, path) == (401, "authentication required\n")
@@ -286,6 +296,7 @@ async def test_http_needs_a_login_and_tells_nothing_before(server: Server) -> No
     assert (await http_get("localhost", server.port, "/restart_status"))[0] == 200
 
 
+@on_shared_loop
 async def test_guesses_do_not_slow_down_or_lock_out_a_known_client(server: Server) -> None:
     def time_login() -> float:
         start = time.perf_counter()
@@ -317,6 +328,7 @@ async def get_with_token(server: Server, path: str, token: str) -> str:
     return (await process.communicate())[0].decode()
 
 
+@on_shared_loop
 async def test_secrets_appear_nowhere(server: Server) -> None:
     post(server.port, {"entity": KEYS["owner"], "credentials": {"type": CANARY, "payload": CANARY}})
     wrong = {"type": "api-key", "payload": f"{CANARY}-guess"}

@@ -9,10 +9,13 @@ import asyncio
 import json
 import re
 import tarfile
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+import pytest_asyncio
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib import GRPCError
 from grpclib.const import Status
@@ -45,6 +48,8 @@ from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
     ResourceNamesRequest,
 )
 
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
+
 
 def counted(name: str, **attributes: Any) -> dict[str, Any]:
     return component(name, "generic", "acme:test:counted", **attributes)
@@ -53,6 +58,15 @@ def counted(name: str, **attributes: Any) -> dict[str, Any]:
 async def read_calls(there: RunningMachine, name: str) -> Any:
     """Return the calls to its module since the last time, and its description."""
     return await GenericClient(name, there.channel).do_command({})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningMachine]:
+    """A machine whose configuration tests change to one with modules of their own."""
+    async with run_machine({}, tmp_path_factory.mktemp("machine")) as running:
+        # Open its connection now: it outlives a test.
+        await running.modules()
+        yield running
 
 
 async def test_resources_are_added_changed_and_removed(tmp_path: Path) -> None:
@@ -95,14 +109,17 @@ async def test_resources_are_added_changed_and_removed(tmp_path: Path) -> None:
         assert told.status is Status.NOT_FOUND
 
 
-async def test_calls_wait_while_their_module_restarts(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_calls_wait_while_their_module_restarts(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     counting = module("counting", make.executable(tmp_path, Path(counting_module.__file__)))
     config = {"modules": [counting], "components": [counted("first", size=1)]}
-    async with run_machine(config, tmp_path) as there:
-        await there.wait_until_ready("first")
-        await there.restart("counting")
-        await there.wait_for("first", lambda found: found["state"] == "configuring")
-        assert (await read_calls(there, "first"))["calls"] == ["add first"]
+    await there.apply(config)
+    await there.wait_until_ready("first")
+    await there.restart("counting")
+    await there.wait_for("first", lambda found: found["state"] == "configuring")
+    assert (await read_calls(there, "first"))["calls"] == ["add first"]
 
 
 async def check_dependencies_from_attributes(there: RunningMachine, config: dict[str, Any]) -> None:
@@ -212,24 +229,25 @@ async def read_position(there: RunningMachine, name: str) -> float:
     return float(await there.motor(name).get_position())
 
 
-async def test_resource_can_switch_between_builtin_and_modular_model(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_resource_can_switch_between_builtin_and_modular_model(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     config: dict[str, Any] = {
         "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],
         "components": [component("wheel", "motor", "fake"), motor("follower", needs=["wheel"])],
     }
-    async with run_machine(config, tmp_path) as there:
+    await there.apply(config)
+    await there.wait_until_ready()
+    assert await there.motor("follower").get_position() == 1
+    for modular in (True, False, True):
+        config["components"][0] = motor("wheel") if modular else component("wheel", "motor", "fake")
+        await there.apply(config)
         await there.wait_until_ready()
-        assert await there.motor("follower").get_position() == 1
-        for modular in (True, False, True):
-            config["components"][0] = (
-                motor("wheel") if modular else component("wheel", "motor", "fake")
-            )
-            await there.apply(config)
-            await there.wait_until_ready()
-            model = (await there.resources())["wheel"]["model"]
-            assert model == ("acme:test:motor" if modular else "fake")
-            await there.motor("wheel").reset_zero_position(-3.0)
-            assert await there.motor("follower").get_position() == 4
+        model = (await there.resources())["wheel"]["model"]
+        assert model == ("acme:test:motor" if modular else "fake")
+        await there.motor("wheel").reset_zero_position(-3.0)
+        assert await there.motor("follower").get_position() == 4
 
 
 async def test_model_of_two_modules_is_provided_by_the_first(tmp_path: Path) -> None:
@@ -308,20 +326,23 @@ def pack_module(archive: Path, program: Path, version: str) -> Path:
     return archive
 
 
-async def test_waiting_resource_does_not_restart_its_module(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_waiting_resource_does_not_restart_its_module(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     motors = module("motors", make.sdk_module(tmp_path, "motor"), log_level="warn")
     config: dict[str, Any] = {
         "modules": [motors],
         "components": [motor("wheel"), motor("waiting", needs=["nobody"])],
     }
-    async with run_machine(config, tmp_path) as there:
-        await there.wait_until_ready("wheel")
-        await there.wait_until_unhealthy("waiting", "nobody")
-        pid = await there.pid_of("wheel")
-        config["components"].append(board())
-        await there.apply(config)
-        await there.wait_until_ready("wheel", "board")
-        assert await there.pid_of("wheel") == pid
+    await there.apply(config)
+    await there.wait_until_ready("wheel")
+    await there.wait_until_unhealthy("waiting", "nobody")
+    pid = await there.pid_of("wheel")
+    config["components"].append(board())
+    await there.apply(config)
+    await there.wait_until_ready("wheel", "board")
+    assert await there.pid_of("wheel") == pid
 
 
 async def test_module_status_restart_and_history(tmp_path: Path) -> None:
@@ -419,8 +440,9 @@ async def check_custom_api_by_reflection(there: RunningMachine) -> None:
     assert said.count("number") == 3
 
 
+@on_shared_loop
 async def test_module_that_cannot_be_started_has_a_reason_and_is_not_retried(
-    tmp_path: Path,
+    there: RunningMachine,
 ) -> None:
     config = {
         "modules": [
@@ -429,20 +451,23 @@ async def test_module_that_cannot_be_started_has_a_reason_and_is_not_retried(
             {"name": "top", "executable_path": "/no-such-module"},
         ]
     }
-    async with run_machine(config, tmp_path) as there:
-        views = await poll(there.view, lambda view: all(each["reason"] for each in view["modules"]))
-        bare, store, top = [each["reason"] for each in views["modules"]]
-        assert bare == (
-            'cannot be started: its "executable_path" is "run.sh"; write the absolute path'
-        )
-        assert store.startswith('cannot be started: it has no "executable_path"')
-        assert top.startswith("could not be started: /no-such-module does not exist")
-        assert "; restarting in " in top
-        assert "Traceback" not in there.server.output
-        assert "internal error" not in there.server.output
+    since = len(there.server.out.lines)
+    await there.apply(config)
+    views = await poll(there.view, lambda view: all(each["reason"] for each in view["modules"]))
+    bare, store, top = [each["reason"] for each in views["modules"]]
+    assert bare == ('cannot be started: its "executable_path" is "run.sh"; write the absolute path')
+    assert store.startswith('cannot be started: it has no "executable_path"')
+    assert top.startswith("could not be started: /no-such-module does not exist")
+    assert "; restarting in " in top
+    said = "\n".join(there.server.out.lines[since:])
+    assert "Traceback" not in said
+    assert "internal error" not in said
 
 
-async def test_status_shows_what_an_installation_is_doing(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_status_shows_what_an_installation_is_doing(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     program = make.stub(tmp_path)
     may_end = tmp_path / "may-end"
     setup = program.with_name("setup.sh")
@@ -451,58 +476,67 @@ async def test_status_shows_what_an_installation_is_doing(tmp_path: Path) -> Non
     )
     setup.chmod(0o700)
     program.with_name("meta.json").write_text('{"first_run": "setup.sh"}')
-    async with run_machine({"modules": [module("stub", program)]}, tmp_path) as there:
-        await poll(there.view, lambda view: "downloading" in str(view["modules"][0]["reason"]))
-        (installing,) = (await there.view())["modules"]
-        assert installing["state"] == "starting"
-        assert installing["reason"] == "first run of stub: downloading 12%"
-        may_end.touch()
-        await poll(there.view, lambda view: view["modules"][0]["state"] == "ready")
-        assert (await there.view())["modules"][0]["reason"] is None
+    there.save({"modules": [module("stub", program)]})
+    await poll(there.view, lambda view: "downloading" in str(view["modules"]))
+    (installing,) = (await there.view())["modules"]
+    assert installing["state"] == "starting"
+    assert installing["reason"] == "first run of stub: downloading 12%"
+    may_end.touch()
+    await poll(there.view, lambda view: view["modules"][0]["state"] == "ready")
+    assert (await there.view())["modules"][0]["reason"] is None
 
 
-async def test_status_page_and_command_show_a_broken_module(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_status_page_and_command_show_a_broken_module(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     config = {"modules": [module("broken", tmp_path / "nowhere")], "components": [motor("wheel")]}
-    async with run_machine(config, tmp_path) as there:
-        reason = await there.wait_until_unhealthy("wheel", "nowhere")
-        assert 'module "broken"' in reason
-        view = await there.view()
-        assert [each["name"] for each in view["modules"]] == ["broken"]
-        assert "nowhere" in view["modules"][0]["reason"]
-        code, said = await there.cli("status")
-        assert code == 1
-        assert any("module" in line and "broken" in line for line in said.splitlines())
+    await there.apply(config)
+    reason = await there.wait_until_unhealthy("wheel", "nowhere")
+    assert 'module "broken"' in reason
+    view = await there.view()
+    assert [each["name"] for each in view["modules"]] == ["broken"]
+    assert "nowhere" in view["modules"][0]["reason"]
+    code, said = await there.cli("status")
+    assert code == 1
+    assert any("module" in line and "broken" in line for line in said.splitlines())
 
 
-async def test_status_shows_tabs_and_lines_of_a_module(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_status_shows_tabs_and_lines_of_a_module(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     script = tmp_path / "crash"
     script.write_text(
         "#!/bin/sh\nprintf 'Traceback:\\n\\tin line 3\\nout of ideas\\n' >&2\nexit 3\n"
     )
     script.chmod(0o755)
     config = {"modules": [module("crash", script)], "components": [motor("wheel")]}
-    async with run_machine(config, tmp_path) as there:
-        await there.wait_for_module("crash", UNHEALTHY)
-        said = ""
-        async with asyncio.timeout(60):
-            # While the module is being started again, the status has only its last line.
-            while "\n    in line 3\n    out of ideas\n" not in said:
-                code, said = await there.cli("status")
-                assert code == 1
-                assert "\ufffd" not in said
-        assert "\ufffd" not in (await there.cli("graph"))[1]
+    await there.apply(config)
+    await there.wait_for_module("crash", UNHEALTHY)
+    said = ""
+    async with asyncio.timeout(60):
+        # While the module is being started again, the status has only its last line.
+        while "\n    in line 3\n    out of ideas\n" not in said:
+            code, said = await there.cli("status")
+            assert code == 1
+            assert "\ufffd" not in said
+    assert "\ufffd" not in (await there.cli("graph"))[1]
 
 
-async def test_reason_of_a_module_has_no_prefix_of_the_sdk(tmp_path: Path) -> None:
+@on_shared_loop
+async def test_reason_of_a_module_has_no_prefix_of_the_sdk(
+    there: RunningMachine, tmp_path: Path
+) -> None:
     config = {
         "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],
         "components": [motor("wheel", broken="bent\tin\nhalf")],
     }
-    async with run_machine(config, tmp_path) as there:
-        reason = await there.wait_until_unhealthy("wheel", "rejected the configuration")
-        assert reason.startswith('its module rejected the configuration: "broken" is bent')
-        said = (await there.cli("status"))[1]
-        assert '"broken" is bent in\n    half; take it out' in said
+    await there.apply(config)
+    reason = await there.wait_until_unhealthy("wheel", "rejected the configuration")
+    assert reason.startswith('its module rejected the configuration: "broken" is bent')
+    said = (await there.cli("status"))[1]
+    assert '"broken" is bent in\n    half; take it out' in said
 
 
 async def test_module_output_and_logs_reach_the_log(tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.machine.running import Server, run_server
+import pytest_asyncio
+from tests.support.machine.running import Server, run_server, with_free_port
 from tests.support.sizes import limit
 
 from cogwork.agent.supervision.probe import ServerProbe
 from cogwork.agent.window.calendar import CalendarWindow
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import SystemClock
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MAINTENANCE = {
     "sensor_name": "rdk:component:sensor/safe",
@@ -64,58 +67,61 @@ SENSORS: dict[str, tuple[dict[str, Any] | None, str | None]] = {
 }
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    directory = tmp_path_factory.mktemp("server")
+    environment = {"COGWORK_SERVING_FILE": str(directory / "serving.json")}
+    async with run_server({}, directory, environment=environment) as running:
+        await running.wait_for_status(state="running")
+        yield running
+
+
+@pytest.fixture
+def probe(server: Server) -> ServerProbe:
+    return ServerProbe(server.file.with_name("serving.json"))
+
+
+async def apply(server: Server, component: dict[str, Any] | None) -> None:
+    """Let the server of all tests run with this sensor, which is not the one that it has."""
+    since = len(server.out.lines)
+    server.save(with_free_port(machine(component)))
+    await server.out.wait_for("applied in", since)
+
+
 @pytest.mark.parametrize("kind", SENSORS)
-async def test_only_a_fresh_true_allows_an_update(tmp_path: Path, kind: str) -> None:
+async def test_only_a_fresh_true_allows_an_update(
+    server: Server, probe: ServerProbe, kind: str
+) -> None:
     component, expected = SENSORS[kind]
-    serving = tmp_path / "serving.json"
-    environment = {"COGWORK_SERVING_FILE": str(serving)}
-    async with run_server(machine(component), tmp_path, environment=environment) as server:
-        await server.wait_for_status(state="running")
-        permission = UpdatePermission(
-            RunningServer(server), ServerProbe(serving), (), SystemClock()
-        )
-        began = time.monotonic()
-        denial = await permission.find_denial()
-        print(f"{kind}: {denial}, after {time.monotonic() - began:.2f} s")
-        assert time.monotonic() - began < limit(6)
-        assert (denial is None) is (expected is None)
-        assert expected is None or expected in str(denial)
+    await apply(server, component)
+    permission = UpdatePermission(RunningServer(server), probe, (), SystemClock())
+    began = time.monotonic()
+    denial = await permission.find_denial()
+    print(f"{kind}: {denial}, after {time.monotonic() - began:.2f} s")
+    assert time.monotonic() - began < limit(6)
+    assert (denial is None) is (expected is None)
+    assert expected is None or expected in str(denial)
 
 
 async def test_flapping_sensor_is_asked_each_time_and_changes_apply_at_once(
-    tmp_path: Path,
+    server: Server, probe: ServerProbe
 ) -> None:
-    serving = tmp_path / "serving.json"
-    environment = {"COGWORK_SERVING_FILE": str(serving)}
-    async with run_server(
-        machine(sensor({"idle": False})), tmp_path, environment=environment
-    ) as server:
-        await server.wait_for_status(state="running")
-        permission = UpdatePermission(
-            RunningServer(server), ServerProbe(serving), (ALWAYS,), SystemClock()
-        )
-        for is_idle in (True, False) * 3:
-            # The window never delays a configuration change.
-            since = len(server.out.lines)
-            server.save(machine(sensor({"idle": is_idle})))
-            await server.out.wait_for("applied in", since=since)
-            deadline = time.monotonic() + limit(5)
-            while (await permission.find_denial() is None) is not is_idle:
-                assert time.monotonic() < deadline
+    permission = UpdatePermission(RunningServer(server), probe, (ALWAYS,), SystemClock())
+    for is_idle in (True, False) * 3:
+        # The window never delays a configuration change.
+        await apply(server, sensor({"idle": is_idle}))
+        deadline = time.monotonic() + limit(5)
+        while (await permission.find_denial() is None) is not is_idle:
+            assert time.monotonic() < deadline
 
 
-async def test_calendar_and_sensor_must_both_allow(tmp_path: Path) -> None:
-    serving = tmp_path / "serving.json"
-    environment = {"COGWORK_SERVING_FILE": str(serving)}
-    async with run_server(
-        machine(sensor({"idle": True})), tmp_path, environment=environment
-    ) as server:
-        await server.wait_for_status(state="running")
-        running, probe = RunningServer(server), ServerProbe(serving)
-        for windows, is_allowed in (
-            ((ALWAYS,), True),
-            ((RARELY,), False),
-            ((RARELY, ALWAYS), True),
-        ):
-            permission = UpdatePermission(running, probe, windows, SystemClock())
-            assert (await permission.find_denial() is None) is is_allowed
+async def test_calendar_and_sensor_must_both_allow(server: Server, probe: ServerProbe) -> None:
+    await apply(server, sensor({"idle": True}))
+    running = RunningServer(server)
+    for windows, is_allowed in (
+        ((ALWAYS,), True),
+        ((RARELY,), False),
+        ((RARELY, ALWAYS), True),
+    ):
+        permission = UpdatePermission(running, probe, windows, SystemClock())
+        assert (await permission.find_denial() is None) is is_allowed
