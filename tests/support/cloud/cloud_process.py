@@ -21,13 +21,13 @@ PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 class CloudProcess:
     def __init__(self, directory: Path, program: Sequence[str] = PROGRAM) -> None:
         self._program = program
-        self._directory = directory
+        self.directory = directory
         self._data = ["--data", str(directory)]
         self.address = ""
         self.key_id = self.key = ""
 
     async def initialize(self) -> None:
-        new = copy_new_cloud(self._directory, "localhost", "Main", SystemClock())
+        new = copy_new_cloud(self.directory, "localhost", "Main", SystemClock())
         self.key_id, self.key = new.key_id, new.key
 
     async def initialize_by_command(self) -> None:
