@@ -76,7 +76,7 @@ async def roll_out(cloud: Cloud, version: str) -> None:
     )
 
 
-async def pass_time(
+async def poll_for_days(
     cloud: Cloud, clock: ManualClock, machines: list[SimulatedMachine]
 ) -> RolloutStatus:
     """Let all machines poll at the same time for some days, until the rollout is over."""
@@ -106,7 +106,7 @@ async def test_bad_version_is_paused_and_the_fixed_one_reaches_everyone(tmp_path
         machines = await make_machines(cloud, channel)
 
         await roll_out(cloud, BAD)
-        status = await pass_time(cloud, clock, machines)
+        status = await poll_for_days(cloud, clock, machines)
         rollout, counts = status.rollout, status.counts
         print(
             f"paused at {rollout.reach} %: {counts.good} updated, {counts.failed} failed; "
@@ -131,7 +131,7 @@ async def test_bad_version_is_paused_and_the_fixed_one_reaches_everyone(tmp_path
             assert failed.running == OLD
 
         await roll_out(cloud, FIXED)
-        status = await pass_time(cloud, clock, machines)
+        status = await poll_for_days(cloud, clock, machines)
         assert status.rollout.state is RolloutState.COMPLETE
         assert Counter(each.agent.server for each in machines) == {FIXED: MACHINES}
         channel.close()
