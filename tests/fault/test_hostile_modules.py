@@ -6,14 +6,18 @@ import gzip
 import io
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from tests.modules import make
 from tests.support.machine.running import with_free_port
-from tests.support.machine.watched import FAKES, Phase, run_watched
+from tests.support.machine.watched import FAKES, Phase, WatchedServer, run_watched
+from tests.support.waiting import poll
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MOST_KEPT = 50.0
 """MiB that may be left of an attack."""
@@ -22,6 +26,28 @@ HOSTILE = Path(__file__).with_name("hostile.py")
 API = "rdk:component:generic"
 
 Settings = dict[str, Any]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def watched(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WatchedServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DB_PASSWORD", "PLAIN", "COGWORK_API_KEY"):
+            patch.setenv(name, f"value of {name}")
+        async with run_watched(tmp_path_factory.mktemp("server")) as server:
+            yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def server(watched: WatchedServer) -> WatchedServer:
+    """A server without modules that is calm, whatever was done to it before."""
+    watched.server.save(with_free_port(FAKES))
+    await poll(watched.server.status, has_fakes_only)
+    await watched.wait_until_calm()
+    return watched
+
+
+def has_fakes_only(status: Any) -> bool:
+    return not status["modules"] and all(each["state"] == "ready" for each in status["resources"])
 
 
 def assert_unaffected(phase: Phase) -> None:
@@ -79,21 +105,23 @@ ARCHIVES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-async def test_malicious_archives_are_refused(name: str, tmp_path: Path) -> None:
+async def test_malicious_archives_are_refused(
+    server: WatchedServer, name: str, tmp_path: Path
+) -> None:
     write, words = ARCHIVES[name]
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "flag").write_text("original")
     file = tmp_path / "bad.tar.gz"
     write(file)
-    async with run_watched(tmp_path) as server:
-        await server.begin()
-        module = {"name": "bad", "executable_path": str(file)}
-        server.server.save(with_free_port({**FAKES, "modules": [module]}))
-        await server.server.out.wait_for(f"bad.tar.gz cannot be unpacked: .*{words}")
-        assert_unaffected(await server.end(name))
+    await server.begin()
+    since, home = len(server.server.out.lines), server.server.file.parent / "home"
+    module = {"name": "bad", "executable_path": str(file)}
+    server.server.save(with_free_port({**FAKES, "modules": [module]}))
+    await server.server.out.wait_for(f"bad.tar.gz cannot be unpacked: .*{words}", since)
+    assert_unaffected(await server.end(name))
     assert [each.read_text() for each in outside.iterdir()] == ["original"]
-    left = sum(each.stat().st_size for each in (tmp_path / "home").rglob("*") if each.is_file())
+    left = sum(each.stat().st_size for each in home.rglob("*") if each.is_file())
     assert left < 1 << 20
 
 
@@ -120,46 +148,47 @@ def machine_config(directory: Path, mode: str, **settings: Any) -> Settings:
     ],
 )
 async def test_oversized_answers_of_modules_are_refused(
-    mode: str, words: str, tmp_path: Path
+    server: WatchedServer, mode: str, words: str, tmp_path: Path
 ) -> None:
-    async with run_watched(tmp_path) as server:
-        await server.begin()
-        server.server.save(machine_config(tmp_path / "bin", mode))
-        await server.server.out.wait_for(words)
-        assert_unaffected(await server.end(mode))
+    await server.begin()
+    since = len(server.server.out.lines)
+    server.server.save(machine_config(tmp_path / "bin", mode))
+    await server.server.out.wait_for(words, since)
+    assert_unaffected(await server.end(mode))
 
 
-async def test_endless_descriptions_are_bounded(tmp_path: Path) -> None:
-    async with run_watched(tmp_path) as server:
-        await server.begin()
-        server.server.save(machine_config(tmp_path / "bin", "descriptions"))
-        await server.server.out.wait_for("generic/own is ready")
-        await server.wait_until_calm()
-        assert_unaffected(await server.end("descriptions"))
+async def test_endless_descriptions_are_bounded(server: WatchedServer, tmp_path: Path) -> None:
+    await server.begin()
+    since = len(server.server.out.lines)
+    server.server.save(machine_config(tmp_path / "bin", "descriptions"))
+    await server.server.out.wait_for("generic/own is ready", since)
+    await server.wait_until_calm()
+    assert_unaffected(await server.end("descriptions"))
 
 
 async def test_secrets_in_the_environment_are_withheld_from_modules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: WatchedServer, tmp_path: Path
 ) -> None:
-    for name in ("DB_PASSWORD", "PLAIN", "COGWORK_API_KEY"):
-        monkeypatch.setenv(name, f"value of {name}")
-    async with run_watched(tmp_path) as server:
-        config = machine_config(tmp_path / "bin", "environment")
-        config["components"][0]["attributes"] = {"readings": {"password": "$DB_PASSWORD"}}
-        server.server.save(config)
-        inherited = json.loads((await server.server.out.wait_for(r"environment (\[.*\])"))[1])
-        assert "PLAIN" in inherited
-        assert "DB_PASSWORD" not in inherited
-        assert "COGWORK_API_KEY" not in inherited
+    since = len(server.server.out.lines)
+    config = machine_config(tmp_path / "bin", "environment")
+    config["components"][0]["attributes"] = {"readings": {"password": "$DB_PASSWORD"}}
+    server.server.save(config)
+    found = await server.server.out.wait_for(r"environment (\[.*\])", since)
+    inherited = json.loads(found[1])
+    assert "PLAIN" in inherited
+    assert "DB_PASSWORD" not in inherited
+    assert "COGWORK_API_KEY" not in inherited
 
 
 @pytest.mark.parametrize(
     ("access", "others"), [("machine", "OK"), ("dependencies", "PERMISSION_DENIED")]
 )
-async def test_module_access_limits_its_calls(access: str, others: str, tmp_path: Path) -> None:
-    async with run_watched(tmp_path) as server:
-        server.server.save(machine_config(tmp_path / "bin", "calls", access=access))
-        became = json.loads((await server.server.out.wait_for(r"calls (\{.*\})"))[1])
-        assert became["own"] == became["needed"] == "OK"
-        assert became["g"] == others
-        assert became["restart"] == ("NOT_FOUND" if access == "machine" else others)
+async def test_module_access_limits_its_calls(
+    server: WatchedServer, access: str, others: str, tmp_path: Path
+) -> None:
+    since = len(server.server.out.lines)
+    server.server.save(machine_config(tmp_path / "bin", "calls", access=access))
+    became = json.loads((await server.server.out.wait_for(r"calls (\{.*\})", since))[1])
+    assert became["own"] == became["needed"] == "OK"
+    assert became["g"] == others
+    assert became["restart"] == ("NOT_FOUND" if access == "machine" else others)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import pytest_asyncio
 from grpclib.client import Channel
 from tests.fault import neighbour as neighbor_program
 from tests.support.machine import burner as burner_program
@@ -37,7 +38,8 @@ from cogwork.resource import sdk
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 
-pytestmark = pytest.mark.alone
+# It watches how busy strangers are.
+pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 SLOT = 0.1
 SECONDS = 3.0 if FULL else 1.0
@@ -178,16 +180,17 @@ class NeighborScenario:
         return float(taken)
 
 
-@pytest.fixture
-async def scenario(tmp_path: Path) -> AsyncIterator[NeighborScenario]:
-    wanted = with_free_port(config([rogue_module(tmp_path, "good")], [FAKE, thing("g", GOOD)]))
-    async with run_server(wanted, tmp_path, exits=None) as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def scenario(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[NeighborScenario]:
+    directory = tmp_path_factory.mktemp("server")
+    wanted = with_free_port(config([rogue_module(directory, "good")], [FAKE, thing("g", GOOD)]))
+    async with run_server(wanted, directory, exits=None) as server:
         channel = Channel("127.0.0.1", server.port)
         await wait_until(channel, ready(*NEIGHBORS))
         neighbor = await _start_program(neighbor_program.__file__, str(server.port), *NEIGHBORS)
         burner = await _start_program("-I", "-S", burner_program.__file__, str(SLOT))
         try:
-            yield NeighborScenario(server, channel, neighbor, burner, tmp_path)
+            yield NeighborScenario(server, channel, neighbor, burner, directory)
         finally:
             channel.close()
             for program in (neighbor, burner):

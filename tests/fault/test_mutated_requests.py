@@ -33,8 +33,6 @@ MOST_GROWTH = 50.0
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ODD_PATHS: tuple[str | bytes, ...] = (
     "",
     "/",
@@ -225,6 +223,7 @@ def check_log(server: WatchedServer) -> None:
 
 
 @pytest.mark.timeout(size(ci=240, full=900))
+@pytest.mark.asyncio(loop_scope="module")
 async def test_mutated_requests_are_answered(server: WatchedServer, idle: Phase) -> None:
     methods = requests.public_methods()
     dice = random.Random(7)
@@ -262,6 +261,7 @@ LONGEST_READING = 1500.0
 
 @pytest.mark.timeout(size(ci=240, full=1800))
 @pytest.mark.parametrize("kind", NOISE if FULL else ["noise", "small fields"])
+@pytest.mark.asyncio(loop_scope="module")
 async def test_largest_body_of_nonsense_is_answered(
     server: WatchedServer, idle: Phase, kind: str
 ) -> None:
@@ -291,6 +291,7 @@ async def test_largest_body_of_nonsense_is_answered(
     check_log(server)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_command_of_25000_values_is_answered(server: WatchedServer, idle: Phase) -> None:
     """It takes 400 kB on the wire: the points of a few outlines."""
     request = DoCommandRequest(name="g")
@@ -311,6 +312,7 @@ async def test_command_of_25000_values_is_answered(server: WatchedServer, idle: 
 
 
 @pytest.mark.timeout(size(ci=240, full=300))
+@pytest.mark.asyncio(loop_scope="module")
 async def test_paths_that_are_not_text_end_only_their_connection(
     server: WatchedServer, idle: Phase
 ) -> None:

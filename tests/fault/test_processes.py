@@ -10,18 +10,20 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import pytest_asyncio
 from tests.fault.test_killed_server import find_living, seconds_until_gone
 from tests.support.machine.bad_modules import find_marked, zombies
 from tests.support.machine.running import Config, Server, run_server
 from tests.support.machine.watched import (
     FAKES,
     LONGEST_TURN,
+    Phase,
     WatchedServer,
     find_front,
     run_watched,
@@ -79,6 +81,21 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     sockets = tempfile.mkdtemp(dir="/tmp", prefix="cw")
     yield {MARK: str(tmp_path), "TMPDIR": sockets}
     shutil.rmtree(sockets)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WatchedServer]:
+    async with run_watched(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def watched(shared: WatchedServer) -> WatchedServer:
+    """A server without processes that is calm, whatever was done to it before."""
+    save(shared.server)
+    await wait_for_processes(shared.server, lambda found: not found)
+    await shared.wait_until_calm()
+    return shared
 
 
 def program(name: str, source: str, **settings: Any) -> dict[str, Any]:
@@ -162,7 +179,10 @@ async def test_exit_hang_and_failed_start_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("logged", [True, False], ids=["logged", "discarded"])
-async def test_flood_of_output_takes_bounded_memory_and_time(tmp_path: Path, logged: bool) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_flood_of_output_takes_bounded_memory_and_time(
+    watched: WatchedServer, logged: bool
+) -> None:
     megabytes = size(ci=100, full=1024)
     source = f"""
 import os
@@ -172,28 +192,28 @@ for _ in range({megabytes // 2}):
 os.write(2, b'the reason\\n')
 os._exit(9)
 """
-    async with run_watched(tmp_path) as watched:
-        server, attempt = watched.server, 0
+    server, attempt = watched.server, 0
+    since = len(server.out.lines)
 
-        async def flood() -> None:
-            nonlocal attempt
-            attempt += 1
-            entry = program("p", source, log=logged, one_shot=True, env={"N": str(attempt)})
-            save(server, entry)
-            found = await wait_for_processes(
-                server, lambda found: bool(found) and found["p"]["state"] == "unhealthy"
-            )
-            assert found["p"]["reason"].startswith("exited with code 9 (last line: the reason)")
-            save(server)
-            await wait_for_processes(server, lambda found: not found)
+    async def flood() -> None:
+        nonlocal attempt
+        attempt += 1
+        entry = program("p", source, log=logged, one_shot=True, env={"N": str(attempt)})
+        save(server, entry)
+        found = await wait_for_processes(
+            server, lambda found: bool(found) and found["p"]["state"] == "unhealthy"
+        )
+        assert found["p"]["reason"].startswith("exited with code 9 (last line: the reason)")
+        save(server)
+        await wait_for_processes(server, lambda found: not found)
 
-        phase = await watched.attack(f"{megabytes} MB of output", flood)
-        print(f"{megabytes / phase.took:.0f} MB/s")
-        assert phase.bystander.failed == 0
-        assert phase.busy < LONGEST_TURN
-        assert phase.growth < MOST_KEPT
-        dropped = [line for line in server.out.lines if "dropped " in line]
-        assert bool(dropped) == logged
+    phase = await watched.attack(f"{megabytes} MB of output", flood)
+    print(f"{megabytes / phase.took:.0f} MB/s")
+    assert phase.bystander.failed == 0
+    assert phase.busy < LONGEST_TURN
+    assert phase.growth < MOST_KEPT
+    dropped = [line for line in server.out.lines[since:] if "dropped " in line]
+    assert bool(dropped) == logged
 
 
 async def test_process_that_ignores_sigterm_is_killed(
@@ -286,59 +306,60 @@ async def test_restarted_server_ends_leftover_processes(
         await server.wait_for_status(state="running")
 
 
-async def test_hundred_processes_start_crash_and_stop_at_once(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_hundred_processes_start_crash_and_stop_at_once(watched: WatchedServer) -> None:
     count = 100
     entries = [shell(f"p{number}", "exec sleep 1000") for number in range(count)]
-    async with run_watched(tmp_path) as watched:
-        server = watched.server
+    server = watched.server
 
-        async def start() -> None:
-            save(server, *entries)
-            await wait_for_processes(server, all_in("running", count))
+    async def start() -> None:
+        save(server, *entries)
+        await wait_for_processes(server, all_in("running", count))
 
-        async def crash() -> None:
-            for each in (await server.status())["processes"]:
-                os.kill(each["pid"], signal.SIGKILL)
-            await wait_for_processes(
-                server,
-                lambda found: all(
-                    each["restarts"] and each["state"] == "running" for each in found.values()
-                ),
-            )
+    async def crash() -> None:
+        for each in (await server.status())["processes"]:
+            os.kill(each["pid"], signal.SIGKILL)
+        await wait_for_processes(
+            server,
+            lambda found: all(
+                each["restarts"] and each["state"] == "running" for each in found.values()
+            ),
+        )
 
-        async def stop() -> None:
-            pids = [each["pid"] for each in (await server.status())["processes"]]
-            save(server)
-            await wait_until(lambda: not any(map(psutil.pid_exists, pids)))
-            await wait_for_processes(server, lambda found: not found)
+    async def stop() -> None:
+        pids = [each["pid"] for each in (await server.status())["processes"]]
+        save(server)
+        await wait_until(lambda: not any(map(psutil.pid_exists, pids)))
+        await wait_for_processes(server, lambda found: not found)
 
-        for name, act in (("start", start), ("crash", crash), ("stop", stop)):
-            await check_phase(watched, f"{count} processes {name}", act)
-        assert not zombies(server.pid)
+    for name, act in (("start", start), ("crash", crash), ("stop", stop)):
+        await check_phase(watched, f"{count} processes {name}", act)
+    assert not zombies(server.pid)
 
 
-async def test_hundred_floods_of_output_do_not_starve_the_server(tmp_path: Path) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_hundred_floods_of_output_do_not_starve_the_server(watched: WatchedServer) -> None:
     count = 100
     flood = "while :; do echo 0123456789abcdefghijklmnopqrstuvwxyz; done"
     entries = [shell(f"p{number}", flood, log=True) for number in range(count)]
-    async with run_watched(tmp_path) as watched:
-        save(watched.server, *entries)
-        await wait_for_processes(watched.server, all_in("running", count))
+    save(watched.server, *entries)
+    await wait_for_processes(watched.server, all_in("running", count))
 
-        async def watch() -> None:
-            await pass_time(FLOOD)
+    async def watch() -> None:
+        await pass_time(FLOOD)
 
-        await check_phase(watched, f"{count} floods", watch)
-        save(watched.server)
-        await wait_for_processes(watched.server, lambda found: not found)
+    check(await watched.attack(f"{count} floods", watch))
+    save(watched.server)
+    await wait_for_processes(watched.server, lambda found: not found)
 
 
 async def check_phase(watched: WatchedServer, name: str, act: Callable[[], Any]) -> None:
     await watched.begin()
     await act()
-    phase = await watched.end(name)
+    check(await watched.end(name))
+
+
+def check(phase: Phase) -> None:
     assert phase.bystander.failed == 0
     assert phase.busy < LONGEST_TURN
     assert phase.growth < MOST_KEPT

@@ -11,12 +11,12 @@ from tests.fault.test_remote_networks import wait_for_reading
 from tests.interop.test_remotes import LINE, remote, wait_for_state
 from tests.support.control_page import connect_sdk
 from tests.support.machine.running import run_server
-from tests.support.sizes import limit
+from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time
 from viam.components.sensor import Sensor
 
 SCALE = "rdk:component:sensor/line:scale"
-STALL = 12
+STALL = size(ci=10, full=12)
 """Seconds. A remote that does not answer would be lost before."""
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from tests.support.machine.running import Server, run_server, with_free_port
-from tests.support.sizes import size
+from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time
 
 KILLS = size(ci=5, full=50)
-LONGEST_START = 10.0
+LONGEST_START = limit(10.0)
 """Seconds from the start of the process until it runs everything."""
 TAKEN_OVER_WITHIN = 1.2
 """Seconds after which a saved file is surely applied, on a computer that is not too busy."""

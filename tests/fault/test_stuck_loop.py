@@ -35,8 +35,6 @@ assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 from viam.components.motor.client import MotorClient  # noqa: E402
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 STUCK = 2.0
 """Seconds after which everything that moves is stopped."""
 AT_REST = 3.0
@@ -277,6 +275,7 @@ async def test_motors_stop_and_the_server_restarts_when_the_loop_is_stuck(
             await wait_until_ready(MotorClient("modular", channel))
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_suspended_server_does_not_count_as_stuck(server: Server) -> None:
     since = len(server.out.lines)
     async with Channel("localhost", server.port) as channel:
@@ -292,6 +291,7 @@ async def test_suspended_server_does_not_count_as_stuck(server: Server) -> None:
     assert not [line for line in server.out.lines[since:] if "the event loop has been" in line]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_loop_that_recovers_continues_with_everything_at_rest(server: Server) -> None:
     async with Channel("localhost", server.port) as channel:
         wheel = MotorClient("wheel", channel)
