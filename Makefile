@@ -51,8 +51,10 @@ lint: setup  ## formatting, lint, spelling, types, import contracts
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
-lint-page: page  ## types, accessibility warnings and unit tests of the control page
-	cd web && npm run --silent check && npm test --silent
+lint-page: page  ## formatting, lint, types, accessibility warnings and unit tests of the control page
+	cd web && npm run --silent lint & lint=$$!; \
+	  cd web && npm run --silent check && npm test --silent; status=$$?; \
+	  wait $$lint && exit $$status
 
 quick: setup  ## unit tests at quick size, in under two minutes
 	COGWORK_TEST_SIZE=quick $(RUN)/python -m pytest -q -n auto -m 'not soak' tests/unit
