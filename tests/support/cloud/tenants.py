@@ -7,7 +7,7 @@ import contextlib
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from google.protobuf.descriptor import FieldDescriptor, MethodDescriptor
 from google.protobuf.empty_pb2 import Empty
@@ -19,7 +19,6 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Cardinality, Status
 from tests.support.archives import make_archive
-from tests.support.cloud.fleet import Cloud
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.agent.v1 import agent_pb2
 from viam.gen.app.packages.v1 import packages_pb2
@@ -254,6 +253,11 @@ async def call(
     except GRPCError as error:
         return Outcome(error.status, error.message or "")
     return Outcome(Status.OK, reply=b"" if reply is None else reply.SerializeToString())
+
+
+class Cloud(Protocol):
+    async def connect(self, key_id: str = "", key: str = "") -> Any:
+        """Return the SDK's client with a key: that of the owner by default."""
 
 
 @contextlib.asynccontextmanager
