@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import astuple, replace
@@ -14,7 +13,7 @@ from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.in_process_cloud import CloudTemplate, InProcessCloud, open_empty
 from tests.support.cloud.tenants import (
     NOBODY,
     Login,
@@ -83,19 +82,19 @@ NAMINGS = tuple(Naming)[:: size(ci=2, full=1)]
 
 
 @pytest.fixture
-async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
-    async with run_cloud(tmp_path) as running:
+async def cloud(
+    in_process_template: CloudTemplate, tmp_path: Path
+) -> AsyncIterator[InProcessCloud]:
+    async with open_empty(in_process_template, tmp_path / "cloud") as running:
         yield running
 
 
 @pytest.fixture
-def channel(cloud: Cloud) -> Iterator[Channel]:
-    host, _, port = cloud.address.partition(":")
-    with contextlib.closing(Channel(host, int(port))) as opened:
-        yield opened
+def channel(cloud: InProcessCloud) -> Channel:
+    return cloud.channel
 
 
-def test_every_method_is_tried(cloud: Cloud) -> None:
+def test_every_method_is_tried(cloud: InProcessCloud) -> None:
     public = ("/grpc.health.", "/grpc.reflection.", "/proto.rpc.v1.AuthService/")
     unserved = {f"/{APP_SERVICE}/{each}" for each in UNSERVED_METHODS}
     found = {each for each in cloud.list_methods() if not each.startswith(public)}
@@ -103,7 +102,7 @@ def test_every_method_is_tried(cloud: Cloud) -> None:
 
 
 async def test_no_login_reveals_or_changes_another_organization(
-    cloud: Cloud, channel: Channel
+    cloud: InProcessCloud, channel: Channel
 ) -> None:
     async with (
         make_tenant(cloud, "mine") as (mine, app),
@@ -141,7 +140,7 @@ async def test_no_login_reveals_or_changes_another_organization(
 
 @pytest.mark.parametrize("naming", NAMINGS)
 async def test_no_login_reveals_or_changes_its_siblings(
-    cloud: Cloud, channel: Channel, naming: Naming
+    cloud: InProcessCloud, channel: Channel, naming: Naming
 ) -> None:
     """A role on one location or machine is no role on another one of the organization."""
     async with make_tenant(cloud, "mine") as (target, app):
@@ -191,7 +190,9 @@ async def test_no_login_reveals_or_changes_its_siblings(
         assert await take_snapshot(app, target) == before
 
 
-async def test_operator_of_an_organization_changes_nothing(cloud: Cloud, channel: Channel) -> None:
+async def test_operator_of_an_organization_changes_nothing(
+    cloud: InProcessCloud, channel: Channel
+) -> None:
     async with make_tenant(cloud, "mine") as (mine, app):
         resources = {"organization": mine.organization}
         logins = await log_in_keys(channel, app, mine.organization, resources)
@@ -210,7 +211,7 @@ async def test_operator_of_an_organization_changes_nothing(cloud: Cloud, channel
         assert await take_snapshot(app, mine) == before
 
 
-async def test_own_ids_do_not_open_those_of_others(cloud: Cloud, channel: Channel) -> None:
+async def test_own_ids_do_not_open_those_of_others(cloud: InProcessCloud, channel: Channel) -> None:
     """An owner names what is its own, except for one ID in each request."""
     async with (
         make_tenant(cloud, "mine") as (mine, app),
@@ -233,7 +234,7 @@ async def test_own_ids_do_not_open_those_of_others(cloud: Cloud, channel: Channe
         assert await take_snapshot(other_app, other) == before
 
 
-async def test_keys_of_others_are_never_shown(cloud: Cloud, channel: Channel) -> None:
+async def test_keys_of_others_are_never_shown(cloud: InProcessCloud, channel: Channel) -> None:
     """An owner of a machine sees its keys, so it must not be able to add the key of another."""
     async with (
         make_tenant(cloud, "mine") as (mine, app),
@@ -247,7 +248,7 @@ async def test_keys_of_others_are_never_shown(cloud: Cloud, channel: Channel) ->
         # The creator of the organization has a role in it, but its key is of another one.
         config = await call(channel, METHODS["Config"], mine, logins["owner of a robot"])
         assert config.status is Status.OK
-        assert list_revealed(config, cloud.key, cloud.key_id) == []
+        assert list_revealed(config, cloud.owner[1], cloud.owner[0]) == []
 
         # A key that opens more than this machine is shown to no one again.
         await app.add_role(mine.organization, mine.key, "operator", "robot", mine.machine)
@@ -259,7 +260,7 @@ async def test_keys_of_others_are_never_shown(cloud: Cloud, channel: Channel) ->
         assert [each.api_key.id for each in every if not each.api_key.key] == [mine.key]
 
 
-async def test_fragments_of_others_stay_theirs(cloud: Cloud, channel: Channel) -> None:
+async def test_fragments_of_others_stay_theirs(cloud: InProcessCloud, channel: Channel) -> None:
     """A machine names a fragment of another organization, before and after it was shared."""
     async with (
         make_tenant(cloud, "mine") as (mine, app),
