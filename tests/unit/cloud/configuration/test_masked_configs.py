@@ -12,9 +12,13 @@ import pytest
 from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.in_process_cloud import (
+    CloudTemplate,
+    ConnectedClient,
+    InProcessCloud,
+    open_empty,
+)
 from viam.app.app_client import APIKeyAuthorization
-from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 
@@ -34,15 +38,15 @@ def write_config(fragment: str) -> dict[str, Any]:
 
 @dataclass
 class Setup:
-    cloud: Cloud
-    owner: ViamClient
+    cloud: InProcessCloud
+    owner: ConnectedClient
     organization: str
     location: str
     machine: str
     part: str
     fragment: str
 
-    async def connect(self, role: str, kind: Any, resource: str) -> ViamClient:
+    async def connect(self, role: str, kind: Any, resource: str) -> ConnectedClient:
         grant = APIKeyAuthorization(role, kind, resource)  # type: ignore[arg-type]
         app = self.owner.app_client
         key, key_id = await app.create_key(self.organization, [grant], f"{role} of {kind}")
@@ -63,21 +67,21 @@ class Setup:
             "ListMachineFragments": pb.ListMachineFragmentsRequest(machine_id=self.machine),
         }
 
-    async def read_all(self, client: ViamClient) -> dict[str, bytes]:
+    async def read_all(self, client: ConnectedClient) -> dict[str, bytes]:
         return {
             name: (await call(client, name, request)).SerializeToString()
             for name, request in self.reads().items()
         }
 
 
-async def call(client: ViamClient, name: str, request: Message) -> Any:
-    method = getattr(AppServiceStub(client._channel), name)
-    return await method(request, metadata=dict(client._metadata))
+async def call(client: ConnectedClient, name: str, request: Message) -> Any:
+    method = getattr(AppServiceStub(client.channel), name)
+    return await method(request, metadata=dict(client.metadata))
 
 
 @pytest.fixture
-async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
-    async with run_cloud(tmp_path) as cloud:
+async def setup(in_process_template: CloudTemplate, tmp_path: Path) -> AsyncIterator[Setup]:
+    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
         owner = await cloud.connect()
         app = owner.app_client
         (organization,) = await app.list_organizations()
@@ -90,7 +94,6 @@ async def setup(tmp_path: Path) -> AsyncIterator[Setup]:
             config = {**write_config(fragment), "debug": debug}
             await app.update_robot_part(part.id, "press", config)
         yield Setup(cloud, owner, organization.id, location.id, machine, part.id, fragment)
-        owner.close()
 
 
 async def test_owner_reads_the_secrets(setup: Setup) -> None:
@@ -114,7 +117,6 @@ async def test_operator_reads_no_secret(setup: Setup, kind: str) -> None:
     shown = json.loads(part.robot_config_json)
     assert shown["remotes"] == [{"name": "near", "address": "b:1", "secret": "***"}]
     assert shown["auth"]["handlers"][0]["config"] == {"keys": ["admin"], "admin": "***"}
-    operator.close()
 
 
 async def test_owner_of_a_machine_reads_its_secrets_but_not_those_of_fragments(
@@ -126,7 +128,6 @@ async def test_owner_of_a_machine_reads_its_secrets_but_not_those_of_fragments(
             assert SHARED.encode() not in reply, name
         elif name != "ListMachineFragments":
             assert OWN.encode() in reply, name
-    owner.close()
 
 
 async def test_public_fragment_is_masked_for_others(setup: Setup) -> None:
@@ -144,14 +145,12 @@ async def test_public_fragment_is_masked_for_others(setup: Setup) -> None:
     reply = await call(stranger, "GetFragment", pb.GetFragmentRequest(id=setup.fragment))
     assert SHARED not in reply.fragment.fragment_config_json
     assert "***" in reply.fragment.fragment_config_json
-    stranger.close()
 
 
 async def test_masked_configuration_is_not_saved(setup: Setup) -> None:
     operator = await setup.connect("operator", "robot", setup.machine)
     part = (await call(operator, "GetRobotPart", pb.GetRobotPartRequest(id=setup.part))).part
     fragment = await call(operator, "GetFragment", pb.GetFragmentRequest(id=setup.fragment))
-    operator.close()
     text = part.robot_config_json.replace('"debug": false', '"debug": true')
     update = pb.UpdateRobotPartRequest(id=setup.part, name="press", robot_config_json=text)
     shared = pb.UpdateFragmentRequest(
