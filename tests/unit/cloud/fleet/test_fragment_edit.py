@@ -11,9 +11,13 @@ from google.protobuf.struct_pb2 import Struct
 from grpclib import GRPCError
 from grpclib.client import UnaryUnaryMethod
 from grpclib.const import Status
-from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.in_process_cloud import (
+    CloudTemplate,
+    ConnectedClient,
+    InProcessCloud,
+    open_empty,
+)
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
-from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 
@@ -30,7 +34,9 @@ CAMERA: dict[str, Any] = {
 
 
 class Fleet:
-    def __init__(self, cloud: Cloud, client: ViamClient, organization: str, location: str) -> None:
+    def __init__(
+        self, cloud: InProcessCloud, client: ConnectedClient, organization: str, location: str
+    ) -> None:
         self.cloud = cloud
         self.client = client
         self.organization = organization
@@ -51,21 +57,20 @@ class Fleet:
 
     async def preview(self, fragment: str, config: dict[str, Any]) -> FragmentPreview:
         method: Any = UnaryUnaryMethod(
-            self.client._channel, PREVIEW, pb.UpdateFragmentRequest, Struct
+            self.client.channel, PREVIEW, pb.UpdateFragmentRequest, Struct
         )
         request = pb.UpdateFragmentRequest(id=fragment)
         request.config.update(config)
-        return parse_preview(await method(request, metadata=dict(self.client._metadata)))
+        return parse_preview(await method(request, metadata=dict(self.client.metadata)))
 
 
 @pytest.fixture
-async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
-    async with run_cloud(tmp_path) as cloud:
+async def fleet(in_process_template: CloudTemplate, tmp_path: Path) -> AsyncIterator[Fleet]:
+    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
         client = await cloud.connect()
         (organization,) = await client.app_client.list_organizations()
         location = await client.app_client.create_location(organization.id, "Hall")
         yield Fleet(cloud, client, organization.id, location.id)
-        client.close()
 
 
 async def add_organization(fleet: Fleet) -> Fleet:
@@ -118,7 +123,6 @@ async def test_mistake_that_is_there_already_does_not_keep_an_owner_from_other_c
     await fleet.app.update_fragment(fragment, "shared", {"components": [MOTOR], "debug": True})
     message = await refuse_update(fleet, fragment, {"components": [MOTOR, CAMERA]})
     assert "another fragment has something else of this name" not in message
-    other.client.close()
 
 
 async def test_machines_of_others_and_other_versions_do_not_matter(fleet: Fleet) -> None:
@@ -131,7 +135,6 @@ async def test_machines_of_others_and_other_versions_do_not_matter(fleet: Fleet)
     assert (preview.machines, preview.other_machines, preview.unchanged_parts) == (1, 1, 1)
     assert "secret-name" not in str(preview)
     await fleet.app.update_fragment(fragment, "shared", {"components": [CAMERA]})
-    theirs.client.close()
 
 
 async def test_preview_says_what_would_change_where(fleet: Fleet) -> None:
@@ -169,7 +172,7 @@ async def test_too_many_configurations_are_sampled_and_counted(
 async def test_moving_a_tag_is_checked(fleet: Fleet) -> None:
     fragment = await fleet.create({"components": [MOTOR]})
     await fleet.app.update_fragment(fragment, "shared", {"components": [CAMERA]})
-    stub, metadata = AppServiceStub(fleet.client._channel), dict(fleet.client._metadata)
+    stub, metadata = AppServiceStub(fleet.client.channel), dict(fleet.client.metadata)
     request = pb.SetFragmentTagRequest(fragment_id=fragment, tag="stable", revision="1")
     await stub.SetFragmentTag(request, metadata=metadata)
     await fleet.add_machine("press", {"fragments": [{"id": fragment, "version": "stable"}]})
