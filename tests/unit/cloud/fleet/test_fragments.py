@@ -14,10 +14,14 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.cloud.in_process_cloud import (
+    CloudTemplate,
+    ConnectedClient,
+    InProcessCloud,
+    open_empty,
+)
 from tests.support.cloud.tenants import log_in
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
-from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.robot_grpc import RobotServiceStub
@@ -40,9 +44,9 @@ PUBLIC = Fragment.Visibility.PUBLIC
 
 @dataclass
 class Tenant:
-    client: ViamClient
+    client: ConnectedClient
     organization: str
-    cloud: Cloud
+    cloud: InProcessCloud
 
     @property
     def app(self) -> AppClient:
@@ -51,11 +55,11 @@ class Tenant:
     @property
     def stub(self) -> AppServiceStub:
         """For methods without one in the client."""
-        return AppServiceStub(self.client._channel)
+        return AppServiceStub(self.client.channel)
 
     @property
     def metadata(self) -> dict[str, str]:
-        return dict(self.client._metadata)
+        return dict(self.client.metadata)
 
     async def create(self, name: str, config: dict[str, Any]) -> str:
         return (await self.app.create_fragment(self.organization, name, config)).id
@@ -70,8 +74,8 @@ class Tenant:
     async def read(self, part: str) -> RobotConfig:
         """Return the configuration that the machine gets."""
         secret = (await self.app.get_robot_part(part)).secret
-        login = await log_in(self.client._channel, "robot-secret", part, secret)
-        reply = await RobotServiceStub(self.client._channel).Config(
+        login = await log_in(self.client.channel, "robot-secret", part, secret)
+        reply = await RobotServiceStub(self.client.channel).Config(
             ConfigRequest(id=part), metadata=login
         )
         found: RobotConfig = reply.config
@@ -79,9 +83,11 @@ class Tenant:
 
 
 @pytest.fixture
-async def tenants(tmp_path: Path) -> AsyncIterator[tuple[Tenant, Tenant]]:
+async def tenants(
+    in_process_template: CloudTemplate, tmp_path: Path
+) -> AsyncIterator[tuple[Tenant, Tenant]]:
     """Two organizations of a cloud in this process, each with its owner."""
-    async with run_cloud(tmp_path) as cloud:
+    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
         mine = await cloud.connect()
         (organization,) = await mine.app_client.list_organizations()
         other = (await mine.app_client.create_organization("Other")).id
@@ -90,8 +96,6 @@ async def tenants(tmp_path: Path) -> AsyncIterator[tuple[Tenant, Tenant]]:
         )
         theirs = await cloud.connect(key_id, key)
         yield Tenant(mine, organization.id, cloud), Tenant(theirs, other, cloud)
-        mine.close()
-        theirs.close()
 
 
 @pytest.fixture
@@ -415,7 +419,7 @@ async def test_history_keeps_what_is_used(mine: Tenant) -> None:
     for debug in (True, False):
         await mine.app.update_fragment(fragment, "old", {"debug": debug})
     await mine.make_part({"fragments": [{"id": fragment, "version": "3"}]})
-    actor = Actor(ActorType.API_KEY, mine.cloud.key_id)
+    actor = Actor(ActorType.API_KEY, mine.cloud.owner[0])
     year = 366 * 24 * 3600 * 1_000_000
 
     started = context.now()
