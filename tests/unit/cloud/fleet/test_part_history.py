@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
-from tests.support.cloud.fleet import Cloud, make_part, run_cloud
+from tests.support.cloud.fleet import make_part
+from tests.support.cloud.in_process_cloud import CloudTemplate, InProcessCloud, open_empty
 from tests.support.sizes import size
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2 as pb
@@ -25,29 +26,30 @@ from cogwork.cloud.fleet.part_configs import update_robot_part
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.records import Transaction
 
-REVISIONS = 100
+REVISIONS = size(ci=30, full=100)
 LARGE_EDITS, LARGE_SIZE = size(ci=6, full=60), size(ci=600_000, full=1_900_000)
 MAX_REPLY = 4 << 20
 """Bytes that clients of gRPC accept by default."""
 YEAR = 365 * 24 * 3600 * 1_000_000
-ROUNDS = 50
-PAGE = 37
+ROUNDS = size(ci=10, full=50)
+PAGE = 7
 STRINGS = ("", "größe", "速度", "🤖", "\u2028", 'a"b\\c/', "tab\tline\n", "\x7f")
 ESCAPED = ('"\\u00e9"', '"\\ud83e\\udd16"', '"\\/"', '"\\u0000"')
 NUMBERS = ("0", "-0", "1.50", "2E+3", "1e-7", "9007199254740993", "12345678901234567890", "-0.0")
 
 
 @pytest.fixture
-async def cloud(tmp_path: Path) -> AsyncIterator[Cloud]:
-    async with run_cloud(tmp_path) as running:
+async def cloud(
+    in_process_template: CloudTemplate, tmp_path: Path
+) -> AsyncIterator[InProcessCloud]:
+    async with open_empty(in_process_template, tmp_path / "cloud") as running:
         yield running
 
 
 @pytest.fixture
-async def client(cloud: Cloud) -> AsyncIterator[AppClient]:
+async def client(cloud: InProcessCloud) -> AppClient:
     connected = await cloud.connect()
-    yield connected.app_client
-    connected.close()
+    return connected.app_client
 
 
 async def test_every_revision_is_restored_byte_for_byte(client: AppClient) -> None:
@@ -103,10 +105,10 @@ async def test_invalid_page_token_is_explained(client: AppClient, token: str) ->
 
 
 async def test_history_has_the_last_1000_revisions_and_those_of_a_year(
-    cloud: Cloud, client: AppClient
+    cloud: InProcessCloud, client: AppClient
 ) -> None:
     part, context = await make_part(client), cloud.context
-    actor = Actor(ActorType.API_KEY, cloud.key_id)
+    actor = Actor(ActorType.API_KEY, cloud.owner[0])
 
     def save(tx: Transaction, numbers: range, now: int) -> list[int]:
         for number in numbers:
@@ -136,14 +138,14 @@ async def test_history_has_the_last_1000_revisions_and_those_of_a_year(
 
 
 async def test_of_two_collaborators_each_conflict_is_told_to_one(
-    cloud: Cloud, client: AppClient
+    cloud: InProcessCloud, client: AppClient
 ) -> None:
     part = await make_part(client)
     (organization,) = await client.list_organizations()
     role = APIKeyAuthorization("owner", "organization", organization.id)
     key, key_id = await client.create_key(organization.id, [role], "second")
     second = await cloud.connect(key_id, key)
-    people = {cloud.key_id: client, key_id: second.app_client}
+    people = {cloud.owner[0]: client, key_id: second.app_client}
     wins: Counter[str] = Counter()
     for number in range(ROUNDS):
         # Both have read the same state.
@@ -154,7 +156,6 @@ async def test_of_two_collaborators_each_conflict_is_told_to_one(
         wins[winner] += 1
         again = await prepare_edit(people[loser], part, f"{loser} {number}")
         assert await again()
-    second.close()
     saved = json.loads((await client.get_robot_part(part)).robot_config_json or "")["log"]
     assert sorted(each["pattern"] for each in saved) == sorted(
         f"{who} {number}" for who in people for number in range(ROUNDS)
