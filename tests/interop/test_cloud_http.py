@@ -18,7 +18,7 @@ from tests.interop.test_app_client import PROGRAM
 from tests.interop.test_robot_service import PartClient
 from tests.support.cloud.fleet import make_part, run_cloud
 from tests.support.machine.running import Server, start_server
-from viam.app.app_client import APIKeyAuthorization, AppClient
+from viam.app.app_client import AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.v1 import app_pb2
 from viam.gen.app.v1.robot_pb2 import ConfigRequest, ConfigResponse
@@ -55,11 +55,6 @@ class ServedCloud:
         )
         return status, json.loads(reply)
 
-    async def get_file(self, part: str, key_id: str, key: str) -> tuple[int, Any]:
-        path = f"/api/json1/config?client=true&id={part}"
-        status, reply = await self.request("GET", path, key_id=key_id, key=key)
-        return status, json.loads(reply)
-
     async def call(self, method: str, request: bytes, **headers: str) -> Reply:
         headers["content-type"] = BINARY
         status, body = await self.request(
@@ -86,27 +81,6 @@ async def cloud(tmp_path: Path) -> AsyncIterator[ServedCloud]:
         client.close()
 
 
-async def test_installer_gets_the_file_of_a_machine(cloud: ServedCloud) -> None:
-    part = await cloud.app.get_robot_part(await make_part(cloud.app))
-    status, found = await cloud.get_file(part.id, cloud.key_id, cloud.key)
-    assert (status, found) == (
-        200,
-        {"cloud": {"id": part.id, "secret": part.secret, "app_address": "http://cloud.test:443"}},
-    )
-    (organization,) = await cloud.app.list_organizations()
-    role = APIKeyAuthorization("operator", "robot", part.robot)
-    key, key_id = await cloud.app.create_key(organization.id, [role], "operator")
-    assert (await cloud.get_file(part.id, key_id, key))[0] == 403
-    assert (await cloud.get_file("other", key_id, key))[0] == 404
-    status, refused = await cloud.get_file(part.id, key_id, "wrong")
-    assert (status, refused) == (
-        401,
-        {"code": 16, "message": "invalid credentials", "details": []},
-    )
-    assert (await cloud.get_file(part.id, "", ""))[0] == 400
-    assert (await cloud.get_file("", key_id, key))[0] == 400
-
-
 async def test_browser_logs_in_and_calls(cloud: ServedCloud) -> None:
     status, reply = await cloud.log_in(cloud.key)
     assert status == 200
@@ -119,18 +93,6 @@ async def test_browser_logs_in_and_calls(cloud: ServedCloud) -> None:
     assert (await cloud.call("GetRobot", request, authorization=authorization)).status == 5
     assert (await cloud.call("ListOrganizations", b"")).status == 16
     assert (await cloud.call("ListOrganizations", b"", authorization="Bearer x")).status == 16
-
-
-async def test_invalid_logins(cloud: ServedCloud) -> None:
-    assert (await cloud.log_in("wrong"))[0] == 401
-    status, reply = await cloud.log_in(cloud.key, authorization="Bearer x")
-    assert (status, reply["code"]) == (400, 3)
-    for body in (b"", b"{", b"[]", b'{"entity": 7}', b"\xff", b"[" * 60_000):
-        assert (await cloud.request("POST", "/rpc/v1/authenticate", body))[0] == 400
-    assert (await cloud.request("POST", "/rpc/v1/authenticate", bytes(1 << 17)))[0] == 429
-    assert (await cloud.request("GET", "/rpc/v1/authenticate"))[0] == 405
-    assert (await cloud.request("GET", "/"))[0] == 200
-    assert (await cloud.request("GET", "/other"))[0] == 404
 
 
 async def test_config_tells_the_time(tmp_path: Path) -> None:
