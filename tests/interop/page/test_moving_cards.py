@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from playwright.async_api import Browser, Locator, expect
 from tests.support import control_page
-from tests.support.control_page import needs_browser, open_machine, until
-from tests.support.machine.login import KEYS, config, key_of
+from tests.support.control_page import (
+    REFUSED,
+    log_in_as,
+    needs_browser,
+    open_machine,
+    open_page,
+    open_view,
+    wait_for_webrtc,
+)
+from tests.support.machine.login import config
 from tests.support.machine.running import run_server
+from tests.support.waiting import poll
 from viam.components.arm import Arm, JointPositions
 from viam.components.base import Base
 from viam.components.board import Board
@@ -25,8 +36,6 @@ from viam.components.servo import Servo
 from viam.components.switch import Switch
 
 pytestmark = [needs_browser, pytest.mark.asyncio(loop_scope="module")]
-
-DEADLINE = 30.0
 
 
 def fake(subtype: str, **attributes: Any) -> dict[str, Any]:
@@ -56,67 +65,36 @@ COMPONENTS = [
 class Machine(control_page.Machine):
     """A machine with a page that shows some of its cards, and the Python SDK to check them."""
 
-    async def show(self, *subtypes: str) -> None:
-        await self.page.open(
-            self.server.url,
-            "control",
-            pin=[f"rdk:component:{each}/{each}" for each in subtypes],
-        )
-        await self.run("await page.getByText('WebRTC').waitFor();")
+    def card(self, subtype: str) -> Locator:
+        return self.page.locator(f"[data-card$='/{subtype}']")
 
-    async def run(self, script: str, **values: Any) -> Any:
-        prelude = "const card = (name) => page.locator(`[data-card$='/${name}']`);"
-        return await self.page.run(f"{prelude}\n{script}", **values)
+    async def show(self, *subtypes: str) -> None:
+        pins = [f"rdk:component:{each}/{each}" for each in subtypes]
+        await open_view(self.page, self.server.url, "control", pin=pins)
+        await wait_for_webrtc(self.page)
 
     async def hold(self, subtype: str, label: str) -> None:
-        await self.run(
-            """
-            const button = card(values.subtype).getByRole("button", { name: values.label });
-            await button.hover();
-            await page.mouse.down();
-            """,
-            subtype=subtype,
-            label=label,
-        )
+        await self.card(subtype).get_by_role("button", name=label).hover()
+        await self.page.mouse.down()
 
     async def let_go(self) -> None:
-        await self.run("await page.mouse.up();")
+        await self.page.mouse.up()
 
     async def click(self, subtype: str, label: str) -> None:
-        await self.run(
-            """
-            await card(values.subtype)
-              .getByRole("button", { name: values.label, exact: true })
-              .click();
-            """,
-            subtype=subtype,
-            label=label,
-        )
+        await self.card(subtype).get_by_role("button", name=label, exact=True).click()
 
     async def fill(self, subtype: str, label: str, value: float) -> None:
-        await self.run(
-            """
-            const field = card(values.subtype).getByLabel(values.label, { exact: true });
-            await field.fill(values.text);
-            """,
-            subtype=subtype,
-            label=label,
-            text=f"{value:g}",
-        )
+        await self.card(subtype).get_by_label(label, exact=True).fill(f"{value:g}")
 
     async def see(self, subtype: str, text: str) -> None:
         """Wait until the card has the text."""
-        await self.run(
-            "await card(values.subtype).getByText(values.text).first().waitFor();",
-            subtype=subtype,
-            text=text,
-        )
+        await expect(self.card(subtype).get_by_text(text).first).to_be_visible()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def machine(tmp_path_factory: Any) -> AsyncIterator[Machine]:
+async def machine(tmp_path_factory: Any, browser: Browser) -> AsyncIterator[Machine]:
     directory: Path = tmp_path_factory.mktemp("machine")
-    async with open_machine({"components": COMPONENTS}, directory) as opened:
+    async with open_machine({"components": COMPONENTS}, directory, browser) as opened:
         yield Machine(opened.server, opened.page, opened.robot)
 
 
@@ -125,14 +103,14 @@ async def test_motor_turns_while_its_button_is_held(machine: Machine) -> None:
     await machine.show("motor")
     await machine.fill("motor", "Power while held, in percent", 40)
     await machine.hold("motor", "Forward while held")
-    await until(lambda: is_powered(motor, 0.4))
+    await poll(lambda: is_powered(motor, 0.4))
     await machine.see("motor", "moving")
     await machine.let_go()
-    await until(lambda: is_powered(motor, 0))
+    await poll(lambda: is_powered(motor, 0))
     await machine.hold("motor", "Backward while held")
-    await until(lambda: is_powered(motor, -0.4))
+    await poll(lambda: is_powered(motor, -0.4))
     await machine.let_go()
-    await until(lambda: is_powered(motor, 0))
+    await poll(lambda: is_powered(motor, 0))
 
 
 @pytest.mark.parametrize("lost", ["window blur", "document visibilitychange"])
@@ -140,27 +118,23 @@ async def test_motor_stops_when_the_page_is_left(machine: Machine, lost: str) ->
     motor = Motor.from_robot(machine.robot, "motor")
     await machine.show("motor")
     await machine.hold("motor", "Forward while held")
-    await until(motor.is_moving)
+    await poll(motor.is_moving)
     target, event = lost.split()
-    await machine.run(f"await page.evaluate(() => {target}.dispatchEvent(new Event('{event}')));")
-    await until(lambda: is_powered(motor, 0))
+    await machine.page.evaluate(f"{target}.dispatchEvent(new Event('{event}'))")
+    await poll(lambda: is_powered(motor, 0))
     await machine.let_go()
 
 
 async def test_motor_stops_when_the_page_is_closed(machine: Machine) -> None:
     motor = Motor.from_robot(machine.robot, "motor")
     await machine.show("motor")
-    await machine.run(
-        """
-        const tab = globalThis.tab = await context.newPage();
-        await tab.goto(page.url());
-        await tab.getByRole("button", { name: "Forward while held" }).hover();
-        await tab.mouse.down();
-        """
-    )
-    await until(motor.is_moving)
-    await machine.run("await globalThis.tab.close();")
-    await until(lambda: is_powered(motor, 0))
+    tab = await machine.page.context.new_page()
+    await tab.goto(machine.page.url)
+    await tab.get_by_role("button", name="Forward while held").hover()
+    await tab.mouse.down()
+    await poll(motor.is_moving)
+    await tab.close()
+    await poll(lambda: is_powered(motor, 0))
 
 
 async def test_motor_goes_for_turns_and_to_a_position(machine: Machine) -> None:
@@ -170,28 +144,22 @@ async def test_motor_goes_for_turns_and_to_a_position(machine: Machine) -> None:
     await machine.fill("motor", "Turns", 2)
     await machine.fill("motor", "Revolutions per minute", 100)
     await machine.click("motor", "Go for")
-    await until(lambda: is_at(motor.get_position, 2))
+    await poll(lambda: is_at(motor.get_position, 2))
     await machine.fill("motor", "Turns", 0.5)
     await machine.click("motor", "Go to")
-    await until(lambda: is_at(motor.get_position, 0.5))
+    await poll(lambda: is_at(motor.get_position, 0.5))
     await machine.see("motor", "0.500")
 
 
 async def test_motor_follows_its_slider_until_it_is_released(machine: Machine) -> None:
     motor = Motor.from_robot(machine.robot, "motor")
     await machine.show("motor")
-    await machine.run(
-        """
-        const box = await card("motor").getByRole("slider").boundingBox();
-        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-        await page.mouse.down();
-        await page.mouse.move(box.x + box.width - 1, box.y + box.height / 2, { steps: 5 });
-        """
-    )
-    await until(lambda: is_powered(motor, 1))
+    slider = machine.card("motor").get_by_role("slider")
+    await drag(slider, 0.5, 1)
+    await poll(lambda: is_powered(motor, 1))
     await machine.let_go()
-    await until(lambda: is_powered(motor, 0))
-    assert await machine.run("return card('motor').getByRole('slider').inputValue();") == "0"
+    await poll(lambda: is_powered(motor, 0))
+    await expect(slider).to_have_value("0")
 
 
 async def test_stopping_a_move_is_no_error(machine: Machine) -> None:
@@ -199,33 +167,30 @@ async def test_stopping_a_move_is_no_error(machine: Machine) -> None:
     await machine.show("motor")
     await machine.fill("motor", "Turns", 1000)
     await machine.click("motor", "Go for")
-    await until(motor.is_moving)
+    await poll(motor.is_moving)
     await machine.click("motor", "■ Stop")
-    await until(lambda: is_powered(motor, 0))
+    await poll(lambda: is_powered(motor, 0))
     await machine.see("motor", "still")
-    assert await machine.run("return card('motor').getByRole('alert').count();") == 0
+    await expect(machine.card("motor").get_by_role("alert")).to_have_count(0)
 
 
 async def test_base_drives_while_keys_and_buttons_are_held(machine: Machine) -> None:
     base = Base.from_robot(machine.robot, "base")
     await machine.show("base")
     await machine.hold("base", "Turn left while held")
-    await until(lambda: drives(base, 0, 45))
+    await poll(lambda: drives(base, 0, 45))
     await machine.let_go()
-    await until(lambda: drives(base, 0, 0))
-    await machine.run(
-        """
-        await card("base").getByRole("group").focus();
-        await page.keyboard.down("w");
-        await page.keyboard.down("ArrowRight");
-        """
-    )
-    await until(lambda: drives(base, 200, -45))
-    await machine.run("await page.keyboard.up('ArrowRight');")
-    await until(lambda: drives(base, 200, 0))
-    await machine.run("await page.getByLabel('Search resources').focus();")
-    await until(lambda: drives(base, 0, 0))
-    await machine.run("await page.keyboard.up('w');")
+    await poll(lambda: drives(base, 0, 0))
+    keyboard = machine.page.keyboard
+    await machine.card("base").get_by_role("group").focus()
+    await keyboard.down("w")
+    await keyboard.down("ArrowRight")
+    await poll(lambda: drives(base, 200, -45))
+    await keyboard.up("ArrowRight")
+    await poll(lambda: drives(base, 200, 0))
+    await machine.page.get_by_label("Search resources").focus()
+    await poll(lambda: drives(base, 0, 0))
+    await keyboard.up("w")
 
 
 async def test_base_drives_by_number_and_draws_its_path(machine: Machine) -> None:
@@ -252,12 +217,12 @@ async def test_arm_jogs_and_moves_joints_and_its_end(machine: Machine) -> None:
     await machine.show("arm")
     await machine.see("arm", "-170 … 170")
     await machine.hold("arm", "waist plus while held")
-    await until(lambda: is_above(lambda: joint(0), 10))
+    await poll(lambda: is_above(lambda: joint(0), 10))
     await machine.let_go()
-    await until(lambda: is_false(arm.is_moving))
+    await poll(lambda: is_false(arm.is_moving))
     await machine.fill("arm", "Target of elbow in °", -20)
     await machine.click("arm", "Move elbow to its target")
-    await until(lambda: is_at(lambda: joint(2), -20))
+    await poll(lambda: is_at(lambda: joint(2), -20))
     await machine.see("arm", "-20.0 °")
 
     target = await arm.get_end_position()
@@ -268,7 +233,7 @@ async def test_arm_jogs_and_moves_joints_and_its_end(machine: Machine) -> None:
     async def height() -> float:
         return (await arm.get_end_position()).z
 
-    await until(lambda: is_at(height, target.z - 30, within=0.5))
+    await poll(lambda: is_at(height, target.z - 30, within=0.5))
 
 
 async def test_gantry_jogs_moves_and_goes_home(machine: Machine) -> None:
@@ -280,49 +245,43 @@ async def test_gantry_jogs_moves_and_goes_home(machine: Machine) -> None:
     await machine.show("gantry")
     await machine.fill("gantry", "Speed in millimeters per second", 250)
     await machine.hold("gantry", "axis 2 plus while held")
-    await until(lambda: is_above(lambda: axis(1), 30))
+    await poll(lambda: is_above(lambda: axis(1), 30))
     await machine.let_go()
-    await until(lambda: is_false(gantry.is_moving))
+    await poll(lambda: is_false(gantry.is_moving))
     await machine.fill("gantry", "Target of axis 1 in mm", 60)
     await machine.click("gantry", "Move axis 1 to its target")
-    await until(lambda: is_at(lambda: axis(0), 60))
+    await poll(lambda: is_at(lambda: axis(0), 60))
     await machine.see("gantry", "60.0 mm")
     await machine.click("gantry", "Home")
-    await until(lambda: is_at(lambda: axis(0), 0))
-    await until(lambda: is_at(lambda: axis(1), 0))
+    await poll(lambda: is_at(lambda: axis(0), 0))
+    await poll(lambda: is_at(lambda: axis(1), 0))
 
 
 @pytest.mark.parametrize("name", ["arm", "gantry"])
 async def test_skeleton_is_loaded_when_it_is_opened(machine: Machine, name: str) -> None:
     await machine.show(name)
-    opened = await machine.run(
-        """
-        const scene = card(values.name).getByRole("application", { name: /^Skeleton of / });
-        const summary = card(values.name).getByText("Skeleton in 3D");
-        await summary.waitFor();
-        const before = await scene.count();
-        await summary.click();
-        await card(values.name).getByText(/^The end is at .* mm from the base/).waitFor({
-          state: "attached",
-        });
-        await card(values.name).getByText(/^grid /).waitFor();
-        await page.reload();
-        await scene.waitFor();
-        await summary.click();
-        return before;
-        """,
-        name=name,
-    )
-    assert opened == 0
+    card = machine.card(name)
+    scene = card.get_by_role("application", name=re.compile("^Skeleton of "))
+    summary = card.get_by_text("Skeleton in 3D")
+    await expect(summary).to_be_visible()
+    await expect(scene).to_have_count(0)
+    await summary.click()
+    await expect(
+        card.get_by_text(re.compile("^The end is at .* mm from the base"))
+    ).to_be_attached()
+    await expect(card.get_by_text(re.compile("^grid "))).to_be_visible()
+    await machine.page.reload()
+    await expect(scene).to_be_visible()
+    await summary.click()
 
 
 async def test_escape_ends_a_jog_that_is_still_held(machine: Machine) -> None:
     gantry = Gantry.from_robot(machine.robot, "gantry")
     await machine.show("gantry")
     await machine.hold("gantry", "axis 1 plus while held")
-    await until(gantry.is_moving)
-    await machine.run("await page.keyboard.press('Escape');")
-    await until(lambda: is_false(gantry.is_moving))
+    await poll(gantry.is_moving)
+    await machine.page.keyboard.press("Escape")
+    await poll(lambda: is_false(gantry.is_moving))
     position = await gantry.get_position()
     await machine.let_go()
     await machine.see("gantry", "still")
@@ -332,22 +291,15 @@ async def test_escape_ends_a_jog_that_is_still_held(machine: Machine) -> None:
 async def test_servo_moves_when_its_slider_is_released(machine: Machine) -> None:
     servo = Servo.from_robot(machine.robot, "servo")
     await machine.show("servo")
-    await machine.run(
-        """
-        const box = await card("servo").getByRole("slider").boundingBox();
-        await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2);
-        await page.mouse.down();
-        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 4 });
-        await card("servo").getByText("when released").waitFor();
-        """
-    )
+    await drag(machine.card("servo").get_by_role("slider"), 0.25, 0.5)
+    await machine.see("servo", "when released")
     assert await servo.get_position() == 0
     await machine.let_go()
-    await until(lambda: is_at(servo.get_position, 90, within=2))
+    await poll(lambda: is_at(servo.get_position, 90, within=2))
     await machine.fill("servo", "Angle in degrees", 30)
     await machine.click("servo", "Move")
-    await until(lambda: is_at(servo.get_position, 30))
-    await machine.run("await card('servo').getByLabel('the dial is at 30 degrees').waitFor();")
+    await poll(lambda: is_at(servo.get_position, 30))
+    await expect(machine.card("servo").get_by_label("the dial is at 30 degrees")).to_be_visible()
 
 
 async def test_gripper_grabs_and_opens(machine: Machine) -> None:
@@ -366,9 +318,9 @@ async def test_switch_is_set_by_the_label_of_a_position(machine: Machine) -> Non
     switch = Switch.from_robot(machine.robot, "switch")
     await machine.show("switch")
     await machine.click("switch", "fast")
-    await until(lambda: is_at(switch.get_position, 2))
+    await poll(lambda: is_at(switch.get_position, 2))
     await switch.set_position(1)
-    await machine.run("await card('switch').locator('[data-position=\"1\"]').waitFor();")
+    await expect(machine.card("switch").locator("[data-position='1']")).to_be_visible()
 
 
 async def test_button_is_pushed_once_for_each_press(machine: Machine) -> None:
@@ -385,24 +337,23 @@ async def test_board_sets_pins_and_shows_analogs_and_interrupts(machine: Machine
     pin = await board.gpio_pin_by_name("7")
     await machine.show("board")
     await machine.see("board", "512")
-    await machine.run("await card('board').getByLabel('Name of the pin').fill('7');")
+    card = machine.card("board")
+    await card.get_by_label("Name of the pin").fill("7")
     await machine.click("board", "Add")
     await machine.click("board", "Set pin 7 high")
-    await until(pin.get)
-    await machine.run("await card('board').locator('[data-level=high]').waitFor();")
-    await machine.run(
-        "await card('board').locator('[data-interrupt=gate] strong', { hasText: '1' }).waitFor();"
-    )
+    await poll(pin.get)
+    await expect(card.locator("[data-level=high]")).to_be_visible()
+    await expect(card.locator("[data-interrupt=gate] strong")).to_contain_text("1")
     await pin.set(False)
-    await machine.run("await card('board').locator('[data-level=low]').waitFor();")
+    await expect(card.locator("[data-level=low]")).to_be_visible()
     await machine.click("board", "PWM of pin 7")
     await machine.fill("board", "Duty cycle of pin 7 in percent", 25)
     await machine.fill("board", "PWM frequency of pin 7 in hertz", 800)
     await machine.click("board", "Set the PWM of pin 7")
-    await until(lambda: is_at(pin.get_pwm, 0.25))
+    await poll(lambda: is_at(pin.get_pwm, 0.25))
     assert await pin.get_pwm_frequency() == 800
     await machine.see("board", "25 % at 800 Hz")
-    await machine.run("await page.reload();")
+    await machine.page.reload()
     await machine.see("board", "25 % at 800 Hz")
 
 
@@ -416,7 +367,7 @@ async def test_encoder_is_reset(machine: Machine) -> None:
     await machine.see("encoder", "25")
     await machine.see("encoder", "90")
     await machine.click("encoder", "Reset")
-    await until(lambda: reads_ticks(encoder, 0))
+    await poll(lambda: reads_ticks(encoder, 0))
 
 
 async def test_input_controller_shows_buttons_axes_and_events(machine: Machine) -> None:
@@ -429,44 +380,36 @@ async def test_input_controller_shows_buttons_axes_and_events(machine: Machine) 
     await controller.trigger_event(
         Event(0, EventType.POSITION_CHANGE_ABSOLUTE, Control.ABSOLUTE_X, -0.5)
     )
-    await machine.run("await page.getByLabel('left stick: -0.500, 0').waitFor();")
+    await expect(machine.page.get_by_label("left stick: -0.500, 0")).to_be_visible()
 
 
-async def test_viewer_sees_values_and_nothing_to_press(machine: Machine, tmp_path: Path) -> None:
+async def test_viewer_sees_values_and_nothing_to_press(browser: Browser, tmp_path: Path) -> None:
     locked = {**config("owner", "viewer"), "components": COMPONENTS}
-    async with run_server(locked, tmp_path) as server:
-        pins = "&".join(f"pin={each['api']}/{each['name']}" for each in COMPONENTS)
-        shown = await machine.page.run(
-            """
-            const tab = await context.newPage();
-            await tab.goto(`${values.url}/#/control?${values.pins}`);
-            await tab.getByLabel("Key ID").fill(values.id);
-            await tab.getByLabel("Key", { exact: true }).fill(values.key);
-            await tab.getByRole("button", { name: "Log in" }).click();
-            for (const text of values.texts)
-              await tab.locator("[data-card]").getByText(text).first().waitFor();
-            const controls = tab.locator("[data-card] :is(button, input, select):not(header *)");
-            const shown = [await tab.locator("[data-card]").count(), await controls.count()];
-            await tab.close();
-            return shown;
-            """,
-            url=server.url,
-            pins=pins,
-            id=KEYS["viewer"],
-            key=key_of("viewer"),
-            texts=[
-                "waist",
-                "axis 1",
-                "512",
-                "ticks",
-                "turns",
-                "nothing",
-                "South",
-                "still",
-                "pushes",
-            ],
-        )
-        assert shown == [len(COMPONENTS), 0]
+    pins = [f"{each['api']}/{each['name']}" for each in COMPONENTS]
+    seen = ("waist", "axis 1", "512", "ticks", "turns", "nothing", "South", "still", "pushes")
+    async with (
+        run_server(locked, tmp_path) as server,
+        open_page(browser, complaint=REFUSED) as page,
+    ):
+        await page.goto(server.url)
+        await log_in_as(page, "viewer")
+        await open_view(page, server.url, "control", pin=pins)
+        cards = page.locator("[data-card]")
+        for text in seen:
+            await expect(cards.get_by_text(text).first).to_be_visible()
+        await expect(cards).to_have_count(len(COMPONENTS))
+        await expect(cards.locator(":is(button, input, select):not(header *)")).to_have_count(0)
+
+
+async def drag(slider: Locator, begin: float, end: float) -> None:
+    """Press on a slider, and move it from one fraction of its width to another."""
+    box = await slider.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    mouse = slider.page.mouse
+    await mouse.move(box["x"] + begin * box["width"], middle)
+    await mouse.down()
+    await mouse.move(box["x"] + end * box["width"], middle, steps=5)
 
 
 async def is_powered(motor: Motor, power: float) -> bool:
