@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
-from tests.support.control_page import Machine, Page, needs_browser, open_browser, open_machine
-from tests.support.machine.running import run_server
+from playwright.async_api import Browser, Locator, Page, expect
+from tests.support.control_page import needs_browser, open_page, open_view
+from tests.support.machine.running import Server, run_server
 
 pytestmark = [needs_browser, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="module")]
 
@@ -46,242 +47,192 @@ TEXT = """// A machine with a comment.
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def machine(tmp_path_factory: Any) -> AsyncIterator[Machine]:
-    async with open_machine(TEXT, tmp_path_factory.mktemp("machine")) as opened:
-        yield opened
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    async with run_server(TEXT, tmp_path_factory.mktemp("machine")) as running:
+        await running.wait_for_status(state="running")
+        yield running
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(machine: Machine) -> Page:
-    """The view without an unsaved text. The machine has TEXT."""
-    script = "await page.evaluate(() => sessionStorage.clear()); await page.goto('about:blank');"
-    await machine.page.run(script)
-    await machine.page.open(machine.server.url, "configure")
-    await machine.page.run("await page.getByText('Nothing is wrong').waitFor();")
-    return machine.page
+async def open_configuration(page: Page, server: Server) -> None:
+    """Open the view of the machine, which has TEXT."""
+    await open_view(page, server.url, "configure")
+    await expect(page.get_by_text("Nothing is wrong")).to_be_visible()
 
 
-def read_file(machine: Machine) -> str:
-    return machine.server.file.read_text()
+def find_button(page: Page, name: str) -> Locator:
+    return page.get_by_role("button", name=name, exact=True)
 
 
-async def read_plan(page: Page) -> Any:
-    """Wait for a plan with a step, and return its lines."""
-    await page.run("await page.locator('[data-plan]:not([data-plan=\"0\"])').waitFor();")
-    return await page.run("return page.locator('[data-plan] li').allInnerTexts();")
+async def edit(page: Page) -> None:
+    """Put the cursor into the empty end of the first component's line."""
+    await page.locator(".cm-content").click()
+    await page.keyboard.press("Control+Home")
+    for _ in range(4):
+        await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("End")
+
+
+async def read_plan(page: Page) -> list[list[str]]:
+    """Wait for a plan with a step, and return the words of its lines."""
+    await expect(page.locator("[data-plan]:not([data-plan='0'])")).to_be_visible()
+    return [line.split() for line in await page.locator("[data-plan] li").all_inner_texts()]
 
 
 async def save(page: Page) -> None:
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'Save', exact: true}).click();
-        await page.getByText('saved; the machine applies it').waitFor();
-        """
-    )
+    await find_button(page, "Save").click()
+    await expect(page.get_by_text("saved; the machine applies it")).to_be_visible()
 
 
-async def test_configuration_is_edited_with_a_plan_and_restored(
-    machine: Machine, page: Page
-) -> None:
+async def test_configuration_is_edited_with_a_plan_and_restored(server: Server, page: Page) -> None:
+    await open_configuration(page, server)
+
     # Completion, and a mistake at its place.
-    await page.run(
-        """
-        await page.locator('.cm-content').click();
-        await page.keyboard.press('Control+Home');
-        for (let line = 0; line < 4; line += 1) await page.keyboard.press('ArrowDown');
-        await page.keyboard.press('End');
-        await page.keyboard.type('"lo');
-        const list = page.locator('.cm-tooltip-autocomplete');
-        await list.getByText('"log_configuration"').waitFor();
-        await page.keyboard.press('Escape');
-        await page.getByText('The machine would refuse this configuration').waitFor();
-        for (let each = 0; each < 4; each += 1) await page.keyboard.press('Control+z');
-        await page.getByText('Nothing is wrong').waitFor();
-        """
-    )
+    await edit(page)
+    await page.keyboard.type('"lo')
+    completion = page.locator(".cm-tooltip-autocomplete")
+    await expect(completion.get_by_text('"log_configuration"')).to_be_visible()
+    await page.keyboard.press("Escape")
+    refusal = page.get_by_text("The machine would refuse this configuration")
+    await expect(refusal).to_be_visible()
+    for _ in range(4):
+        await page.keyboard.press("Control+z")
+    await expect(page.get_by_text("Nothing is wrong")).to_be_visible()
 
     # The form changes the same text.
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'Form'}).click();
-        await page.getByRole('button', {name: 'ready m motor'}).click();
-        await page.getByLabel('name', {exact: true}).fill('drive');
-        """
-    )
+    await page.get_by_role("button", name="Form").click()
+    await page.get_by_role("button", name="ready m motor").click()
+    await page.get_by_label("name", exact=True).fill("drive")
     plan = await read_plan(page)
-    assert [line.split()[:2] for line in plan] == [
-        ["removes", "motor/m"],
-        ["builds", "motor/drive"],
-    ]
+    assert [words[:2] for words in plan] == [["removes", "motor/m"], ["builds", "motor/drive"]]
     await save(page)
-    assert read_file(machine) == TEXT.replace('"name": "m"', '"name": "drive"')
-    await page.run("await page.getByRole('button', {name: 'ready drive motor'}).waitFor();")
+    assert server.file.read_text() == TEXT.replace('"name": "m"', '"name": "drive"')
+    await expect(page.get_by_role("button", name="ready drive motor")).to_be_visible()
 
     # The history shows what changed, and restores the first text, through the plan.
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'History'}).click();
-        await page.getByRole('cell', {name: /^removed: .*"m"/}).waitFor();
-        const list = page.getByRole('list', {name: 'Configurations'});
-        await list.getByRole('button').last().click();
-        await page.getByRole('cell', {name: /^added: .*"m"/}).waitFor();
-        await page.getByRole('button', {name: /^Restore 1/}).click();
-        """
-    )
-    plan = await read_plan(page)
-    assert {line.split()[1] for line in plan} == {"motor/drive", "motor/m"}
+    await page.get_by_role("button", name="History").click()
+    await expect(page.get_by_role("cell", name=re.compile('^removed: .*"m"'))).to_be_visible()
+    configurations = page.get_by_role("list", name="Configurations")
+    await configurations.get_by_role("button").last.click()
+    await expect(page.get_by_role("cell", name=re.compile('^added: .*"m"'))).to_be_visible()
+    await page.get_by_role("button", name=re.compile("^Restore 1")).click()
+    assert {words[1] for words in await read_plan(page)} == {"motor/drive", "motor/m"}
     await save(page)
-    assert read_file(machine) == TEXT
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'History'}).click();
-        await page.getByText('restored from 1').waitFor();
-        """
-    )
+    assert server.file.read_text() == TEXT
+    await page.get_by_role("button", name="History").click()
+    await expect(page.get_by_text("restored from 1")).to_be_visible()
 
 
-async def test_saving_over_somebody_else_is_refused(machine: Machine, page: Page) -> None:
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'Add a resource'}).click();
-        await page.getByLabel('Model').selectOption('servo: fake');
-        await page.getByRole('button', {name: 'Add it'}).click();
-        await page.getByRole('heading', {name: 'servo rdk:component:servo fake'}).waitFor();
-        """
-    )
-    await read_plan(page)
-    other = f"{TEXT}// other"
-    machine.server.save(other)
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'Save', exact: true}).click();
-        await page.getByRole('button', {name: 'Load the file again'}).click();
-        await page.getByText('The text is what the machine has.').waitFor();
-        """
-    )
-    assert read_file(machine) == other
-    (conflict,) = await page.run("return problems.splice(0);")
-    assert "409 (Conflict)" in conflict
-    machine.server.save(TEXT)
+async def test_saving_over_somebody_else_is_refused(server: Server, browser: Browser) -> None:
+    async with open_page(browser, complaint=r"409 \(Conflict\)") as page:
+        await open_configuration(page, server)
+        await page.get_by_role("button", name="Add a resource").click()
+        await page.get_by_label("Model").select_option("servo: fake")
+        await page.get_by_role("button", name="Add it").click()
+        heading = page.get_by_role("heading", name="servo rdk:component:servo fake")
+        await expect(heading).to_be_visible()
+        await read_plan(page)
+        other = f"{TEXT}// other"
+        server.save(other)
+        await find_button(page, "Save").click()
+        await page.get_by_role("button", name="Load the file again").click()
+        await expect(page.get_by_text("The text is what the machine has.")).to_be_visible()
+        assert server.file.read_text() == other
+        server.save(TEXT)
 
 
-async def test_keyboard_leaves_the_editor_without_stopping_the_machine(page: Page) -> None:
-    await page.run(
-        """
-        await page.locator('.cm-content').click();
-        await page.getByText('Press Escape, then Tab').and(page.locator(':visible')).waitFor();
-        await page.keyboard.press('Control+Home');
-        for (let line = 0; line < 4; line += 1) await page.keyboard.press('ArrowDown');
-        await page.keyboard.press('End');
-        await page.keyboard.type('"lo');
-        await page.locator('.cm-tooltip-autocomplete').waitFor();
-        await page.keyboard.press('Escape');
-        await page.keyboard.press('Control+f');
-        await page.locator('.cm-search').waitFor();
-        await page.keyboard.press('Escape');
-        await page.locator('.cm-search').waitFor({state: 'detached'});
-        await page.keyboard.press('Escape');
-        await page.keyboard.press('Tab');
-        """
-    )
-    assert await page.run("return page.evaluate(() => !document.activeElement.shadowRoot);")
-    assert await page.run("return page.getByText('everything is stopped').count();") == 0
-    await page.run(
-        """
-        await page.locator('.cm-content').click();
-        await page.keyboard.press('Escape');
-        await page.keyboard.press('Escape');
-        await page.getByText('everything is stopped').waitFor();
-        """
-    )
+async def test_keyboard_leaves_the_editor_without_stopping_the_machine(
+    server: Server, page: Page
+) -> None:
+    await open_configuration(page, server)
+    await page.locator(".cm-content").click()
+    hint = page.get_by_text("Press Escape, then Tab").filter(visible=True)
+    await expect(hint).to_be_visible()
+    await edit(page)
+    await page.keyboard.type('"lo')
+    await expect(page.locator(".cm-tooltip-autocomplete")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+f")
+    await expect(page.locator(".cm-search")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".cm-search")).not_to_be_attached()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("!document.activeElement.shadowRoot")
+    stopped = page.get_by_text("everything is stopped")
+    await expect(stopped).to_have_count(0)
+    await page.locator(".cm-content").click()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+    await expect(stopped).to_be_visible()
 
 
-async def test_hostile_text_is_shown_in_bounds(page: Page) -> None:
+async def test_hostile_text_is_shown_in_bounds(server: Server, page: Page) -> None:
+    await open_configuration(page, server)
     long = "x" * 50_000
     first = {"name": long, "api": f"rdk:component:{long}", "model": long, "attributes": {long: 1}}
     others = [{"name": f"{number}{long[:300]}", "model": long[:300]} for number in range(700)]
-    lengths = await page.run(
-        """
-        const draft = JSON.stringify({text: values.text, checksum: ''});
-        await page.evaluate((draft) => sessionStorage.setItem('cogwork.draft', draft), draft);
-        await page.reload();
-        const lengths = [];
-        const views = {Form: 'Remove', History: /^Restore/, JSON: 'Save'};
-        for (const [tab, shown] of Object.entries(views)) {
-          await page.getByRole('button', {name: tab, exact: true}).click();
-          await page.getByRole('button', {name: shown}).waitFor();
-          lengths.push(await page.evaluate(() => document.body.innerText.length));
-        }
-        return lengths;
-        """,
-        text=json.dumps({"components": [first, *others], long: long}),
-    )
-    assert max(lengths) < 60_000
+    text = json.dumps({"components": [first, *others], long: long})
+    draft = json.dumps({"text": text, "checksum": ""})
+    await page.evaluate("(draft) => sessionStorage.setItem('cogwork.draft', draft)", draft)
+    await page.reload()
+    for tab, shown in (("Form", "Remove"), ("History", re.compile("^Restore")), ("JSON", "Save")):
+        await find_button(page, tab).click()
+        await expect(page.get_by_role("button", name=shown)).to_be_visible()
+        assert await page.evaluate("document.body.innerText.length") < 60_000
 
 
-async def test_text_that_is_not_json_has_no_form(page: Page) -> None:
-    await page.run(
-        """
-        await page.locator('.cm-content').click();
-        await page.keyboard.press('Control+Home');
-        await page.keyboard.type('oops');
-        await page.getByText('The machine would refuse this configuration').waitFor();
-        await page.getByRole('button', {name: 'Form'}).click();
-        await page.getByRole('button', {name: 'Fix it as JSON'}).click();
-        await page.locator('.cm-content').waitFor();
-        """
-    )
+async def test_text_that_is_not_json_has_no_form(server: Server, page: Page) -> None:
+    await open_configuration(page, server)
+    await page.locator(".cm-content").click()
+    await page.keyboard.press("Control+Home")
+    await page.keyboard.type("oops")
+    refusal = page.get_by_text("The machine would refuse this configuration")
+    await expect(refusal).to_be_visible()
+    await page.get_by_role("button", name="Form").click()
+    await page.get_by_role("button", name="Fix it as JSON").click()
+    await expect(page.locator(".cm-content")).to_be_visible()
 
 
 async def test_older_entries_with_variables_are_edited_in_a_form(
-    machine: Machine, page: Page
+    server: Server, page: Page
 ) -> None:
-    shown = await page.run(
-        """
-        await page.getByRole('button', {name: 'Form'}).click();
-        await page.getByRole('button', {name: 'ready belt camera'}).click();
-        await page.getByLabel('seed').fill('seven');
-        await page.getByLabel('seed').blur();
-        await page.getByText('this is not a number').waitFor();
-        await page.getByLabel('seed').fill('7');
-        const read = (name) => page.getByLabel(name, {exact: true}).inputValue();
-        return Promise.all(['width', 'height', 'animated'].map(read));
-        """
-    )
-    assert shown == ["${WIDTH:-320}", "${HEIGHT:-240}", '"${NO:-false}"']
-    assert {line.split()[1] for line in await read_plan(page)} == {"camera/belt", "vision/eyes"}
+    await open_configuration(page, server)
+    await page.get_by_role("button", name="Form").click()
+    await page.get_by_role("button", name="ready belt camera").click()
+    seed = page.get_by_label("seed")
+    await seed.fill("seven")
+    await seed.blur()
+    await expect(page.get_by_text("this is not a number")).to_be_visible()
+    await seed.fill("7")
+    shown = {"width": "${WIDTH:-320}", "height": "${HEIGHT:-240}", "animated": '"${NO:-false}"'}
+    for label, value in shown.items():
+        await expect(page.get_by_label(label, exact=True)).to_have_value(value)
+    assert {words[1] for words in await read_plan(page)} == {"camera/belt", "vision/eyes"}
     await save(page)
-    saved = read_file(machine)
+    saved = server.file.read_text()
     assert '"width": "${WIDTH:-320}"' in saved
     assert '"height": ${HEIGHT:-240}' in saved
     assert '"seed": 7' in saved
 
     # What is removed is back after Discard.
-    await page.run(
-        """
-        await page.getByRole('button', {name: 'ready eyes vision'}).click();
-        await page.getByRole('button', {name: 'Remove'}).click();
-        await page.locator('[data-plan="1"]').waitFor();
-        await page.getByRole('button', {name: 'Discard'}).click();
-        await page.getByRole('button', {name: 'ready eyes vision'}).waitFor();
-        """
-    )
-    machine.server.save(TEXT)
+    eyes = page.get_by_role("button", name="ready eyes vision")
+    await eyes.click()
+    await page.get_by_role("button", name="Remove").click()
+    await expect(page.locator("[data-plan='1']")).to_be_visible()
+    await page.get_by_role("button", name="Discard").click()
+    await expect(eyes).to_be_visible()
+    server.save(TEXT)
 
 
-async def test_empty_machine_starts_with_an_example(tmp_path: Path) -> None:
-    async with run_server({}, tmp_path) as server, open_browser() as page:
-        await page.open(server.url)
-        await page.run(
-            """
-            await page.getByRole('button', {name: /Add what is connected/}).click();
-            await page.getByLabel('Connected devices').waitFor({state: 'attached'});
-            await page.getByRole('button', {name: /Start with an example/}).click();
-            """
-        )
-        assert {line.split()[1] for line in await read_plan(page)} == {"camera/belt", "vision/eyes"}
+async def test_empty_machine_starts_with_an_example(page: Page, tmp_path: Path) -> None:
+    async with run_server({}, tmp_path) as server:
+        await open_view(page, server.url)
+        await page.get_by_role("button", name=re.compile("Add what is connected")).click()
+        await expect(page.get_by_label("Connected devices")).to_be_attached()
+        await page.get_by_role("button", name=re.compile("Start with an example")).click()
+        assert {words[1] for words in await read_plan(page)} == {"camera/belt", "vision/eyes"}
         await save(page)
-        await page.run("await page.getByText('2 of 2 ready').waitFor();")
-        await page.open(server.url, "vision", camera="belt", service="eyes", mode="interval")
-        await page.run("await page.locator('[data-box]').first().waitFor();")
-        assert await page.problems() == []
+        await expect(page.get_by_text("2 of 2 ready")).to_be_visible()
+        await open_view(page, server.url, "vision", camera="belt", service="eyes", mode="interval")
+        await expect(page.locator("[data-box]").first).to_be_visible()
+        await page.goto("about:blank")
