@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import statistics
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -13,12 +14,21 @@ import grpc
 import pytest
 import pytest_asyncio
 from grpclib import GRPCError
+from playwright.async_api import Browser, Locator, Page, Request, expect
 from tests.modules.make import stub
 from tests.support import control_page
-from tests.support.control_page import needs_browser, open_machine
-from tests.support.machine.login import KEYS, config, key_of
+from tests.support.control_page import (
+    REFUSED,
+    log_in_as,
+    needs_browser,
+    open_machine,
+    open_page,
+    open_view,
+)
+from tests.support.machine.login import config
 from tests.support.machine.running import run_server
 from tests.support.sizes import limit
+from tests.support.waiting import pass_time
 from viam.components.motor import Motor
 from viam.proto.common import LogEntry
 from viam.proto.robot import LogRequest
@@ -30,8 +40,7 @@ DEADLINE = 30.0
 LONGEST_PAUSE, USUAL_PAUSE = limit(1000.0), limit(100.0)
 """Milliseconds between two frames, on a computer that is busy with other tests."""
 
-MEASURE_FRAMES = """
-const measure = (milliseconds) => page.evaluate((duration) => new Promise((resolve) => {
+MEASURE_FRAMES = """(duration) => new Promise((resolve) => {
   const gaps = [];
   const begin = performance.now();
   let last = begin;
@@ -43,11 +52,8 @@ const measure = (milliseconds) => page.evaluate((duration) => new Promise((resol
     else resolve(gaps);
   };
   requestAnimationFrame(step);
-}), milliseconds);
-"""
-"""Defines a function that returns the milliseconds between the frames that the page draws."""
-
-ROWS = "const rows = page.getByRole('group', { name: /^Log lines/ }).getByRole('listitem');"
+})"""
+"""Returns the milliseconds between the frames that the page draws."""
 
 
 def component(name: str, subtype: str, model: str = "fake", *needs: str) -> dict[str, Any]:
@@ -60,11 +66,27 @@ class Machine(control_page.Machine):
 
     async def show(self, view: str, **params: str) -> None:
         # Another fragment alone would keep the view as it is.
-        await self.page.run("await page.goto('about:blank');")
-        await self.page.open(self.server.url, view, **params)
+        await self.page.goto("about:blank")
+        await open_view(self.page, self.server.url, view, **params)
 
-    async def run(self, script: str, **values: Any) -> Any:
-        return await self.page.run(f"{ROWS}\n{MEASURE_FRAMES}\n{script}", **values)
+    @property
+    def rows(self) -> Locator:
+        group = self.page.get_by_role("group", name=re.compile("^Log lines"))
+        return group.get_by_role("listitem")
+
+    def panel(self, name: str) -> Locator:
+        return self.page.get_by_role("region", name=name, exact=True)
+
+    async def see(self, *rows: str) -> None:
+        """Wait until there is a log line with all of these texts."""
+        found = self.rows
+        for text in rows:
+            found = found.filter(has_text=text)
+        await expect(found.first).to_be_visible()
+
+    async def measure_frames(self, milliseconds: float) -> list[float]:
+        gaps: list[float] = await self.page.evaluate(MEASURE_FRAMES, milliseconds)
+        return gaps
 
     async def log(self, *messages: str, level: str = "info", logger: str = "talker") -> None:
         entries = [
@@ -80,7 +102,7 @@ class Machine(control_page.Machine):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def machine(tmp_path_factory: Any) -> AsyncIterator[Machine]:
+async def machine(tmp_path_factory: Any, browser: Browser) -> AsyncIterator[Machine]:
     directory: Path = tmp_path_factory.mktemp("machine")
     components = [
         component("m", "motor"),
@@ -117,38 +139,32 @@ async def machine(tmp_path_factory: Any) -> AsyncIterator[Machine]:
         "packages": packages,
         "processes": processes,
     }
-    async with open_machine(configuration, directory) as opened:
+    async with open_machine(configuration, directory, browser) as opened:
         yield Machine(opened.server, opened.page, opened.robot)
 
 
 HOSTILE = "<img src=x onerror='hacked=1'><script>hacked=1</script>\0\u202eevil"
 
-OPEN_HOSTILE = """
-    await rows.filter({ hasText: "<img src=x onerror" }).first().getByRole("button").click();
-    const message = page.getByLabel("Message", { exact: true });
-    await message.waitFor();
-    return {
-      text: (await message.innerText()).slice(0, 64),
-      isRun: await page.evaluate(() => "hacked" in window),
-      elements: await page.locator("main :is(img, script, b)").count(),
-      isWider: await page.evaluate(() => document.documentElement.scrollWidth > innerWidth),
-      height: await rows.first().evaluate((row) => row.querySelector("button").offsetHeight),
-    };
-"""
 
-HARMLESS = {
-    "text": "<img src=x onerror='hacked=1'><script>hacked=1</script>\u2400\ufffdevilxxx",
-    "isRun": False,
-    "elements": 0,
-    "isWider": False,
-    "height": 26,
-}
+async def assert_hostile_line_is_text(machine: Machine) -> None:
+    page = machine.page
+    line = machine.rows.filter(has_text="<img src=x onerror").first
+    await line.get_by_role("button").click()
+    message = page.get_by_label("Message", exact=True)
+    harmless = "<img src=x onerror='hacked=1'><script>hacked=1</script>\u2400\ufffdevilxxx"
+    await expect(message).to_contain_text(harmless)
+    await expect(page.locator("main :is(img, script, b)")).to_have_count(0)
+    assert not await page.evaluate("'hacked' in window")
+    assert not await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    button = await machine.rows.first.get_by_role("button").first.bounding_box()
+    assert button is not None
+    assert round(button["height"]) == 26
 
 
 async def test_hostile_line_is_text(machine: Machine) -> None:
     await machine.log(HOSTILE + "x" * 200_000, logger="<b>bold</b>\u202e")
     await machine.show("logs", text="onerror")
-    assert await machine.run(OPEN_HOSTILE) == HARMLESS
+    await assert_hostile_line_is_text(machine)
 
 
 async def test_line_of_a_megabyte_is_text(machine: Machine) -> None:
@@ -161,17 +177,13 @@ async def test_line_of_a_megabyte_is_text(machine: Machine) -> None:
         "fields": {"<b>": ["<img>"], "many": "y" * (1 << 20)},
         "trace": "<script>hacked=1</script>\n" * 1000,
     }
-    await machine.run(
-        """
-        await page.route("**/logs.jsonl?*", (route) => route.fulfill({ body: values.body }));
-        """,
-        body=f"not JSON\n{json.dumps(line)}\n",
-    )
+    body = f"not JSON\n{json.dumps(line)}\n"
+    await machine.page.route("**/logs.jsonl?*", lambda route: route.fulfill(body=body))
     try:
         await machine.show("logs", text="onerror")
-        assert await machine.run(OPEN_HOSTILE) == HARMLESS
+        await assert_hostile_line_is_text(machine)
     finally:
-        await machine.run("await page.unroute('**/logs.jsonl?*');")
+        await machine.page.unroute("**/logs.jsonl?*")
 
 
 async def test_lines_are_filtered_by_level_logger_and_text(machine: Machine) -> None:
@@ -179,68 +191,40 @@ async def test_lines_are_filtered_by_level_logger_and_text(machine: Machine) -> 
         await machine.log(f"apple {level}", level=level, logger="fruit")
         await machine.log(f"carrot {level}", level=level, logger="roots")
     await machine.show("logs")
-    shown = await machine.run(
-        """
-        const list = async (text) => {
-          await rows.filter({ hasText: text }).first().waitFor();
-          const texts = await rows.locator(".message").allInnerTexts();
-          return texts.filter((each) => /^(apple|carrot)/.test(each));
-        };
-        const found = {};
-        await page.getByRole("navigation", { name: "Loggers" })
-          .getByRole("button", { name: /fruit/ }).click();
-        await rows.filter({ hasNotText: "apple" }).first().waitFor({ state: "detached" });
-        found.logger = await list("apple error");
-        await page.getByRole("button", { name: "Warnings" }).click();
-        await rows.filter({ hasText: "apple info" }).waitFor({ state: "detached" });
-        found.level = await list("apple error");
-        await page.reload();
-        found.reloaded = await list("apple error");
-        await page.getByRole("button", { name: "Reset" }).click();
-        await page.getByRole("searchbox").fill("CARROT e");
-        await rows.filter({ hasNotText: "carrot" }).first().waitFor({ state: "detached" });
-        found.text = await list("carrot error");
-        return found;
-        """
-    )
-    assert shown["logger"] == ["apple info", "apple warn", "apple error"]
-    assert shown["level"] == ["apple warn", "apple error"]
-    assert shown["reloaded"] == ["apple warn", "apple error"]
-    assert shown["text"] == ["carrot error"]
+    page, rows = machine.page, machine.rows
+    messages = rows.locator(".message")
+    loggers = page.get_by_role("navigation", name="Loggers")
+    await loggers.get_by_role("button", name="fruit").click()
+    await expect(messages).to_have_text(["apple info", "apple warn", "apple error"])
+    await page.get_by_role("button", name="Warnings").click()
+    await expect(messages).to_have_text(["apple warn", "apple error"])
+    await page.reload()
+    await expect(messages).to_have_text(["apple warn", "apple error"])
+    await page.get_by_role("button", name="Reset").click()
+    await page.get_by_role("searchbox").fill("CARROT e")
+    await expect(messages).to_have_text(["carrot error"])
 
 
 async def test_log_follows_until_somebody_scrolls_up(machine: Machine) -> None:
     await machine.log(*(f"early {number}" for number in range(300)))
     await machine.show("logs", text="early")
-    await machine.run(
-        """
-        await rows.filter({ hasText: "early 299" }).waitFor();
-        await page.getByText("following").waitFor();
-        """
-    )
+    page = machine.page
+    await machine.see("early 299")
+    await expect(page.get_by_text("following")).to_be_visible()
     await machine.log("early enough")
-    before = await machine.run(
-        """
-        await rows.filter({ hasText: "early enough" }).waitFor();
-        await page.getByRole("group", { name: /^Log lines/ }).hover();
-        await page.mouse.wheel(0, -2000);
-        await page.getByRole("button", { name: "Follow" }).waitFor();
-        return rows.first().innerText();
-        """
-    )
+    await machine.see("early enough")
+    await page.get_by_role("group", name=re.compile("^Log lines")).hover()
+    await page.mouse.wheel(0, -2000)
+    await expect(page.get_by_role("button", name="Follow")).to_be_visible()
+    top = await machine.rows.first.inner_text()
     await machine.log("early bird")
-    after = await machine.run(
-        """
-        const follow = page.getByRole("button", { name: "Follow · 1 new" });
-        await follow.waitFor();
-        const top = await rows.first().innerText();
-        const isSeen = await rows.filter({ hasText: "early bird" }).count();
-        await follow.click();
-        await rows.filter({ hasText: "early bird" }).waitFor();
-        return { top, isSeen };
-        """
-    )
-    assert after == {"top": before, "isSeen": 0}
+    follow = page.get_by_role("button", name="Follow · 1 new")
+    await expect(follow).to_be_visible()
+    bird = machine.rows.filter(has_text="early bird")
+    await expect(bird).to_have_count(0)
+    assert await machine.rows.first.inner_text() == top
+    await follow.click()
+    await expect(bird).to_be_visible()
 
 
 async def test_address_leads_to_a_line(machine: Machine) -> None:
@@ -248,39 +232,30 @@ async def test_address_leads_to_a_line(machine: Machine) -> None:
     await machine.log("the line in question", level="warn")
     await machine.log(*(f"something after {number}" for number in range(200)))
     await machine.show("logs")
-    opened = await machine.run(
-        """
-        await page.getByRole("searchbox").fill("in question");
-        await rows.getByRole("button").click();
-        await page.getByLabel("Message", { exact: true }).waitFor();
-        await page.getByRole("searchbox").fill("");
-        const url = page.url();
-        const tab = await context.newPage();
-        await tab.goto(url);
-        const message = await tab.getByLabel("Message", { exact: true }).innerText();
-        const isFollowing = await tab.getByText("following").count();
-        await tab.close();
-        return { message, isFollowing };
-        """
-    )
-    assert opened == {"message": "the line in question", "isFollowing": 0}
+    page = machine.page
+    message = "the line in question"
+    await page.get_by_role("searchbox").fill("in question")
+    await machine.rows.get_by_role("button").click()
+    await expect(page.get_by_label("Message", exact=True)).to_have_text(message)
+    await page.get_by_role("searchbox").fill("")
+    tab = await page.context.new_page()
+    await tab.goto(page.url)
+    await expect(tab.get_by_label("Message", exact=True)).to_have_text(message)
+    await expect(tab.get_by_text("following")).to_have_count(0)
+    await tab.close()
 
 
 async def test_a_thousand_lines_a_second_do_not_freeze_the_page(machine: Machine) -> None:
     async def flood() -> None:
         for second in range(20):
             await machine.log(*(f"flood {second} {number}" for number in range(100)))
-            await asyncio.sleep(0.1)
+            await pass_time(0.1)
 
     await machine.show("logs")
-    await machine.run("await rows.first().waitFor();")
-    gaps, _ = await asyncio.gather(machine.run("return measure(2500);"), flood())
-    in_document = await machine.run(
-        """
-        await rows.filter({ hasText: "flood 19 99" }).waitFor();
-        return rows.count();
-        """
-    )
+    await expect(machine.rows.first).to_be_visible()
+    gaps, _ = await asyncio.gather(machine.measure_frames(2500), flood())
+    await machine.see("flood 19 99")
+    in_document = await machine.rows.count()
     assert max(gaps) < LONGEST_PAUSE, describe(gaps)
     assert statistics.median(gaps) < USUAL_PAUSE, describe(gaps)
     assert in_document < 100
@@ -289,20 +264,15 @@ async def test_a_thousand_lines_a_second_do_not_freeze_the_page(machine: Machine
 async def test_module_is_restarted_by_its_button(machine: Machine) -> None:
     before = await machine.module("acme")
     await machine.show("modules", output="acme")
-    await machine.run(
-        """
-        const panel = page.getByRole("region", { name: "module acme", exact: true });
-        await panel.getByText(`pid ${values.pid}`).waitFor();
-        await panel.getByText(/^memory \\d+(\\.\\d)? MB$/).waitFor();
-        await panel.getByText(/^up for /).waitFor();
-        await panel.getByRole("link", { name: "thing" }).waitFor();
-        await panel.getByText("module acme is ready").first().waitFor();
-        await panel.getByRole("button", { name: "Restart" }).click();
-        await panel.getByText("started 2 times").waitFor();
-        await panel.getByText("ready", { exact: true }).waitFor();
-        """,
-        pid=before["pid"],
-    )
+    panel = machine.panel("module acme")
+    await expect(panel.get_by_text(f"pid {before['pid']}")).to_be_visible()
+    await expect(panel.get_by_text(re.compile(r"^memory \d+(\.\d)? MB$"))).to_be_visible()
+    await expect(panel.get_by_text(re.compile("^up for "))).to_be_visible()
+    await expect(panel.get_by_role("link", name="thing")).to_be_visible()
+    await expect(panel.get_by_text("module acme is ready").first).to_be_visible()
+    await panel.get_by_role("button", name="Restart").click()
+    await expect(panel.get_by_text("started 2 times")).to_be_visible()
+    await expect(panel.get_by_text("ready", exact=True)).to_be_visible()
     after = await machine.module("acme")
     assert after["state"] == "ready"
     assert after["starts"] == before["starts"] + 1
@@ -311,50 +281,40 @@ async def test_module_is_restarted_by_its_button(machine: Machine) -> None:
 
 async def test_packages_and_processes_are_listed_with_what_they_lack(machine: Machine) -> None:
     await machine.show("modules")
-    await machine.run(
-        """
-        const packages = page.getByRole("region", { name: "packages" });
-        await packages.getByText("here 1.2").waitFor();
-        await packages.getByText(/^ready for /).waitFor();
-        await packages.getByText("not-there does not exist").waitFor();
-        const processes = page.getByRole("region", { name: "processes" });
-        await processes.getByText(/^running for /).waitFor();
-        await processes.getByText(/^finished for /).waitFor();
-        await processes.getByText("exited with code 3 (last line: no camera)").waitFor();
-        await processes.getByRole("link", { name: "breaks" }).click();
-        await rows.filter({ hasText: "StdErr" }).filter({ hasText: "no camera" }).first().waitFor();
-        await rows.filter({ hasText: "exited with code 3" }).first().waitFor();
-        """
-    )
+    packages = machine.page.get_by_role("region", name="packages")
+    await expect(packages.get_by_text("here 1.2")).to_be_visible()
+    await expect(packages.get_by_text(re.compile("^ready for "))).to_be_visible()
+    await expect(packages.get_by_text("not-there does not exist")).to_be_visible()
+    processes = machine.page.get_by_role("region", name="processes")
+    await expect(processes.get_by_text(re.compile("^running for "))).to_be_visible()
+    await expect(processes.get_by_text(re.compile("^finished for "))).to_be_visible()
+    failure = "exited with code 3 (last line: no camera)"
+    await expect(processes.get_by_text(failure)).to_be_visible()
+    await processes.get_by_role("link", name="breaks").click()
+    await machine.see("StdErr", "no camera")
+    await machine.see("exited with code 3")
 
 
 async def test_job_shows_its_failures(machine: Machine) -> None:
     await machine.show("jobs")
-    await machine.run(
-        """
-        const job = (name) => page.getByRole("region", { name: `job ${name}`, exact: true });
-        await job("broken").getByRole("list").getByText('depends on "nowhere"').waitFor();
-        await job("broken").getByText(/^failed .* ago/).waitFor();
-        await job("broken").getByRole("img", { name: /0 successful and \\d+ failed/ }).waitFor();
-        await job("fine").getByText(/^succeeded .* ago/).waitFor();
-        await job("fine").getByText("every 200ms", { exact: true }).waitFor();
-        await job("rare").getByText(/^next in \\d+ (min|h|d)$/).waitFor();
-        """
-    )
+    broken, fine, rare = (machine.panel(f"job {name}") for name in ("broken", "fine", "rare"))
+    await expect(broken.get_by_role("list").get_by_text('depends on "nowhere"')).to_be_visible()
+    await expect(broken.get_by_text(re.compile("^failed .* ago"))).to_be_visible()
+    history = broken.get_by_role("img", name=re.compile(r"0 successful and \d+ failed"))
+    await expect(history).to_be_visible()
+    await expect(fine.get_by_text(re.compile("^succeeded .* ago"))).to_be_visible()
+    await expect(fine.get_by_text("every 200ms", exact=True)).to_be_visible()
+    await expect(rare.get_by_text(re.compile(r"^next in \d+ (min|h|d)$"))).to_be_visible()
 
 
 async def test_running_operation_is_cancelled(machine: Machine) -> None:
     motor = Motor.from_robot(machine.robot, "m")
     turning = asyncio.create_task(motor.go_for(rpm=1, revolutions=60))
     await machine.show("diagnose")
-    await machine.run(
-        """
-        const operations = page.getByRole("region", { name: "Operations" });
-        const row = operations.getByRole("row").filter({ hasText: "MotorService/GoFor" });
-        await row.getByRole("button", { name: "Cancel" }).click();
-        await operations.getByText("No calls are running.").waitFor();
-        """
-    )
+    operations = machine.page.get_by_role("region", name="Operations")
+    row = operations.get_by_role("row").filter(has_text="MotorService/GoFor")
+    await row.get_by_role("button", name="Cancel").click()
+    await expect(operations.get_by_text("No calls are running.")).to_be_visible()
     with pytest.raises(GRPCError, match="CANCELLED"):
         async with asyncio.timeout(DEADLINE):
             await turning
@@ -362,137 +322,103 @@ async def test_running_operation_is_cancelled(machine: Machine) -> None:
 
 async def test_diagnosis_shows_configuration_and_journal(machine: Machine) -> None:
     await machine.show("diagnose")
-    await machine.run(
-        """
-        const panel = (name) => page.getByRole("region", { name, exact: true });
-        await panel("Machine").getByText("rdk", { exact: true }).waitFor();
-        await panel("Configuration").getByText(/depends on "nowhere"/).waitFor();
-        await panel("Journal").getByRole("list").getByText("module acme").first().waitFor();
-        await panel("Journal").getByRole("img", { name: /events over time/ }).waitFor();
-        """
-    )
+    await expect(machine.panel("Machine").get_by_text("rdk", exact=True)).to_be_visible()
+    configuration = machine.panel("Configuration")
+    await expect(configuration.get_by_text('depends on "nowhere"')).to_be_visible()
+    journal = machine.panel("Journal")
+    await expect(journal.get_by_role("list").get_by_text("module acme").first).to_be_visible()
+    await expect(journal.get_by_role("img", name="events over time")).to_be_visible()
 
 
 async def test_load_is_plotted_over_one_time_axis(machine: Machine) -> None:
     await machine.show("diagnose")
-    shown = await machine.run(
-        """
-        const load = page.getByRole("region", { name: "Load", exact: true });
-        await load.getByRole("img", { name: /^Processor over the last .*: [0-9.]+ %/ }).waitFor();
-        await load.getByRole("img", { name: /^Loop lag over the last .*: [0-9.]+ ms/ }).waitFor();
-        const texts = await load.locator("strong").allInnerTexts();
-        await load.getByRole("group").focus();
-        await page.keyboard.press("ArrowLeft");
-        await load.getByText(/^at the cursor: .* ago$/).waitFor();
-        return { texts, lines: await load.locator("path.line").count() };
-        """
-    )
-    assert shown["lines"] == 5
-    assert any(text.endswith(" MB") for text in shown["texts"])
+    load = machine.panel("Load")
+    for name in ("Processor over the last .*: [0-9.]+ %", "Loop lag over the last .*: [0-9.]+ ms"):
+        await expect(load.get_by_role("img", name=re.compile(name))).to_be_visible()
+    await expect(load.locator("strong").filter(has_text=re.compile(" MB$")).first).to_be_visible()
+    await load.get_by_role("group").focus()
+    await machine.page.keyboard.press("ArrowLeft")
+    await expect(load.get_by_text(re.compile("^at the cursor: .* ago$"))).to_be_visible()
+    await expect(load.locator("path.line")).to_have_count(5)
 
 
 async def test_only_the_last_events_are_read(machine: Machine) -> None:
-    asked = await machine.run(
-        """
-        const asked = [];
-        const note = (request) => {
-          if (request.url().includes("/history.json")) asked.push(request.url());
-        };
-        page.on("request", note);
-        for (const view of ["overview", "diagnose"]) {
-          await page.goto("about:blank");
-          const answer = page.waitForResponse(/history.json/);
-          await page.goto(`${values.url}/#/${view}`);
-          await answer;
-        }
-        page.off("request", note);
-        return asked;
-        """,
-        url=machine.server.url,
-    )
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/history.json" in request.url:
+            asked.append(request.url)
+
+    page = machine.page
+    page.on("request", note)
+    for view in ("overview", "diagnose"):
+        await page.goto("about:blank")
+        async with page.expect_response(re.compile("history.json")):
+            await page.goto(f"{machine.server.url}/#/{view}")
+    page.remove_listener("request", note)
     assert len(asked) >= 2
     assert all("/history.json?last=" in url for url in asked), asked
 
 
-async def test_viewer_is_offered_no_restart(machine: Machine, tmp_path: Path) -> None:
+async def test_viewer_is_offered_no_restart(browser: Browser, tmp_path: Path) -> None:
     modules = [{"name": "acme", "type": "local", "executable_path": str(stub(tmp_path))}]
-    async with run_server({**config("viewer"), "modules": modules}, tmp_path) as server:
-        offered = await machine.run(
-            """
-            const tab = await context.newPage();
-            await tab.goto(`${values.url}/#/modules`);
-            await tab.getByLabel("Key ID").fill(values.id);
-            await tab.getByLabel("Key", { exact: true }).fill(values.key);
-            await tab.getByRole("button", { name: "Log in" }).click();
-            await tab.getByRole("region", { name: "module acme" }).waitFor();
-            const count = await tab.getByRole("button", { name: "Restart" }).count();
-            await tab.close();
-            return count;
-            """,
-            url=server.url,
-            id=KEYS["viewer"],
-            key=key_of("viewer"),
-        )
-    assert offered == 0
+    async with (
+        run_server({**config("viewer"), "modules": modules}, tmp_path) as server,
+        open_page(browser, complaint=REFUSED) as page,
+    ):
+        await page.goto(server.url)
+        await log_in_as(page, "viewer")
+        await open_view(page, server.url, "modules")
+        await expect(page.get_by_role("region", name="module acme")).to_be_visible()
+        await expect(page.get_by_role("button", name="Restart")).to_have_count(0)
 
 
-async def test_graph_of_500_resources_is_smooth(machine: Machine, tmp_path: Path) -> None:
+async def test_graph_of_500_resources_is_smooth(page: Page, tmp_path: Path) -> None:
     tree = [
         component(f"c{number}", "generic", "fake", *([f"c{(number - 1) // 3}"] if number else []))
         for number in range(500)
     ]
     async with run_server({"components": tree}, tmp_path) as server:
         await server.wait_for_status(state="running")
-        await machine.page.open(server.url, "graph")
-        gaps = await machine.run(
-            """
-            const drawing = page.getByRole("group", { name: /^Drawing of the graph/ });
-            await page.getByText("500 ready", { exact: true }).waitFor();
-            const box = await drawing.boundingBox();
-            const middle = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
-            await page.mouse.move(middle.x, middle.y);
-            const frames = measure(2000);
-            for (let round = 0; round < 4; round++) {
-              await page.mouse.down();
-              await page.mouse.move(middle.x - 200, middle.y - 200, { steps: 20 });
-              await page.mouse.up();
-              await page.mouse.wheel(0, round % 2 ? 200 : -200);
-              await page.mouse.move(middle.x, middle.y, { steps: 10 });
-            }
-            return frames;
-            """
-        )
+        await open_view(page, server.url, "graph")
+        await expect(page.get_by_text("500 ready", exact=True)).to_be_visible()
+        drawing = page.get_by_role("group", name=re.compile("^Drawing of the graph"))
+        gaps, _ = await asyncio.gather(page.evaluate(MEASURE_FRAMES, 2000), wander(drawing))
         assert max(gaps) < LONGEST_PAUSE, describe(gaps)
         assert statistics.median(gaps) < USUAL_PAUSE, describe(gaps)
-        opened = await machine.run(
-            """
-            await page.getByRole("searchbox", { name: "Search the graph" }).fill("c499");
-            await page.getByRole("button", { name: "c499" }).focus();
-            await page.getByRole("status").filter({ hasText: "c499" }).waitFor();
-            await page.keyboard.press("Enter");
-            await page.locator("[data-card]").waitFor();
-            return page.locator("[data-card]").getAttribute("data-card");
-            """
-        )
-        assert opened == "rdk:component:generic/c499"
-        # The page would complain that the machine is gone.
-        await machine.run("await page.goto('about:blank');")
+        await page.get_by_role("searchbox", name="Search the graph").fill("c499")
+        await page.get_by_role("button", name="c499").focus()
+        await expect(page.get_by_role("status").filter(has_text="c499")).to_be_visible()
+        await page.keyboard.press("Enter")
+        card = page.locator("[data-card]")
+        await expect(card).to_have_attribute("data-card", "rdk:component:generic/c499")
+
+
+async def wander(drawing: Locator) -> None:
+    """Drag the drawing away and back, and zoom in and out."""
+    box = await drawing.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    mouse = drawing.page.mouse
+    await mouse.move(x, y)
+    for turn in range(4):
+        await mouse.down()
+        await mouse.move(x - 200, y - 200, steps=20)
+        await mouse.up()
+        await mouse.wheel(0, 200 if turn % 2 else -200)
+        await mouse.move(x, y, steps=10)
 
 
 async def test_graph_shows_what_is_unhealthy_and_why(machine: Machine) -> None:
     await machine.show("graph")
-    shown = await machine.run(
-        """
-        await page.getByLabel("Only unhealthy and what they touch").check();
-        const list = page.getByRole("list", { name: "Resources of the graph" });
-        await list.getByRole("button", { name: "thing" }).waitFor({ state: "detached" });
-        const names = await list.getByRole("button").allInnerTexts();
-        await list.getByRole("button", { name: "lost" }).focus();
-        await page.getByText('depends on "nowhere", which is not configured').waitFor();
-        return { names, isKept: page.url().includes("only=unhealthy") };
-        """
-    )
-    assert shown == {"names": ["lost", "nowhere"], "isKept": True}
+    page = machine.page
+    await page.get_by_label("Only unhealthy and what they touch").check()
+    resources = page.get_by_role("list", name="Resources of the graph").get_by_role("button")
+    await expect(resources).to_have_text(["lost", "nowhere"])
+    await resources.filter(has_text="lost").focus()
+    reason = page.get_by_text('depends on "nowhere", which is not configured')
+    await expect(reason).to_be_visible()
+    await expect(page).to_have_url(re.compile("only=unhealthy"))
 
 
 def describe(gaps: Sequence[float]) -> str:
