@@ -15,12 +15,15 @@ from typing import Any, NamedTuple
 
 import psutil
 import pytest
-from tests.support.control_page import Page, needs_browser, open_browser
+from playwright.async_api import Locator, Page, expect
+from tests.support.browser import find_processes, launch_browser
+from tests.support.control_page import find_connection, needs_browser, open_page, open_view
 from tests.support.machine.running import PROGRAM, Output, run_server
 from tests.support.network.namespaces import Computer, needs_namespaces
 from tests.support.network.slow_network import Rule, SlowNetwork, slow_network
 from tests.support.paths import REPOSITORY
 from tests.support.sizes import FULL, limit
+from tests.support.waiting import pass_time, run_others, wait_until
 
 pytestmark = [needs_browser, needs_namespaces, pytest.mark.timeout(300)]
 
@@ -47,6 +50,8 @@ NUMBERED = {
     "arm": ("Target of elbow in °", -60, "Move elbow to its target"),
 }
 """The field, the number and the button of a move that needs no button to be held."""
+INSECURE = "Cross-Origin-Opener-Policy"
+"""What Chromium complains about on another computer without TLS."""
 WAYS = ("killed", "stopped", "cut off")
 CONFIG = {
     "components": [
@@ -84,10 +89,8 @@ class Observer:
 
     async def wait_until(self, is_so: Callable[[set[str]], bool], within: float = DEADLINE) -> None:
         """Wait until what moves meets a condition."""
-        async with asyncio.timeout(within):
-            while not is_so(self.moving):
-                assert not self._out.ended, self._out.text
-                await asyncio.sleep(0.02)
+        await wait_until(lambda: self._out.ended or is_so(self.moving), within)
+        assert not self._out.ended, self._out.text
 
     def find_rest(self, name: str, since: float) -> Rest:
         """Return when a component that was lost at a time was seen at rest for good."""
@@ -121,7 +124,7 @@ async def observe(computer: Computer) -> AsyncIterator[Observer]:
             process.kill()
         await process.wait()
         await reading
-        await asyncio.sleep(0)
+        await run_others()
 
 
 class Browser:
@@ -139,26 +142,22 @@ class Browser:
     async def show(self) -> Page:
         """Return the page, in a new browser if the one before is gone."""
         if self._page is None:
-            prefix = self._computer.prefix
-            page = await self._stack.enter_async_context(open_browser(prefix=prefix))
+            browser = await self._stack.enter_async_context(launch_browser(self._computer.prefix))
+            page = await self._stack.enter_async_context(open_page(browser, complaint=INSECURE))
             if self._transport == "gRPC-web":
-                await page.run(
-                    "await page.addInitScript(() => delete globalThis.RTCPeerConnection);"
-                )
+                await page.add_init_script("delete globalThis.RTCPeerConnection;")
             pins = [f"rdk:component:{name}/{name}" for name in ATTRIBUTES]
-            await page.open(self._url, "control", pin=pins)
+            await open_view(page, self._url, "control", pin=pins)
             self._page = page
         label = "WebRTC" if self._transport == "WebRTC" else "HTTP"
-        await self._page.run(
-            f"await page.locator('[data-connection=online]:has-text(\"{label}\")').waitFor();"
-        )
+        await expect(find_connection(self._page, "online")).to_contain_text(label)
         return self._page
 
     def lose(self, way: str) -> float:
         """Lose the browser, and return when."""
         assert self._page is not None
         # Finding them takes a busy computer a second.
-        self._processes = self._page.find_processes()
+        self._processes = find_processes()
         since = time.monotonic()
         if way == "cut off":
             self._network.apply(Rule(is_cut=True))
@@ -182,39 +181,30 @@ class Browser:
         else:
             self._signal(signal.SIGCONT)
         await self.show()
-        await self._page.run("await page.mouse.up();")
+        await self._page.mouse.up()
 
     async def close(self) -> None:
         await self._stack.aclose()
 
 
+def find_card(page: Page, name: str) -> Locator:
+    return page.locator(f"[data-card$='/{name}']")
+
+
 async def hold(page: Page, name: str) -> None:
-    await page.run(
-        """
-        const card = page.locator(`[data-card$='/${values.name}']`);
-        if (values.name === 'arm') await card.getByLabel('Step of a jog').selectOption('10');
-        await card.getByRole('button', {name: values.label}).hover();
-        await page.mouse.down();
-        """,
-        name=name,
-        label=HELD[name],
-    )
+    card = find_card(page, name)
+    if name == "arm":
+        await card.get_by_label("Step of a jog").select_option("10")
+    await card.get_by_role("button", name=HELD[name]).hover()
+    await page.mouse.down()
 
 
 async def start_by_number(page: Page, name: str, attempt: int) -> None:
     field, number, button = NUMBERED[name]
     number *= -1 if attempt % 2 else 1  # it may have arrived
-    await page.run(
-        """
-        const card = page.locator(`[data-card$='/${values.name}']`);
-        await card.getByLabel(values.field, {exact: true}).fill(values.number);
-        await card.getByRole('button', {name: values.button, exact: true}).click();
-        """,
-        name=name,
-        field=field,
-        number=str(number),
-        button=button,
-    )
+    card = find_card(page, name)
+    await card.get_by_label(field, exact=True).fill(str(number))
+    await card.get_by_role("button", name=button, exact=True).click()
 
 
 @contextlib.asynccontextmanager
@@ -249,9 +239,9 @@ async def keep_moving(
     for name in names[1:]:
         await start_by_number(page, name, attempt)
     await hold(page, names[0])
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(pytest.fail.Exception):
         await observer.wait_until({*names}.issubset, within=5 * WINDOW)
-    await asyncio.sleep(seconds)
+    await pass_time(seconds)
     return observer.moving >= {*names}
 
 
@@ -266,7 +256,7 @@ async def measure(
         page = await browser.show()
         if await keep_moving(page, observer, names, keeps_moving, attempt):
             break
-        await page.run("await page.mouse.up();")
+        await page.mouse.up()
     else:
         raise AssertionError(f"its heartbeats kept it moving in none of {ATTEMPTS} attempts")
     since = browser.lose(way)
