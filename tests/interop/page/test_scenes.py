@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from playwright.async_api import Browser, Locator, Page, expect
 from tests.support import control_page
-from tests.support.control_page import needs_browser, open_machine
+from tests.support.control_page import needs_browser, open_machine, open_view
+from tests.support.waiting import pass_time, poll
 from viam.components.arm import Arm, JointPositions
 from viam.components.camera import Camera
 from viam.components.gantry import Gantry
@@ -18,9 +21,21 @@ from viam.proto.common import Pose, PoseInFrame
 
 pytestmark = [needs_browser, pytest.mark.asyncio(loop_scope="module")]
 
-DEADLINE = 30.0
 FIELDS = ("x", "y", "z", "o_x", "o_y", "o_z", "theta")
 POST = {"type": "capsule", "r": 40, "l": 300, "translation": {"z": 150}}
+
+COUNT_SCENES = """async () => {
+  const loaded = performance.getEntriesByType("resource").map((each) => each.name);
+  const scripts = loaded.filter((each) => each.endsWith(".js"));
+  const texts = await Promise.all(scripts.map(async (each) => (await fetch(each)).text()));
+  return texts.filter((each) => each.includes("THREE.WebGLRenderer")).length;
+}"""
+"""Returns how many of the scripts that the page loaded draw in 3D."""
+COUNT_DRAWN = """() => {
+  window.drawn = 0;
+  const draw = requestAnimationFrame;
+  window.requestAnimationFrame = (act) => (window.drawn++, draw(act));
+}"""
 
 
 def fake(subtype: str, name: str, frame: dict[str, Any], **attributes: Any) -> dict[str, Any]:
@@ -82,59 +97,40 @@ CONFIG = {
 class Machine(control_page.Machine):
     """A machine with its page, and the SDK's client to compare with."""
 
+    def panel(self, frame: str) -> Locator:
+        return self.page.get_by_role("region", name=f"Frame {frame}")
+
     async def show(self, frame: str) -> None:
-        await self.page.open(self.server.url, "frames", frame=frame)
-        await self.page.run(
-            "await page.getByRole('region', { name: `Frame ${values.frame}` }).waitFor();",
-            frame=frame,
-        )
+        await open_view(self.page, self.server.url, "frames", frame=frame)
+        await expect(self.panel(frame)).to_be_visible()
 
     async def read_pose(self, frame: str) -> list[float] | None:
         """Return the pose in the world that the page shows, or None if it shows none yet."""
-        texts = await self.page.run(
-            """
-            const shown = page.getByRole("region", { name: `Frame ${values.frame}` });
-            return shown.locator("tbody tr td:last-child strong").allTextContents();
-            """,
-            frame=frame,
-        )
+        values = self.panel(frame).locator("tbody tr td:last-child strong")
+        texts = await values.all_text_contents()
         return [float(text) for text in texts] if texts and "–" not in texts else None
 
     async def wait_for_pose(self, frame: str, wanted: Pose) -> None:
         """Wait until the page shows this pose in the world."""
-        expected = [getattr(wanted, field) for field in FIELDS]
-        shown = None
-        try:
-            async with asyncio.timeout(DEADLINE):
-                while shown != pytest.approx(expected, abs=0.006):
-                    await asyncio.sleep(0.05)
-                    shown = await self.read_pose(frame)
-        except TimeoutError:
-            raise AssertionError(f"the page shows {shown}, not {expected}") from None
+        expected = pytest.approx([getattr(wanted, field) for field in FIELDS], abs=0.006)
+        await poll(lambda: self.read_pose(frame), lambda shown: shown == expected)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def machine(tmp_path_factory: Any) -> AsyncIterator[Machine]:
+async def machine(tmp_path_factory: Any, browser: Browser) -> AsyncIterator[Machine]:
     directory: Path = tmp_path_factory.mktemp("machine")
-    async with open_machine(CONFIG, directory) as opened:
+    async with open_machine(CONFIG, directory, browser) as opened:
         yield Machine(opened.server, opened.page, opened.robot)
 
 
 async def test_scenes_are_loaded_only_where_they_are_shown(machine: Machine) -> None:
-    count_scripts = """
-        return page.evaluate(async () => {
-          const loaded = performance.getEntriesByType("resource").map((each) => each.name);
-          const scripts = loaded.filter((each) => each.endsWith(".js"));
-          const texts = await Promise.all(scripts.map(async (each) => (await fetch(each)).text()));
-          return texts.filter((each) => each.includes("THREE.WebGLRenderer")).length;
-        });
-    """
-    await machine.page.open(machine.server.url)
-    await machine.page.run("await page.reload(); await page.locator('#view').waitFor();")
-    await machine.page.run("await page.getByText('6 of 6 ready').waitFor();")
-    assert await machine.page.run(count_scripts) == 0
+    page = machine.page
+    await open_view(page, machine.server.url)
+    await page.reload()
+    await expect(page.get_by_text("6 of 6 ready")).to_be_visible()
+    assert await page.evaluate(COUNT_SCENES) == 0
     await machine.show("world")
-    assert await machine.page.run(count_scripts) == 1
+    assert await page.evaluate(COUNT_SCENES) == 1
 
 
 async def test_poses_follow_an_arm_on_a_moving_gantry(machine: Machine) -> None:
@@ -164,47 +160,34 @@ async def test_frame_with_another_name_than_its_arm_is_where_the_arm_is(machine:
 
 async def test_frame_is_chosen_in_the_tree_and_in_the_scene(machine: Machine) -> None:
     await machine.show("world")
-    await machine.page.run(
-        """
-        const tree = page.getByRole("tree", { name: "Frames" });
-        const chosen = tree.locator("[aria-selected=true]");
-        await tree.getByRole("treeitem", { name: /^eye / }).click();
-        await page.locator(".label.chosen", { hasText: "eye" }).waitFor();
-        await page.keyboard.press("Home");
-        await page.getByRole("region", { name: "Frame world" }).waitFor();
-        // The name of a frame begins beside its origin, where its axes and its body are.
-        const label = await page.locator(".label", { hasText: "post" }).boundingBox();
-        await page.mouse.click(label.x - 6, label.y - 6);
-        await page.getByRole("region", { name: "Frame post" }).waitFor();
-        if (!(await chosen.textContent()).includes("post")) throw new Error("not in the tree");
-        if (!page.url().includes("frame=post")) throw new Error(page.url());
-        """
-    )
+    page = machine.page
+    tree = page.get_by_role("tree", name="Frames")
+    await tree.get_by_role("treeitem", name=re.compile("^eye ")).click()
+    await expect(page.locator(".label.chosen").filter(has_text="eye")).to_be_visible()
+    await page.keyboard.press("Home")
+    await expect(machine.panel("world")).to_be_visible()
+    # The name of a frame begins beside its origin, where its axes and its body are.
+    label = await page.locator(".label").filter(has_text="post").bounding_box()
+    assert label is not None
+    await page.mouse.click(label["x"] - 6, label["y"] - 6)
+    await expect(machine.panel("post")).to_be_visible()
+    await expect(tree.get_by_role("treeitem", selected=True)).to_contain_text("post")
+    await expect(page).to_have_url(re.compile("frame=post"))
 
 
 async def test_scene_is_drawn_only_when_something_changes(machine: Machine) -> None:
     await machine.show("post")
-    drawn = await machine.page.run(
-        """
-        await page.getByText(/^grid /).waitFor();
-        await page.waitForTimeout(1000);
-        await page.evaluate(() => {
-          window.drawn = 0;
-          const draw = requestAnimationFrame;
-          window.requestAnimationFrame = (act) => (window.drawn++, draw(act));
-        });
-        await page.waitForTimeout(1500);
-        const idle = await page.evaluate(() => window.drawn);
-        const scene = page.getByRole("application", { name: "Frames in 3D" });
-        await scene.focus();
-        await page.keyboard.press("ArrowLeft");
-        await page.keyboard.press("+");
-        await page.waitForFunction(() => window.drawn > 0);
-        return [idle, await page.evaluate(() => window.drawn)];
-        """
-    )
-    assert drawn[0] == 0
-    assert 1 <= drawn[1] <= 2
+    page = machine.page
+    await expect(page.get_by_text(re.compile("^grid "))).to_be_visible()
+    await pass_time(1)
+    await page.evaluate(COUNT_DRAWN)
+    await pass_time(1.5)
+    assert await page.evaluate("window.drawn") == 0
+    await page.get_by_role("application", name="Frames in 3D").focus()
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("+")
+    await page.wait_for_function("() => window.drawn > 0")
+    assert await page.evaluate("window.drawn") <= 2
 
 
 async def test_points_of_a_camera_are_shown_with_their_number(machine: Machine) -> None:
@@ -213,28 +196,16 @@ async def test_points_of_a_camera_are_shown_with_their_number(machine: Machine) 
     points = int(header.partition("POINTS ")[2].split()[0])
     assert points > 1000
     await machine.show("eye")
-    await machine.page.run(
-        """
-        await page.getByRole("button", { name: "Show points" }).click();
-        await page.getByText(`${values.points} points, `).waitFor();
-        await page.getByRole("button", { name: "Hide" }).click();
-        await page.getByRole("button", { name: "Show points" }).waitFor();
-        """,
-        points=f"{points:,}",
-    )
+    show = machine.page.get_by_role("button", name="Show points")
+    await show.click()
+    await expect(machine.page.get_by_text(f"{points:,} points, ")).to_be_visible()
+    await machine.page.get_by_role("button", name="Hide").click()
+    await expect(show).to_be_visible()
 
 
-async def test_frames_are_readable_without_webgl(machine: Machine) -> None:
-    await machine.page.run(
-        """
-        const other = await context.newPage();
-        await other.addInitScript(() => {
-          HTMLCanvasElement.prototype.getContext = () => null;
-        });
-        await other.goto(`${values.url}/#/frames?frame=post`);
-        await other.getByText("The scene cannot be shown: this browser has no WebGL.").waitFor();
-        await other.getByRole("region", { name: "Frame post" }).getByText("900.00").waitFor();
-        await other.close();
-        """,
-        url=machine.server.url,
-    )
+async def test_frames_are_readable_without_webgl(machine: Machine, page: Page) -> None:
+    await page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null;")
+    await open_view(page, machine.server.url, "frames", frame="post")
+    notice = page.get_by_text("The scene cannot be shown: this browser has no WebGL.")
+    await expect(notice).to_be_visible()
+    await expect(page.get_by_role("region", name="Frame post")).to_contain_text("900.00")
