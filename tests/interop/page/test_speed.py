@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import re
 import time
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
+from playwright.async_api import Page, Request, Response, expect
 from tests.interop.test_vision import demo_machine
-from tests.support.control_page import connect_sdk, needs_browser, open_browser
+from tests.support.control_page import connect_sdk, needs_browser, open_view, wait_for_webrtc
 from tests.support.machine.running import run_server
 from tests.support.sizes import FULL
+from tests.support.waiting import pass_time
 from viam.services.vision import VisionClient
 
 from cogwork.control.static_site import BUILT_SITE
 
 pytestmark = [needs_browser, pytest.mark.timeout(240)]
+beside_browser = pytest.mark.asyncio(loop_scope="module")
 
 KIB = 1024
 ROOM = 1 if FULL else 4
@@ -35,50 +37,50 @@ def test_first_view_is_small() -> None:
     assert sum(sizes.values()) <= 130 * KIB
 
 
-async def test_first_boxes_come_soon_on_a_slow_computer(tmp_path: Path) -> None:
-    async with run_server(demo_machine(), tmp_path) as server, open_browser() as page:
+@beside_browser
+async def test_first_boxes_come_soon_on_a_slow_computer(page: Page, tmp_path: Path) -> None:
+    responses: list[Response] = []
+    boxes = page.locator("[data-box]")
+    async with run_server(demo_machine(), tmp_path) as server:
         await server.wait_for_status(state="running")
         # What the server loads at the first call is not the page's.
-        await page.open(server.url, "vision", camera="belt", service="demo")
-        await page.run("await page.locator('[data-box]').first().waitFor();")
-        seen: Any = await page.run(
-            """
-            await page.goto('about:blank');
-            const session = await context.newCDPSession(page);
-            await session.send('Network.clearBrowserCache');
-            await session.send('Emulation.setCPUThrottlingRate', {rate: 6});
-            let bytes = 0;
-            page.on('response', async (each) => {
-              const path = new URL(each.url()).pathname;
-              if (!/\\.(js|css|html|svg)$|^\\/$/.test(path)) return;
-              const sizes = await each.request().sizes().catch(() => null);
-              bytes += sizes?.responseBodySize ?? 0;
-            });
-            const begin = performance.now();
-            await page.goto(`${values.url}/#/vision?camera=belt&service=demo`);
-            await page.locator('[data-box]').first().waitFor();
-            return {seconds: (performance.now() - begin) / 1000, bytes};
-            """,
-            url=server.url,
-            within=60,
-        )
-        print(f"first boxes after {seen['seconds']:.2f} s, {seen['bytes'] / KIB:.0f} KiB loaded")
-        assert seen["seconds"] <= 2 * ROOM
-        assert seen["bytes"] <= 200 * KIB
+        await open_view(page, server.url, "vision", camera="belt", service="demo")
+        await expect(boxes.first).to_be_visible()
+        await page.goto("about:blank")
+        session = await page.context.new_cdp_session(page)
+        await session.send("Network.clearBrowserCache")
+        await session.send("Emulation.setCPUThrottlingRate", {"rate": 6})
+        page.on("response", lambda each: responses.append(each))
+        begin = time.monotonic()
+        await page.goto(f"{server.url}/#/vision?camera=belt&service=demo")
+        await boxes.first.wait_for()
+        seconds = time.monotonic() - begin
+        size = sum([await measure_size(each) for each in responses if is_file(each)])
+        print(f"first boxes after {seconds:.2f} s, {size / KIB:.0f} KiB loaded")
+        assert seconds <= 2 * ROOM
+        assert size <= 200 * KIB
 
 
-async def test_five_hundred_resources_scroll_smoothly(tmp_path: Path) -> None:
+def is_file(response: Response) -> bool:
+    return bool(re.search(r"\.(js|css|html|svg)$|^/$", urlsplit(response.url).path))
+
+
+async def measure_size(response: Response) -> int:
+    return (await response.request.sizes())["responseBodySize"]
+
+
+@beside_browser
+async def test_five_hundred_resources_scroll_smoothly(page: Page, tmp_path: Path) -> None:
     many = [
         {"name": f"s{number}", "api": "rdk:component:sensor", "model": "fake"}
         for number in range(500)
     ]
-    async with run_server({"components": many}, tmp_path) as server, open_browser() as page:
+    async with run_server({"components": many}, tmp_path) as server:
         await server.wait_for_status(state="running")
-        await page.open(server.url, "control")
-        await page.run("await page.getByText('s499').or(page.getByText('s0')).first().waitFor();")
-        rate = await page.run(
-            """
-            return page.evaluate(async () => {
+        await open_view(page, server.url, "control")
+        await expect(page.get_by_text("s499").or_(page.get_by_text("s0")).first).to_be_visible()
+        rate = await page.evaluate(
+            """async () => {
               const list = document.querySelector('[aria-label="Resources"] .scroll');
               let frames = 0;
               const begin = performance.now();
@@ -89,58 +91,58 @@ async def test_five_hundred_resources_scroll_smoothly(tmp_path: Path) -> None:
                 frames += 1;
               }
               return frames / ((performance.now() - begin) / 1000);
-            });
-            """
+            }"""
         )
         print(f"{rate:.0f} frames a second")
         assert rate >= 50 / ROOM
 
 
 @pytest.mark.soak
-async def test_idle_page_costs_the_machine_nearly_nothing(tmp_path: Path) -> None:
+@beside_browser
+async def test_idle_page_costs_the_machine_nearly_nothing(page: Page, tmp_path: Path) -> None:
     fakes = [
         {"name": each, "api": f"rdk:component:{each}", "model": "fake"}
         for each in ("motor", "servo", "gripper")
     ]
     seconds = 20 if FULL else 5
-    async with run_server({"components": fakes}, tmp_path) as server, open_browser() as page:
+    async with run_server({"components": fakes}, tmp_path) as server:
         await server.wait_for_status(state="running")
-        await page.run("await page.waitForTimeout(3000);")
-        alone = await measure_cpu(page, server.pid, seconds)
-        await page.open(server.url)
-        await page.wait_for_webrtc()
-        await page.run("await page.waitForTimeout(3000);")
-        watched = await measure_cpu(page, server.pid, seconds)
+        await pass_time(3)
+        alone = await measure_cpu(server.pid, seconds)
+        await open_view(page, server.url)
+        await wait_for_webrtc(page)
+        await pass_time(3)
+        watched = await measure_cpu(server.pid, seconds)
         print(f"{alone:.2%} of a core alone, {watched:.2%} with an idle page")
         assert watched - alone <= 0.01 * ROOM
 
 
 @pytest.mark.soak
-async def test_live_boxes_cost_what_the_same_calls_cost(tmp_path: Path) -> None:
+@beside_browser
+async def test_live_boxes_cost_what_the_same_calls_cost(page: Page, tmp_path: Path) -> None:
     seconds, rounds = (10, 3) if FULL else (2, 2)
-    async with run_server(demo_machine(), tmp_path) as server, open_browser() as page:
+    calls: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("CaptureAllFromCamera"):
+            calls.append(request.url)
+
+    page.on("request", note)
+    async with run_server(demo_machine(), tmp_path) as server:
         await server.wait_for_status(state="running")
-        await page.open(server.url, "vision", camera="belt", service="demo")
-        await page.run(
-            """
-            globalThis.calls = 0;
-            page.on('request', (each) => {
-              if (each.url().endsWith('CaptureAllFromCamera')) globalThis.calls += 1;
-            });
-            """
-        )
+        await open_view(page, server.url, "vision", camera="belt", service="demo")
         page_costs, sdk_costs = [], []
         async with connect_sdk(server.port) as client:
             vision = VisionClient.from_robot(client, "demo")
             for _ in range(rounds):
-                await page.run("await page.getByRole('button', {name: 'Live'}).click();")
-                before = await page.run("return globalThis.calls;")
-                used = await measure_cpu(page, server.pid, seconds)
-                count = await page.run("return globalThis.calls;") - before
+                await page.get_by_role("button", name="Live").click()
+                calls.clear()
+                used = await measure_cpu(server.pid, seconds)
+                count = len(calls)
                 page_costs.append(used * seconds / count)
-                await page.run("await page.getByRole('button', {name: 'Once'}).click();")
-                used, calls = await measure_calls(vision, server.pid, count / seconds, seconds)
-                sdk_costs.append(used / calls)
+                await page.get_by_role("button", name="Once").click()
+                used, answers = await measure_calls(vision, server.pid, count / seconds, seconds)
+                sdk_costs.append(used / answers)
         ratio = min(page_costs) / min(sdk_costs)
         print(f"live boxes {count / seconds:.1f}/s cost {ratio:.2f} of an SDK client's calls")
         assert ratio <= 1.2 * (1 if FULL else 2)
@@ -160,16 +162,14 @@ async def measure_calls(
             extra={"explain": True},
         )
         calls += 1
-        await asyncio.sleep(max(0.0, begin + calls / rate - now))
+        await pass_time(begin + calls / rate - now)
     return cpu_seconds(pid) - before, calls
 
 
-async def measure_cpu(page: Any, pid: int, seconds: float) -> float:
+async def measure_cpu(pid: int, seconds: float) -> float:
     """Return the share of a core that the server and its processes use."""
     before, begin = cpu_seconds(pid), time.monotonic()
-    await page.run(
-        "await page.waitForTimeout(values.wait);", wait=seconds * 1000, within=seconds + 30
-    )
+    await pass_time(seconds)
     return (cpu_seconds(pid) - before) / (time.monotonic() - begin)
 
 
