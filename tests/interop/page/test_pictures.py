@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from playwright.async_api import Browser, Page
 from tests.interop.test_vision import DEMO, camera, service, vision_with_model
 from tests.modules.make import stub
-from tests.support.control_page import Page, needs_browser, open_browser
+from tests.support.control_page import needs_browser, open_page, open_view
 from tests.support.machine.running import Config, run_server
+from tests.support.waiting import pass_time
 
-pytestmark = [needs_browser, pytest.mark.timeout(240)]
+pytestmark = [needs_browser, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="module")]
 
 KEPT = os.environ.get("COGWORK_PAGE_PICTURES")
 QUALITY = 82
-WAIT = 4000 if KEPT else 800
-"""Milliseconds for values to arrive."""
+WAIT = 4.0 if KEPT else 0.8
+"""Seconds for values to arrive."""
 
 
 def component(name: str, api: str, model: str = "fake", **more: Any) -> dict[str, Any]:
@@ -77,15 +79,13 @@ PINS = [
     "rdk:component:camera/belt",
     "rdk:component:power_sensor/supply",
 ]
-HIDE_PATHS = """
-await page.evaluate(() => {
+HIDE_PATHS = """() => {
   const PATH = /\\/\\S*\\/machine\\.json/;
   const USUAL = '/etc/press-4/machine.json';
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode())
     texts.currentNode.data = texts.currentNode.data.replace(PATH, USUAL);
-});
-"""
+}"""
 """Shows a usual path instead of the temporary one of a test."""
 VIEWS: dict[str, dict[str, Any]] = {
     "overview": {},
@@ -100,43 +100,34 @@ VIEWS: dict[str, dict[str, Any]] = {
     "diagnose": {},
 }
 
+SERIES: list[tuple[str, Literal["light", "dark"], int, int, list[str]]] = [
+    ("", "light", 1280, 800, list(VIEWS)),
+    ("-dark", "dark", 1280, 800, ["vision"]),
+    ("-phone", "light", 390, 780, ["vision", "control"]),
+]
+"""The suffix of their names, the theme, the size of the screen, and the views."""
+
 
 async def take_picture(page: Page, name: str, directory: Path) -> None:
     path = directory / f"page-{name}.jpg"
-    await page.run(HIDE_PATHS)
-    await page.run(
-        "await page.screenshot({path: values.path, type: 'jpeg', quality: values.quality});",
-        path=str(path),
-        quality=QUALITY,
-    )
+    await page.evaluate(HIDE_PATHS)
+    await page.screenshot(path=path, type="jpeg", quality=QUALITY)
     assert path.stat().st_size > 8000
 
 
 @pytest.mark.soak
-async def test_every_view_has_a_picture(tmp_path: Path) -> None:
+async def test_every_view_has_a_picture(browser: Browser, tmp_path: Path) -> None:
     directory = Path(KEPT).resolve() if KEPT else tmp_path
     text = json.dumps(machine(tmp_path), indent=2)
     async with run_server(text, tmp_path) as server:
-        for suffix, scheme, width, height, views in (
-            ("", "light", 1280, 800, list(VIEWS)),
-            ("-dark", "dark", 1280, 800, ["vision"]),
-            ("-phone", "light", 390, 780, ["vision", "control"]),
-        ):
-            async with open_browser(width, height, scheme) as page:
-                await page.open(server.url)
+        for suffix, scheme, width, height, views in SERIES:
+            async with open_page(browser, width=width, height=height, scheme=scheme) as page:
+                await open_view(page, server.url)
                 draft = text.replace('"width": 640', '"width": 800, "framerate": 30')
-                await page.run(
-                    """
-                    const { checksum } = await (await page.request.get(values.url)).json();
-                    const draft = JSON.stringify({text: values.draft, checksum});
-                    const keep = (kept) => sessionStorage.setItem('cogwork.draft', kept);
-                    await page.evaluate(keep, draft);
-                    """,
-                    url=f"{server.url}/configuration.json",
-                    draft=draft,
-                )
+                reply = await page.request.get(f"{server.url}/configuration.json")
+                kept = json.dumps({"text": draft, "checksum": (await reply.json())["checksum"]})
+                await page.evaluate("(kept) => sessionStorage.setItem('cogwork.draft', kept)", kept)
                 for view in views:
-                    await page.open(server.url, view, **VIEWS[view])
-                    await page.run("await page.waitForTimeout(values.wait);", wait=WAIT)
+                    await open_view(page, server.url, view, **VIEWS[view])
+                    await pass_time(WAIT)
                     await take_picture(page, f"{view}{suffix}", directory)
-                assert await page.problems() == []
