@@ -6,8 +6,10 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from playwright.async_api import expect
 from tests.interop.test_joined_machine import SENSOR, Joined, new_machine
-from tests.support.control_page import needs_browser, open_browser
+from tests.support.browser import launch_browser
+from tests.support.control_page import REFUSED, log_in, needs_browser, open_page
 from tests.support.machine.modular import poll
 from tests.support.machine.running import Server, run_server
 
@@ -46,20 +48,10 @@ async def test_new_secret_reaches_the_machine_over_the_old_one(tmp_path: Path) -
 
 
 async def assert_page_says(machine: Joined, server: Server, words: str) -> None:
-    async with open_browser() as page:
-        await page.run(
-            """
-            await page.goto(values.url);
-            await page.getByLabel('Key ID').fill(values.id);
-            await page.getByLabel('Key', {exact: true}).fill(values.key);
-            await page.getByRole('button', {name: 'Log in'}).click();
-            await page.getByRole('alert').filter({hasText: values.words}).waitFor();
-            """,
-            url=server.url,
-            id=machine.cloud.key_id,
-            key=machine.cloud.key,
-            words=words,
-        )
+    async with launch_browser() as browser, open_page(browser, complaint=REFUSED) as page:
+        await page.goto(server.url)
+        await log_in(page, machine.cloud.key_id, machine.cloud.key)
+        await expect(page.get_by_role("alert").filter(has_text=words)).to_be_visible()
 
 
 @needs_browser
