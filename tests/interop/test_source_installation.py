@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support.control_page import needs_browser, open_browser
+from tests.support.browser import launch_browser
+from tests.support.control_page import needs_browser, open_page, open_view
 from tests.support.machine.running import Server, run_server
 from tests.support.paths import REPOSITORY
 
@@ -118,9 +119,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 async def test_installation_from_a_clone_serves_the_page(built: Built, tmp_path: Path) -> None:
     async with run_server({}, tmp_path, program=built.environment.server) as server:
         await check_files_of_page(server)
-        async with open_browser() as page:
-            await page.open(server.url)
-            assert await page.problems() == []
+        async with launch_browser() as browser, open_page(browser) as page:
+            await open_view(page, server.url)
 
 
 async def check_files_of_page(server: Server) -> None:

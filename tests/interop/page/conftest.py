@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
@@ -13,8 +12,6 @@ from tests.support.control_page import open_page
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    # The thread in which the loop resolves names lives as long as the loop.
-    await asyncio.get_running_loop().getaddrinfo("localhost", 0)
     async with launch_browser() as launched:
         yield launched
 
