@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 from tests.support.network.far_machine import failure
+from tests.support.waiting import run_others
 
 from cogwork.core.errors import CogworkError
 from cogwork.remotes.connection import RemoteConnection
@@ -140,7 +141,7 @@ async def test_answer_opens_the_connection(site: Site) -> None:
     assert connection.calls is connection.control
     await connection.renew()
     lost = asyncio.ensure_future(connection.wait_until_lost())
-    await asyncio.sleep(0)
+    await run_others()
     assert not lost.done()
     await connection.aclose()
     await lost
