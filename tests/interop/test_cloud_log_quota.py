@@ -148,25 +148,6 @@ async def test_machine_counts_what_it_drops_and_the_cloud_shows_it(tmp_path: Pat
         part.channel.close()
 
 
-async def test_owner_cuts_a_part_off_whose_lines_wait(tmp_path: Path) -> None:
-    """Lines above the peak rate wait for a moment, and are not stored if the part is gone then."""
-    rates = LogRates(Rate(1e6, 1e6), Rate(1e9, 1e9), Rate(100, 100), Rate(1e9, 1e9))
-    async with run_fleet(tmp_path, rates) as fleet:
-        part = await fleet.make_part("flood")
-        await fleet.log(part, 250)
-        waiting = asyncio.create_task(fleet.log(part, 10))
-        await pass_time(0.3)
-        assert not waiting.done()
-        (machine,) = await fleet.app.list_robots(fleet.location)
-        await fleet.app.delete_robot(machine.id)
-        with pytest.raises(GRPCError) as refused:
-            await waiting
-        assert refused.value.status in (Status.UNAUTHENTICATED, Status.NOT_FOUND)
-        lines = await fleet.app.get_robot_part_logs(part.id, num_log_entries=0)
-        assert len(lines) == 250
-        part.channel.close()
-
-
 async def test_one_reader_does_not_delay_another(tmp_path: Path) -> None:
     async with run_fleet(tmp_path, None) as fleet:
         part = await fleet.make_part("press")
