@@ -10,14 +10,13 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
-from grpclib.const import Status
 from tests.interop.test_app_client import PROGRAM
 from tests.interop.test_robot_service import PartClient
 from tests.support.cloud.fleet import Cloud, run_cloud
@@ -25,9 +24,7 @@ from tests.support.cloud.tenants import Login, Tenant, call, list_fleet_methods,
 from tests.support.machine.running import start_server
 from tests.support.waiting import pass_time
 from viam.app.app_client import APIKeyAuthorization, AppClient
-from viam.gen.app.v1 import app_pb2
 from viam.gen.app.v1 import robot_pb2 as pb
-from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.app_pb2 import LogOrder
 from viam.gen.common.v1.common_pb2 import LogEntry
 
@@ -148,21 +145,6 @@ async def test_no_method_and_no_role_removes_lines(fleet: Fleet) -> None:
     assert fleet.count_stored() == 1
 
 
-async def test_log_of_a_deleted_machine_is_readable_by_owners_of_the_organization(
-    fleet: Fleet,
-) -> None:
-    await fleet.log("kept")
-    await fleet.client.delete_robot(fleet.tenant.machine)
-    assert await fleet.read() == ["kept"]
-    stub = AppServiceStub(fleet.part.channel)
-    request = app_pb2.GetRobotPartLogsRequest(id=fleet.part.id)
-    with pytest.raises(GRPCError) as refused:
-        await stub.GetRobotPartLogs(request, metadata=fleet.operator)
-    assert refused.value.status is Status.NOT_FOUND
-    await fleet.clock.advance(30 * DAY)
-    assert await fleet.read() == []
-
-
 async def test_pages_have_every_line_once(fleet: Fleet) -> None:
     for batch in range(5):
         await fleet.log(*(f"{batch}.{number}" for number in range(50)))
@@ -171,41 +153,6 @@ async def test_pages_have_every_line_once(fleet: Fleet) -> None:
     assert await fleet.read() == expected[::-1]
     assert await fleet.read(order=LogOrder.LOG_ORDER_ASCENDING) == expected
     assert await fleet.read(filter="3.4") == ["3.4", *(f"3.4{n}" for n in range(10))][::-1]
-
-
-async def test_ranges(fleet: Fleet) -> None:
-    for hour in range(4):
-        await fleet.log(f"hour {hour}")
-        await fleet.clock.advance(3600)
-    start = datetime.fromtimestamp(START, UTC)
-    assert await fleet.read(range="90m") == ["hour 3"]
-    assert await fleet.read(range="9d") == [f"hour {hour}" for hour in (3, 2, 1, 0)]
-    assert await fleet.read(range="999999999d") == [f"hour {hour}" for hour in (3, 2, 1, 0)]
-    hours = timedelta(hours=1)
-    assert await fleet.read(start=start + hours, range="1h") == ["hour 1"]
-    assert await fleet.read(end=start + 2 * hours, range="1h") == ["hour 1"]
-    for query in ({"range": "10"}, {"start": start, "end": start, "range": "1h"}):
-        with pytest.raises(GRPCError) as refused:
-            await fleet.read(**query)
-        assert refused.value.status is Status.INVALID_ARGUMENT
-
-
-async def test_limit_source_and_foreign_tokens(fleet: Fleet) -> None:
-    await fleet.log("a", "b", "c", logger_name="rdk.motor")
-    await fleet.log("other", logger_name="acme")
-    stub, login = AppServiceStub(fleet.part.channel), dict(fleet.client._metadata)
-    request = app_pb2.GetRobotPartLogsRequest(id=fleet.part.id, limit=2, source="rdk")
-    page = await stub.GetRobotPartLogs(request, metadata=login)
-    assert [each.message for each in page.logs] == ["c", "b"]
-    request.page_token = page.next_page_token
-    last = await stub.GetRobotPartLogs(request, metadata=login)
-    assert ([each.message for each in last.logs], last.next_page_token) == (["a"], "")
-    request.order = LogOrder.LOG_ORDER_ASCENDING
-    for token in (page.next_page_token, "x", page.next_page_token.replace(".", ".1", 1)):
-        request.page_token = token
-        with pytest.raises(GRPCError) as refused:
-            await stub.GetRobotPartLogs(request, metadata=login)
-        assert refused.value.status is Status.INVALID_ARGUMENT
 
 
 async def test_lines_of_a_machine_with_a_wrong_clock_are_kept(fleet: Fleet) -> None:
@@ -226,32 +173,6 @@ async def test_lines_of_a_machine_with_a_wrong_clock_are_kept(fleet: Fleet) -> N
 async def test_full_batch_is_accepted(fleet: Fleet) -> None:
     await fleet.log(*("x" * 1000 for _ in range(1000)), logger_name="rdk")
     assert len(await fleet.read()) == 1000
-
-
-async def test_removed_key_ends_following(fleet: Fleet) -> None:
-    client = fleet.client
-    role = APIKeyAuthorization("operator", "robot", fleet.tenant.machine)
-    key, key_id = await client.create_key(fleet.tenant.organization, [role], "follower")
-    follower = await fleet.cloud.connect(key_id, key)
-    followed = await follower.app_client.tail_robot_part_logs(fleet.part.id, False)
-    seen = asyncio.Event()
-
-    async def follow() -> None:
-        async for _ in followed:
-            seen.set()
-
-    following = asyncio.create_task(follow())
-
-    async def log_until(reached: asyncio.Event | asyncio.Task[None]) -> None:
-        async with asyncio.timeout(60):
-            while not (reached.is_set() if isinstance(reached, asyncio.Event) else reached.done()):
-                await fleet.log("line")
-                await pass_time(0.05)
-
-    await log_until(seen)
-    await client.rotate_key(key_id)
-    await log_until(following)
-    follower.close()
 
 
 async def test_usage_ends_with_the_machine(tmp_path: Path) -> None:
