@@ -7,8 +7,11 @@ import sys
 
 import pytest
 from tests.support.paths import REPOSITORY
+from tests.support.sizes import size
 
 BENCHMARKS = REPOSITORY / "benchmarks"
+ATTEMPTS = size(ci=3, full=1)
+"""A benchmark that is too slow is so each time. A computer that stalls does so once."""
 
 
 @pytest.mark.parametrize(
@@ -16,13 +19,16 @@ BENCHMARKS = REPOSITORY / "benchmarks"
 )
 def test_benchmark_reaches_its_aim(command: list[str]) -> None:
     script, *options = command
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / script), *options],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    for _ in range(ATTEMPTS):
+        done = subprocess.run(
+            [sys.executable, str(BENCHMARKS / script), *options],
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        if done.returncode == 0:
+            break
     assert done.returncode == 0, done.stdout + done.stderr
 
 
