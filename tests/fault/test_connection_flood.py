@@ -14,10 +14,11 @@ from tests.support.machine.running import http_get
 from tests.support.machine.watched import WatchedServer, run_watched
 from tests.support.network import http2_frames as frames
 from tests.support.network.http2_client import connected
-from tests.support.sizes import size
+from tests.support.sizes import limit, size
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+# A newcomer waits as long as this computer takes for 1,300 connections.
+pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 CONNECTIONS = size(ci=1300, full=4000)
 LIMIT = 1024
@@ -122,7 +123,7 @@ async def test_streams_without_a_request_are_bounded(server: WatchedServer) -> N
     async def open_streams() -> None:
         before = await server.size()
         async with open_connections(server.server.port, flood, size(ci=20, full=100)):
-            assert await measure_new_client(server.server.port) < 10
+            assert await measure_new_client(server.server.port) < limit(10)
             assert await server.size() - before < MOST_GROWTH
 
     phase = await server.attack("idle streams", open_streams)
@@ -139,7 +140,7 @@ async def test_unread_replies_are_bounded(server: WatchedServer) -> None:
         before = await server.size()
         async with open_connections(server.server.port, flood, size(ci=10, full=40)):
             for _ in range(3):
-                assert await measure_new_client(server.server.port) < 10
+                assert await measure_new_client(server.server.port) < limit(10)
             assert await server.size() - before < 2 * MOST_GROWTH
 
     phase = await server.attack("pictures that nobody reads", read_nothing)
