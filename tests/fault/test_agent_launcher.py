@@ -17,7 +17,6 @@ from tests.support.waiting import block_until
 
 from cogwork.agent.launcher_archive import write_launcher
 from cogwork.agent.slots.layout import Layout
-from cogwork.agent.slots.state import load_state
 from cogwork.agent.slots.store import StateStore
 from cogwork.core.product import Product
 
@@ -78,63 +77,11 @@ def quick(machine: Machine) -> list[str]:
     return [sys.executable, "-c", QUICK + START, str(machine.layout.root)]
 
 
-@pytest.mark.parametrize(
-    ("script", "starts"),
-    [
-        ("exit 1", 3),
-        ("kill -9 $$", 3),
-        ("sleep 600", 1),  # it hangs, which is noticed once
-    ],
-)
-def test_agent_that_does_not_work_is_replaced_by_the_former_one(
-    machine: Machine, script: str, starts: int
-) -> None:
-    machine.install("2.0.0", script)
-    machine.begin_update("2.0.0")
-    run_until(machine, quick(machine), lambda: "1.0.0" in machine.started())
-    assert machine.started() == ["2.0.0"] * starts + ["1.0.0"]
-    assert machine.layout.current_version(AGENT) == "1.0.0"
-    assert load_state(machine.layout.state)[AGENT].failed.keys() == {"2.0.0"}
-
-
-@pytest.mark.parametrize("damage", ["not executable", "missing", "not a program"])
-def test_agent_that_cannot_be_executed_is_replaced(machine: Machine, damage: str) -> None:
-    machine.install("2.0.0", GOOD)
-    program = machine.layout.slot(AGENT, "2.0.0") / "bin" / "python"
-    match damage:
-        case "not executable":
-            program.chmod(0o644)
-        case "missing":
-            program.unlink()
-        case _:
-            program.write_bytes(b"\x7fELF for another machine")
-    machine.begin_update("2.0.0")
-    run_until(machine, quick(machine), lambda: "1.0.0" in machine.started())
-    assert machine.layout.current_version(AGENT) == "1.0.0"
-
-
-def test_good_agent_that_crashes_is_started_again(machine: Machine) -> None:
-    machine.install("2.0.0", "sleep 0.2; exit 1")
-    machine.layout.switch(AGENT, "2.0.0")
-    run_until(machine, quick(machine), lambda: machine.started().count("2.0.0") >= 5)
-    assert machine.layout.current_version(AGENT) == "2.0.0"
-
-
 def test_end_that_was_asked_for_is_not_reported(
     machine: Machine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run_until(machine, quick(machine), lambda: machine.started() == ["1.0.0"])
     assert capfd.readouterr().err == ""
-
-
-def test_agent_is_left_alone_when_the_clock_of_the_computer_jumps(machine: Machine) -> None:
-    # For the file, an hour has passed since the agent touched it.
-    touch = 'touch -d "1 hour ago" "$5/agent.alive"'
-    machine.install("2.0.0", f'for each in $(seq 25); do {touch}; sleep 0.2; done; touch "$5/end"')
-    machine.begin_update("2.0.0")
-    run_until(machine, quick(machine), (machine.layout.root / "end").exists)
-    assert machine.started()[0] == "2.0.0"
-    assert load_state(machine.layout.state)[AGENT].failed == {}
 
 
 def test_systemd_learns_that_the_agent_is_ready_and_the_launcher_alive(machine: Machine) -> None:
