@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import tarfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,10 +15,8 @@ import psutil
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
-from tests.support.sizes import limit
 from tests.support.waiting import pass_time
 
-from cogwork.agent.main import main
 from cogwork.agent.slots.state import load_state
 
 
@@ -77,68 +74,6 @@ async def test_bad_version_is_rolled_back(machine: AgentMachine, how: str) -> No
     assert load_state(machine.layout.state)[SERVER].failed.keys() == {"2.0.0"}
 
 
-async def test_failed_version_is_tried_again_when_a_person_asks(
-    machine: AgentMachine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = ["--root", str(machine.layout.root)]
-    assert main(["retry", *root]) == 0
-    assert "no version has failed" in capsys.readouterr().out
-    broken = f"if not os.path.exists({str(machine.allowed)!r}): raise SystemExit(4)"
-    machine.releases.make_server("2.0.0", at_start=broken)
-    machine.offer("2.0.0")
-    async with machine.run():
-        await machine.wait_for_phase("failed", "2.0.0")
-        await machine.wait_for_version("1.0.0")
-        machine.allowed.write_text("{}")
-        assert main(["retry", *root]) == 0
-        assert "server 2.0.0" in capsys.readouterr().out
-        await machine.wait_for_version("2.0.0")
-        await machine.wait_for_phase("current", "2.0.0")
-    assert not load_state(machine.layout.state)[SERVER].failed
-
-
-async def test_machine_goes_back_only_if_someone_wants_it_and_never_below_its_minimum(
-    machine: AgentMachine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = ["--root", str(machine.layout.root)]
-    async with machine.run() as agent:
-        await machine.wait_for_version("1.0.0")
-        machine.releases.make_server("2.0.0", minimum_version="1.0.0")
-        machine.offer("2.0.0")
-        await machine.wait_for_phase("current", "2.0.0")
-        # What is allowed, but not offered, stays allowed.
-        assert main(["allow", "server", "0.9.0", *root]) == 1
-        assert main(["allow", "server", "1.5.0", *root]) == 0
-        # It is still installed, so nothing has to be fetched.
-        machine.offer("1.0.0")
-        waiting = await machine.wait_for_phase("waiting", "1.0.0")
-        assert machine.layout.allowed(SERVER).read_text() == "1.5.0\n"
-        assert waiting["detail"].startswith("it is older than 2.0.0, which this machine has")
-        assert main(["allow", "server", "1.0.0", *root]) == 0
-        await machine.wait_for_phase("current", "1.0.0")
-        assert not machine.layout.allowed(SERVER).exists()  # it was allowed once
-        # A release that fails sets its minimum, too. The machine returns to what is below it.
-        machine.releases.make_server(
-            "3.0.0", at_start="raise SystemExit(7)", minimum_version="2.0.0"
-        )
-        machine.offer("3.0.0")
-        await machine.wait_for_phase("failed", "3.0.0")
-        await machine.wait_for_version("1.0.0")
-        touch = "import os; open(os.environ['STARTED_FILE'], 'w')"
-        machine.releases.make(SERVER, "1.9.0", touch)
-        machine.offer("1.9.0", rollback=True)
-        refused = await machine.wait_for_phase("refused", "1.9.0")
-        assert "older than 2.0.0, and this machine has had release 3.0.0" in refused["detail"]
-        await agent.err.wait_for("WARNING agent.updates server 1.9.0 is refused: it is older")
-        assert (await machine.ask()).version == "1.0.0"
-        capsys.readouterr()
-        assert main(["status", *root]) == 0
-        printed = capsys.readouterr().out
-        assert printed.startswith("server: 1.0.0 (minimum 2.0.0)\n  1.9.0 is refused since ")
-    assert machine.layout.installed(SERVER) == ["1.0.0", "2.0.0", "3.0.0"]
-    assert not machine.started.exists()
-
-
 async def test_rejected_releases_are_never_executed(machine: AgentMachine) -> None:
     touch = "open(os.environ['STARTED_FILE'], 'w')"
     releases = machine.releases
@@ -177,35 +112,6 @@ def cut(archive: Path) -> None:
     archive.write_bytes(archive.read_bytes()[:-400_000])
 
 
-async def test_version_that_cannot_run_is_not_switched_to(machine: AgentMachine) -> None:
-    async with machine.run():
-        await machine.wait_for_version("1.0.0")
-        before = await machine.ask()
-        machine.releases.make_server("2.0.0", exit_code=5)
-        machine.offer("2.0.0")
-        failed = await machine.wait_for_phase("failed", "2.0.0")
-        assert "exit code 5" in failed["detail"]
-        assert await machine.ask() == before
-    assert machine.layout.installed(SERVER) == ["1.0.0"]
-
-
-async def test_update_waits_for_the_window(machine: AgentMachine) -> None:
-    machine.allowed.write_text('{"restart_allowed": false, "reason": "the press is closed"}')
-    async with machine.run():
-        await machine.wait_for_version("1.0.0")
-        machine.releases.make_server("2.0.0")
-        machine.offer("2.0.0")
-        waiting = await machine.wait_for_phase("waiting", "2.0.0")
-        assert waiting["detail"] == "the press is closed"
-        await pass_time(1)
-        assert (await machine.ask()).version == "1.0.0"
-        began = time.monotonic()
-        machine.allowed.write_text('{"restart_allowed": true}')
-        await machine.wait_for_phase("switching", "2.0.0")
-        assert time.monotonic() - began < limit(5)
-        await machine.wait_for_version("2.0.0")
-
-
 async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(
     machine: AgentMachine,
 ) -> None:
@@ -238,20 +144,6 @@ async def test_agent_killed_during_a_trial_concludes_it(machine: AgentMachine) -
     async with machine.run():
         await machine.wait_for_phase("current", "2.0.0")
     assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"
-
-
-async def test_version_that_crashes_again_and_again_is_replaced(machine: AgentMachine) -> None:
-    async with machine.run():
-        await machine.wait_for_version("1.0.0")
-        machine.releases.make_server("2.0.0")
-        machine.offer("2.0.0")
-        await machine.wait_for_phase("current", "2.0.0")
-        for _ in range(3):
-            await machine.wait_for_version("2.0.0", 40)
-            machine.end_server()
-        await machine.wait_for_version("1.0.0", 40)
-        failed = await machine.wait_for_phase("failed", "2.0.0")
-        assert "again and again" in failed["detail"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
