@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -12,7 +11,6 @@ import grpc
 import grpc.aio
 import pytest
 from tests.fault.gate import Gate, run_gate
-from tests.support.sizes import limit
 from tests.support.waiting import pass_time
 
 from cogwork.core.clock import SystemClock
@@ -60,15 +58,6 @@ async def test_attempt_that_is_not_answered_is_overtaken_by_the_next_one() -> No
         await connection.aclose()
 
 
-async def test_calls_get_a_connection_of_their_own() -> None:
-    async with slow_server() as (gate, to):
-        connection = await dial(to, SystemClock())
-        await connection.open_calls()
-        assert connection.calls is not connection.control
-        assert gate.connections == 2
-        await connection.aclose()
-
-
 async def test_calls_outlive_the_renewal_of_their_connections() -> None:
     async with slow_server() as (gate, to):
         connection = await dial(to, SystemClock())
@@ -85,47 +74,8 @@ async def test_calls_outlive_the_renewal_of_their_connections() -> None:
         await connection.aclose()
 
 
-async def test_former_connections_with_calls_are_limited() -> None:
-    async with slow_server() as (gate, to):
-        connection = await dial(to, SystemClock())
-        calls = []
-        for _ in range(20):
-            await connection.open_calls()
-            calls.append(connection.calls.unary_unary(ANSWER)(b"60", timeout=60))
-        assert gate.connections == 10
-        await connection.renew()  # the session always gets another one
-        assert gate.connections == 11
-        await connection.aclose()
-        assert all(call.done() for call in calls)
-
-
-async def test_connection_is_lost_with_the_newest_channel_of_its_session() -> None:
-    async with slow_server() as (gate, to):
-        connection = await dial(to, SystemClock())
-        former = connection.control.unary_unary(ANSWER)(b"60", timeout=60)
-        await connection.renew()
-        lost = asyncio.ensure_future(connection.wait_until_lost())
-        gate.disconnect(0)
-        with pytest.raises(grpc.aio.AioRpcError):
-            await former
-        assert not lost.done()
-        gate.disconnect(1)
-        async with asyncio.timeout(limit(5)):
-            await lost
-        await connection.aclose()
-
-
 async def test_machine_that_never_answers_is_explained_and_gets_few_attempts() -> None:
     async with slow_server(silent=100) as (gate, to):
         with pytest.raises(RemoteUnavailable, match="did not answer within 5 s"):
             await dial(to, SystemClock())
         assert 2 <= gate.connections <= 6
-
-
-async def test_refused_connection_is_explained_at_once() -> None:
-    async with slow_server() as (_, to):
-        pass
-    began = time.monotonic()
-    with pytest.raises(RemoteUnavailable, match="Connection refused"):
-        await dial(to, SystemClock())
-    assert time.monotonic() - began < 4
