@@ -14,7 +14,6 @@ from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.sizes import limit
 from tests.support.waiting import poll
 
-from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
 from cogwork.agent.slots.state import load_state
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.storage.sqlite_records import read_records
@@ -66,31 +65,6 @@ async def test_machine_follows_a_rollout_and_reports(machine: AgentMachine, tmp_
         status = await cloud.wait_for_count("failed", 1)
         assert "exit code 7" in json.dumps(status)
     assert load_state(machine.layout.state)[SERVER].last_good == "2.0.0"
-
-
-async def test_machine_goes_back_with_a_rollback_and_explains_what_it_refuses(
-    machine: AgentMachine, tmp_path: Path
-) -> None:
-    cloud = UpdatingCloud(tmp_path / "cloud")
-    await cloud.initialize()
-    old = machine.releases.make_server("1.0.0")
-    await cloud.command("release", "add", str(old), str(machine.releases.make_server("2.0.0")))
-    await cloud.roll_out("2.0.0")
-    async with cloud.serve(), machine.run() as agent:
-        await cloud.join(Path(machine.settings["config"]))
-        await machine.wait_for_phase("current", "2.0.0")
-        await cloud.roll_out("1.0.0", "--rollback")
-        await machine.wait_for_phase("current", "1.0.0")
-        await cloud.wait_for_count("updated", 1)
-        # A release that the machine has had, and the cloud does not know.
-        MinimumStore(machine.layout.minimums).raise_to(SERVER, Minimum("2.5.0", "2.6.0"))
-        await cloud.roll_out("2.0.0")
-        await machine.wait_for_phase("refused", "2.0.0")
-        await agent.err.wait_for("server 2.0.0 is refused: it is older than 2.5.0")
-        status = await cloud.wait_for_count("failed", 1)
-        (failed,) = status["failed_parts"]
-        assert failed["reason"].startswith("it is older than 2.5.0, and this machine has had")
-        assert (await machine.ask()).version == "1.0.0"
 
 
 async def test_version_on_trial_does_not_count_as_updated(
