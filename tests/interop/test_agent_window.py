@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from tests.interop.test_update_window import SENSORS, machine, sensor
-from tests.support.agent.agent_machine import SERVER, AgentMachine, install_first_version
+from tests.support.agent.agent_machine import SERVER, AgentMachine
 from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.machine.running import start_server
 from tests.support.sizes import FULL, limit
-from tests.support.waiting import pass_time, poll, wait_until
+from tests.support.waiting import poll, wait_until
 from viam.app.app_client import AppClient
 
 from cogwork import __version__
@@ -93,50 +93,6 @@ async def test_update_waits_for_every_kind_of_sensor(waiting: WindowMachine) -> 
         await waiting.wait_for_phase("switching", NEW)
         print(f"allowed after {time.time() - saved:.2f} s")
         await waiting.wait_for_version(NEW)
-
-
-async def test_calendar_closes_the_window_whatever_the_sensor_says(waiting: WindowMachine) -> None:
-    waiting.settings["windows"] = [NEVER]
-    waiting.save(ALLOWED)
-    async with waiting.run():
-        await waiting.wait_for_reason("the maintenance window opens at")
-        # Twice as long as between two looks at the window.
-        await pass_time(1)
-        assert waiting.layout.current_version(SERVER) == __version__
-
-
-# Allows an update in every other second, and records each answer.
-FLAP = """
-import time
-is_allowed = int(time.time()) % 2 == 1
-with open(os.environ["ALLOWED_FILE"], "w") as file:
-    json.dump({"restart_allowed": is_allowed, "reason": "flapping"}, file)
-with open(os.environ["STARTED_FILE"], "a") as file:
-    file.write("true " if is_allowed else "false ")
-"""
-
-
-@pytest.fixture
-async def flapping(tmp_path: Path) -> AsyncIterator[AgentMachine]:
-    machine = AgentMachine(tmp_path)
-    machine.install(install_first_version(tmp_path / "first", at_request=FLAP))
-    yield machine
-    machine.end_server()
-
-
-async def test_flapping_sensor_allows_an_update_only_by_a_fresh_true(
-    flapping: AgentMachine,
-) -> None:
-    machine = flapping
-    machine.releases.make_server(NEW)
-    machine.offer(NEW)
-    async with machine.run():
-        await machine.wait_for_phase("switching", NEW)
-        answers = machine.started.read_text().split()
-        print(f"asked {len(answers)} times")
-        assert answers[-1] == "true"
-        assert "true" not in answers[:-1]
-        await machine.wait_for_version(NEW)
 
 
 async def test_person_restarts_a_machine_whose_update_waits(
