@@ -23,7 +23,6 @@ MAINTENANCE = {
     "sensor_name": "rdk:component:sensor/safe",
     "maintenance_allowed_key": "idle",
 }
-RARELY = CalendarWindow("0 0 29 2 *", timedelta(seconds=1))
 ALWAYS = CalendarWindow("* * * * *", timedelta(hours=1))
 
 
@@ -113,15 +112,3 @@ async def test_flapping_sensor_is_asked_each_time_and_changes_apply_at_once(
         deadline = time.monotonic() + limit(5)
         while (await permission.find_denial() is None) is not is_idle:
             assert time.monotonic() < deadline
-
-
-async def test_calendar_and_sensor_must_both_allow(server: Server, probe: ServerProbe) -> None:
-    await apply(server, sensor({"idle": True}))
-    running = RunningServer(server)
-    for windows, is_allowed in (
-        ((ALWAYS,), True),
-        ((RARELY,), False),
-        ((RARELY, ALWAYS), True),
-    ):
-        permission = UpdatePermission(running, probe, windows, SystemClock())
-        assert (await permission.find_denial() is None) is is_allowed
