@@ -16,7 +16,6 @@ from tests.support.sizes import limit
 from tests.support.waiting import block_until
 
 from cogwork import __version__
-from cogwork.core.product import Product
 
 pytestmark = needs_systemd
 
@@ -212,23 +211,3 @@ def test_configuration_of_a_machine_that_has_joined_before_is_readable(
     installed.prepare_agent()
     installed.install(installed.releases.make_server("1.0.0"))
     assert installed.system.run("runuser", "-u", "cogwork", "cat", str(config)).stdout == "{}"
-
-
-def test_service_of_someone_else_is_not_replaced(installed: InstalledSystem) -> None:
-    unit = Path(f"/etc/systemd/system/{SERVER_SERVICE}")
-    installed.write(unit, b"[Service]\nExecStart=/bin/sleep 1000\n")
-    before = installed.list_files()
-    archive = installed.releases.make_server("1.0.0")
-    said = installed.install(archive, check=False)
-    assert "the agent has not written it; remove that service first" in said
-    installed.system.run(*AGENT, "uninstall")
-    assert installed.list_files() == before
-
-
-def test_release_that_cannot_be_installed_changes_nothing(installed: InstalledSystem) -> None:
-    before = installed.list_files()
-    archive = installed.releases.make(Product.SERVER, "1.0.0", "", python="3.99")
-    said = installed.install(archive, check=False)
-    assert "the release is for Python 3.99, and this computer has" in said
-    assert installed.list_files() == before
-    assert "cogwork" not in (installed.system.root / "etc/passwd").read_text()
