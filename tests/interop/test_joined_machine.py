@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import ssl
-import statistics
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
@@ -21,7 +18,6 @@ from tests.support.cloud.fleet import Cloud, make_part, run_cloud
 from tests.support.machine.modular import poll
 from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.support.sizes import limit, size
-from tests.support.waiting import pass_time
 
 from cogwork.resource import sdk
 
@@ -32,9 +28,6 @@ from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub  # noqa: E402
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials  # noqa: E402
 
 EDITS = size(ci=20, full=200)
-POLLED_EDITS = size(ci=3, full=20)
-POLL_INTERVAL = size(ci=1, full=10)
-"""Seconds between two polls. Full size has the default, as machines of other makers do."""
 SENSOR = {"name": "scale", "api": "rdk:component:sensor", "model": "fake"}
 
 
@@ -83,8 +76,8 @@ class Joined:
 
 
 @contextlib.asynccontextmanager
-async def new_machine(directory: Path, *, has_watch: bool = True) -> AsyncIterator[Joined]:
-    async with run_cloud(directory / "cloud", has_watch=has_watch) as cloud:
+async def new_machine(directory: Path) -> AsyncIterator[Joined]:
+    async with run_cloud(directory / "cloud") as cloud:
         fleet = await cloud.connect()
         client = fleet.app_client
         part = await make_part(client)
@@ -114,30 +107,6 @@ async def test_machine_follows_the_edits_of_its_cloud(tmp_path: Path) -> None:
     print(f"=> {EDITS} edits: applied {took[EDITS // 2]:.3f} s after the reply (median), ", end="")
     print(f"{took[int(EDITS * 0.99)]:.3f} s (p99), {took[-1]:.3f} s (longest)")
     assert took[-1] < limit(1)
-
-
-@pytest.mark.timeout(size(ci=240, full=900))
-async def test_machine_polls_a_cloud_that_does_not_tell(tmp_path: Path) -> None:
-    took, chance = [], random.Random(11)
-    async with new_machine(tmp_path, has_watch=False) as machine:
-        machine.refresh_interval = POLL_INTERVAL
-        await machine.save(SENSOR)
-        async with machine.run() as server:
-            await server.out.wait_for("1 ready")
-            for number in range(POLLED_EDITS):
-                # Edits come at any moment between two polls.
-                await pass_time(chance.uniform(0, machine.refresh_interval))
-                since = len(server.out.lines)
-                await machine.save(SENSOR, {**SENSOR, "name": f"scale-{number}"})
-                began = time.monotonic()
-                await server.out.wait_for("applied in .* 2 ready", since)
-                took.append(time.monotonic() - began)
-    print(
-        f"=> {POLLED_EDITS} edits without Watch, polled every {POLL_INTERVAL} s: applied ",
-        end="",
-    )
-    print(f"{statistics.median(took):.1f} s after the reply (median), {max(took):.1f} s (longest)")
-    assert max(took) < limit(15)
 
 
 async def test_log_reaches_the_cloud(tmp_path: Path) -> None:
