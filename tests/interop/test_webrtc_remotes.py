@@ -172,14 +172,6 @@ async def test_login_to_a_remote(folders: Path) -> None:
             assert "not the key" not in cell.output
 
 
-@on_shared_loop
-async def test_remote_without_webrtc_here_is_explained(line: Server, folders: Path) -> None:
-    config = {"remotes": [webrtc_remote("line", line.port)]}
-    async with run_server(config, folders / "cell", arguments=["-webrtc=false"]) as cell:
-        away = await wait_for_state(cell, "rdk:remote:/line", "unhealthy")
-        assert "cogwork[webrtc]" in away["reason"]
-
-
 async def test_remote_without_webrtc_there_is_explained(folders: Path) -> None:
     async with run_server(LINE, folders / "line", arguments=["-webrtc=false"]) as line:
         config = {"remotes": [webrtc_remote("line", line.port)]}
