@@ -15,7 +15,7 @@ from cogwork.graph.spec import Spec
 from cogwork.remotes.errors import RemoteUnavailable
 from cogwork.remotes.grpc_connection import GrpcConnection
 from cogwork.remotes.names import MAX_RESOURCES, REMOTE_MODEL, RemoteName
-from cogwork.remotes.session import RemoteSession
+from cogwork.remotes.session import SESSION_KEY, RemoteSession
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -30,8 +30,13 @@ class Machine(grpc.GenericRpcHandler):
 
     def __init__(self, replies: Mapping[str, bytes]) -> None:
         self.replies = dict(replies)
+        self.sessions: dict[str, str | None] = {}
+        """Of the last call of each method."""
 
     def service(self, handler_call_details: Any) -> Any:
+        method = handler_call_details.method.rpartition("/")[2]
+        metadata = dict(handler_call_details.invocation_metadata)
+        self.sessions[method] = metadata.get(SESSION_KEY)
         reply = self.replies.get(handler_call_details.method.rpartition("/")[2], b"")
 
         async def answer(*_: Any) -> bytes:
@@ -128,3 +133,33 @@ async def test_resource_of_an_ended_session_says_so() -> None:
         assert scale.fault == "the connection was lost"
         with pytest.raises(RemoteUnavailable, match="the connection was lost"):
             await scale.get_readings()
+
+
+async def test_apis_of_the_machine_have_services_and_perhaps_descriptors() -> None:
+    apis = [Api("acme", "service", name) for name in ("echo", "radar", "other")]
+    subtypes = [
+        robot.ResourceRPCSubtype(
+            subtype=common.ResourceName(
+                namespace=api.namespace, type=api.kind, subtype=api.subtype
+            ),
+            proto_service=f"acme.{api.subtype}.v1",
+        )
+        for api in apis
+    ]
+    reply = robot.ResourceRPCSubtypesResponse(resource_rpc_subtypes=subtypes).SerializeToString()
+    async with open_session(Machine({"ResourceRPCSubtypes": reply})) as session:
+        assert await session.describe_services(()) == ({}, {})
+        services, descriptors = await session.describe_services(apis[:2])
+        assert services == {apis[0]: "acme.echo.v1", apis[1]: "acme.radar.v1"}
+        assert descriptors == {}  # it does not describe them
+
+
+async def test_calls_carry_the_session() -> None:
+    start = robot.StartSessionResponse(id="session 7")
+    start.heartbeat_window.FromSeconds(60)
+    machine = Machine({"StartSession": start.SerializeToString()})
+    async with open_session(machine) as session:
+        # They also show that the connection works, so they come more often than the window needs.
+        assert await session.start() == 1.0
+        await list_names(session)
+        assert machine.sessions == {"StartSession": None, "ResourceNames": "session 7"}

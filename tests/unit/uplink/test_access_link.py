@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from cogwork.auth.roles import Role
 from cogwork.core.clock import ManualClock
 from cogwork.uplink.access_link import AccessLink
 from cogwork.uplink.cloud_client import CloudClient
-from cogwork.uplink.errors import CloudUnavailable
+from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 
 START, DAY = 1_800_000_000.0, 86_400.0
 
@@ -155,3 +156,46 @@ async def test_the_folder_belongs_to_the_user_only(bench: Bench) -> None:
     await bench.link.refresh(1)
     assert bench.file.parent.stat().st_mode & 0o777 == 0o700
     assert bench.file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "stored", ["", "{}", encode_access_list(replace(access_list("a"), part="x"))]
+)
+async def test_a_stored_list_that_is_not_of_this_machine_is_not_used(
+    bench: Bench, stored: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.file.parent.mkdir()
+    bench.file.write_text(stored)
+    await bench.link.use_stored()
+    assert (bench.used, bench.link.is_known) == ([], False)
+    assert "cannot be used" in caplog.text
+
+
+async def test_a_list_of_another_machine_is_refused(bench: Bench) -> None:
+    bench.cloud = access_list("a")
+    await bench.link.refresh(1)
+    bench.cloud = replace(access_list("b"), part="another")
+    with pytest.raises(CloudUnavailable, match="it is of another part"):
+        await bench.link.refresh(1)
+    assert (bench.used, bench.list_stored()) == (["a"], ["a"])
+
+
+async def test_a_cloud_that_makes_no_lists_changes_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def miss(*_: Any) -> StringValue:
+        raise MethodMissing("what?")
+
+    monkeypatch.setattr(bench, "call", miss)
+    assert not await bench.link.refresh(1)
+    assert (bench.link.is_known, bench.link.revision, bench.file.exists()) == (False, "", False)
+
+
+async def test_a_list_that_is_only_confirmed_is_stored_once_a_day(bench: Bench) -> None:
+    bench.cloud = access_list("a")
+    await bench.link.refresh(1)
+    for seconds, is_stored in ((DAY - 1, False), (DAY, True)):
+        bench.cloud = access_list("a", issued_at=START + seconds)
+        assert not await bench.link.refresh(1)
+        stored = parse_access_list(bench.file.read_bytes())
+        assert (stored.issued_at == START + seconds) is is_stored
