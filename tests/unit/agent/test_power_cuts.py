@@ -23,7 +23,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.product import Product
 
 OLD, NEW = "1.0.0", "2.0.0"
-SEEDS = size(ci=3, full=30)
+SEEDS = size(ci=2, full=30)
 SERVER, AGENT = Product.SERVER, Product.AGENT
 
 

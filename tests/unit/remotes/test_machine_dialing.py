@@ -154,7 +154,7 @@ async def test_machine_that_refuses_is_not_looked_for_elsewhere(network: Network
     assert len(network.dialed) == 1
 
 
-MANAGED = {"address": "line.hall.fleet.test", "managed_by": "fleet.test"}
+MANAGED: dict[str, Any] = {"address": "line.hall.fleet.test", "managed_by": "fleet.test"}
 
 
 async def test_managed_machine_is_called_through_its_cloud(network: Network) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import grpc
 import grpc.aio
@@ -31,7 +31,7 @@ OFFER, ANSWER = "the offer\r\n", "the answer\r\n"
 UNIMPLEMENTED = failure(grpc.StatusCode.UNIMPLEMENTED, "what?")
 
 
-def answer(text: str = ANSWER, kind: str = "answer") -> pb.CallResponse:
+def answer(text: str = ANSWER, kind: Literal["offer", "answer"] = "answer") -> pb.CallResponse:
     init = pb.CallResponseInitStage(sdp=session_description.encode(kind, text))
     return pb.CallResponse(uuid="7", init=init)
 

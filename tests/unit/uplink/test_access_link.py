@@ -29,12 +29,12 @@ from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 START, DAY = 1_800_000_000.0, 86_400.0
 
 
-def access_list(*keys: str, issued_at: float = START) -> AccessList:
+def access_list(*keys: str, issued_at: float = START, days: float = 30) -> AccessList:
     entries = [
         AccessEntry(Principal(PrincipalKind.KEY, key), Role.OWNER, bytes(32)) for key in keys
     ]
     revision = ",".join(keys) or "none"
-    until = issued_at + 30 * DAY
+    until = issued_at + days * DAY
     return AccessList("part", index_entries(entries), {"keys": []}, revision, issued_at, until)
 
 
@@ -138,15 +138,15 @@ async def test_a_list_that_cannot_be_stored_leaves_no_older_one(
 async def test_a_stored_list_expires_on_a_machine_without_a_clock(
     bench: Bench, tmp_path: Path
 ) -> None:
-    bench.cloud = access_list("a")
+    bench.cloud = access_list("a", days=1)
     await bench.link.refresh(1)
     restarted = Bench(tmp_path, ManualClock(0.0))
     await restarted.link.use_stored()
     assert restarted.used == ["a"]
     running = asyncio.create_task(restarted.link.run())
-    await restarted.clock.advance(29 * DAY)
+    await restarted.clock.advance(0.9 * DAY)
     assert restarted.used == ["a"]
-    await restarted.clock.advance(2 * DAY)
+    await restarted.clock.advance(0.2 * DAY)
     assert restarted.used == []
     running.cancel()
 

@@ -258,10 +258,11 @@ async def test_wrong_clock_is_shown(site: Site) -> None:
 
 
 async def test_change_is_announced_unless_it_is_known(site: Site) -> None:
-    assert not site.link.is_pushed
+    pushed = [site.link.is_pushed]
     await site.link.fetch(1)
     await site.tell(config="1", access="a")
-    assert site.link.is_pushed
+    pushed.append(site.link.is_pushed)
+    assert pushed == [False, True]
     assert not site.link.change.done()
     await site.tell(config="2", access="a")
     assert site.link.change.done()

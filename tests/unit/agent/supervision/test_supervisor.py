@@ -14,6 +14,7 @@ from tests.support.agent.scripted_server import ScriptedServer
 
 from cogwork.agent.errors import SwitchFailed
 from cogwork.agent.slots.layout import Layout
+from cogwork.agent.slots.state import load_state
 from cogwork.agent.slots.store import StateStore
 from cogwork.agent.supervision.health import HealthRules
 from cogwork.agent.supervision.supervisor import Supervisor
@@ -82,7 +83,7 @@ class Machine:
     async def cancel(self) -> None:
         for task in self._tasks:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, SwitchFailed):
+            with contextlib.suppress(asyncio.CancelledError, SwitchFailed, OSError):
                 await task
         self._tasks.clear()
 
@@ -265,3 +266,23 @@ async def test_stopped_agent_can_leave_the_server_or_stop_it(machine: Machine) -
     assert machine.server.version == "1.0.0"
     await machine.supervisor.stop()
     assert machine.server.process_id is None
+
+
+async def test_trial_is_on_disk_before_anything_is_switched(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.install("1.0.0")
+    await machine.run()
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Layout, "switch", fail)
+    switching = machine.switch("1.1.0")
+    await machine.advance(0)
+    with pytest.raises(OSError, match="Input/output"):
+        await switching
+    trial = load_state(machine.layout.state)[SERVER].trial
+    assert trial is not None
+    assert (trial.version, trial.fallback) == ("1.1.0", "1.0.0")
+    assert machine.server.version == "1.0.0"
