@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.support.waiting import wait_until_asleep
 
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.last_good import LastGood
-from cogwork.config.sources import Candidate, PushedSource
+from cogwork.config.sources import Candidate, ConfigRefused, PushedSource
 from cogwork.core.clock import ManualClock
 from cogwork.graph.reconciler import Applied
 from cogwork.uplink.errors import CloudUnavailable
@@ -211,4 +212,24 @@ async def test_cloud_that_tells_is_asked_only_now_and_then(bench: Bench) -> None
     candidate = await asyncio.wait_for(following, 60)
     assert isinstance(candidate.content, str)
     assert json.loads(candidate.content)["debug"] is False
+    await bench.source.aclose()
+
+
+def _refuse(candidate: Candidate) -> None:
+    candidate.decide(ConfigRefused(()))
+
+
+def _fail(candidate: Candidate) -> None:
+    candidate.fail(RuntimeError("a fault"))
+
+
+@pytest.mark.parametrize("end", [_refuse, _fail])
+async def test_configuration_that_was_not_applied_is_not_kept(
+    bench: Bench, end: Callable[[Candidate], None]
+) -> None:
+    bench.file.push(json.dumps(JOINED))
+    end(await bench.next())
+    bench.cloud.config = {"debug": False}
+    await bench.next(10)  # keeps what was applied before it
+    assert bench.cache.read() is None
     await bench.source.aclose()
