@@ -111,7 +111,7 @@ def sockets() -> Iterator[Path]:
         yield Path(directory)
 
 
-on_shared_loop = pytest.mark.asyncio(loop_scope="class")
+on_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 
 class TestCommandLine:
@@ -399,14 +399,16 @@ class TestStopping:
         assert list(sockets.iterdir()) == []
 
 
-class TestRunning:
-    @pytest_asyncio.fixture(scope="class", loop_scope="class")
-    async def server(self, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
-        directory = tmp_path_factory.mktemp("running")
-        async with run_server({"components": [sensor("s")]}, directory) as server:
-            await server.wait_for_status(state="running")
-            yield server
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """A server that goes on when its file changes."""
+    directory = tmp_path_factory.mktemp("running")
+    async with run_server({"components": [sensor("s")]}, directory) as running:
+        await running.wait_for_status(state="running")
+        yield running
 
+
+class TestRunning:
     @on_shared_loop
     async def test_sigusr1_prints_the_stacks(self, server: Server) -> None:
         for _ in range(2):
