@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from tests.support.machine.login import (
     post,
 )
 from tests.support.machine.running import Server, http_get, run_server, with_free_port
+from tests.support.sizes import FULL, size
 from tests.unit.robot.bench import Bench
 
 from cogwork.auth.exempt_paths import EXEMPT_METHODS
@@ -97,7 +98,10 @@ def served_paths() -> list[str]:
 
 @pytest.mark.timeout(300)
 async def test_every_method_with_every_kind_of_token(tmp_path: Path) -> None:
-    """Exactly the table of roles, on every method of every service."""
+    """Exactly the table of roles, on every method of every service.
+
+    Over gRPC-web, every method and every token is tried, but not every pair of them.
+    """
     paths = [*served_paths(), "/acme.v1.Gizmo/Wave"]
     surprises: list[str] = []
     count = Counter[str]()
@@ -117,7 +121,7 @@ async def test_every_method_with_every_kind_of_token(tmp_path: Path) -> None:
             async def check(path: str, transport: str) -> None:
                 send = transports[transport]
                 is_public = not path.startswith("/acme.")
-                for kind, token in bad.items():
+                for kind, token in choose_tokens(bad, paths.index(path), transport).items():
                     if (status := await send(path, token, 20.0)) != "UNAUTHENTICATED":
                         surprises.append(f"{path} over {transport} with {kind}: {status}")
                     count[kind] += 1
@@ -137,8 +141,18 @@ async def test_every_method_with_every_kind_of_token(tmp_path: Path) -> None:
         assert await server.exit_code() == 0
     print(f"{count.total()} combinations over {len(paths)} methods, {len(surprises)} surprises")
     assert surprises == []
-    assert count.total() > 6000
+    assert count.total() > size(ci=4000, full=6000)
     assert CANARY not in server.output
+
+
+def choose_tokens(
+    tokens: Mapping[str, str | None], number: int, transport: str
+) -> Mapping[str, str | None]:
+    """Return all of them. Over gRPC-web, return two, in turn, unless the size is full."""
+    if FULL or transport == "gRPC":
+        return tokens
+    kinds = [*tokens]
+    return {kind: tokens[kind] for kind in ("none", kinds[number % len(kinds)])}
 
 
 async def check_all(work: list[tuple[str, str]], check: Any) -> None:
