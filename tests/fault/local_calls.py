@@ -14,8 +14,8 @@ from typing import NamedTuple
 from grpclib import GRPCError
 from grpclib.exceptions import StreamTerminatedError
 from tests.interop.test_sdk_client import component
-from tests.support.control_page import connect_sdk
 from tests.support.machine.running import Server, run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.own_time import own_time
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time

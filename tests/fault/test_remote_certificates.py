@@ -13,8 +13,8 @@ import trustme
 from tests.fault.local_calls import LOCAL, compare, run_twin
 from tests.fault.test_certificate_replacement import replace_pair, wait_until_served
 from tests.interop.test_remotes import LINE, wait_for_state
-from tests.support.control_page import connect_sdk
 from tests.support.machine.running import Server, run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.media.rtsp_server import free_port
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time, poll

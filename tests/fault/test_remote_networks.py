@@ -14,9 +14,9 @@ from grpclib import GRPCError
 from tests.fault.local_calls import LOCAL, compare, run_twin
 from tests.interop.test_remotes import wait_for_state, wait_until_it_stands
 from tests.interop.test_sdk_client import component
-from tests.support.control_page import connect_sdk
 from tests.support.machine.programs import start_mover
 from tests.support.machine.running import PROGRAM, Server, run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.network.namespaces import Computer, needs_namespaces, on_computer
 from tests.support.network.slow_network import Rule, SlowNetwork, slow_network
 from tests.support.sizes import limit, size

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.fault.gate import run_gate
 from tests.fault.test_remote_networks import wait_for_reading
 from tests.interop.test_remotes import LINE, remote, wait_for_state
-from tests.support.control_page import connect_sdk
 from tests.support.machine.running import run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time
 from viam.components.sensor import Sensor

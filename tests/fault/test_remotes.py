@@ -21,8 +21,8 @@ from tests.fault import changing_server
 from tests.fault.local_calls import LOCAL, compare, run_twin
 from tests.interop.test_remotes import LINE, remote, wait_for_state
 from tests.interop.test_sdk_client import component
-from tests.support.control_page import connect_sdk
 from tests.support.machine.running import Server, run_server, start_server, with_free_port
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.media.rtsp_server import free_port
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.interop.test_remotes import remote, wait_for_state
 from tests.interop.test_sdk_client import component
-from tests.support.control_page import connect_sdk
 from tests.support.machine.running import run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.sizes import limit
 from tests.support.waiting import poll
 from viam.components.arm import Arm, JointPositions

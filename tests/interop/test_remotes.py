@@ -19,12 +19,12 @@ from tests.interop import sdk_server
 from tests.interop.test_sdk_client import component
 from tests.modules import make
 from tests.modules.sdk.echo.api import EchoClient
-from tests.support.control_page import connect_sdk
 from tests.support.machine import login
 from tests.support.machine.bad_modules import rogue_module, thing
 from tests.support.machine.modular import module, service
 from tests.support.machine.programs import start_mover
 from tests.support.machine.running import Server, run_server, start_server, with_free_port
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.media.rtsp_server import free_port
 from tests.support.sizes import limit
 from tests.support.waiting import pass_time, poll

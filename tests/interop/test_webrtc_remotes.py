@@ -27,10 +27,10 @@ from tests.interop.test_sdk_client import component
 from tests.interop.test_two_machines import EXAMPLE
 from tests.support.cloud.cloud_process import CloudProcess
 from tests.support.cloud.fleet import make_part, run_cloud
-from tests.support.control_page import connect_sdk
 from tests.support.machine import login
 from tests.support.machine.programs import start_mover
 from tests.support.machine.running import Server, run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.media.rtsp_server import free_port
 from tests.support.sizes import limit
 from viam.components.camera import Camera

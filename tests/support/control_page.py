@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 from collections.abc import AsyncIterator
@@ -18,9 +17,8 @@ from playwright.async_api import Error as BrowserError
 from tests.support.browser import CHROMIUM, TIMEOUT
 from tests.support.machine.login import KEYS, key_of
 from tests.support.machine.running import Config, Server, run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.paths import TESTS
-from viam.robot.client import RobotClient
-from viam.rpc.dial import DialOptions
 
 from cogwork.control.static_site import BUILT_SITE
 
@@ -132,17 +130,3 @@ async def open_machine(
         await server.wait_for_status(state="running")
         async with connect_sdk(server.port) as robot, open_page(browser) as page:
             yield Machine(server, page, robot)
-
-
-@contextlib.asynccontextmanager
-async def connect_sdk(port: int) -> AsyncIterator[Any]:
-    options = RobotClient.Options(
-        dial_options=DialOptions(insecure=True, disable_webrtc=True),
-        log_level=logging.ERROR,
-        disable_sessions=True,
-    )
-    robot: Any = await RobotClient.at_address(f"localhost:{port}", options)
-    try:
-        yield robot
-    finally:
-        await robot.close()

@@ -16,7 +16,6 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 from tests.support.control_page import (
     REFUSED,
-    connect_sdk,
     find_connection,
     log_in,
     log_in_as,
@@ -27,6 +26,7 @@ from tests.support.control_page import (
 )
 from tests.support.machine.login import KEYS, ROLES, config
 from tests.support.machine.running import Server, run_server, with_free_port
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.paths import TESTS
 from tests.support.sizes import limit
 from viam.components.motor import Motor

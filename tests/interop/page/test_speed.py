@@ -12,8 +12,9 @@ import psutil
 import pytest
 from playwright.async_api import Page, Request, Response, expect
 from tests.interop.test_vision import demo_machine
-from tests.support.control_page import connect_sdk, needs_browser, open_view, wait_for_webrtc
+from tests.support.control_page import needs_browser, open_view, wait_for_webrtc
 from tests.support.machine.running import run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.sizes import FULL
 from tests.support.waiting import pass_time
 from viam.services.vision import VisionClient

@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 from tests.interop.test_vision import explained_machine
-from tests.support.control_page import connect_sdk, needs_browser, open_view
+from tests.support.control_page import needs_browser, open_view
 from tests.support.machine.running import Server, run_server
+from tests.support.machine.sdk_robot import connect_sdk
 from tests.support.waiting import poll
 from viam.services.vision import VisionClient
 

@@ -19,7 +19,6 @@ from cogwork.cloud.public_name import PublicName
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.resource import sdk
-from cogwork.wire.follow_method import FOLLOW_SERVICE
 from cogwork.wire.grpc import grpc_server
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -74,17 +73,14 @@ async def run_cloud(
     directory: Path,
     clock: Clock | None = None,
     *,
-    has_watch: bool = True,
     relays: RelayServers = NO_RELAYS,
     log_rates: LogRates | None = None,
 ) -> AsyncIterator[Cloud]:
-    """A cloud in this process, with its first owner. `has_watch`: it tells machines of changes."""
+    """A cloud in this process, with its first owner."""
     name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
     clock = clock or SystemClock()
     new = copy_new_cloud(directory, DOMAIN, "Acme", clock)
     async with open_cloud(CloudDirectory(directory), name, clock, relays, log_rates) as plane:
-        if not has_watch:
-            plane.table.add(FOLLOW_SERVICE, list)
         server: grpc.aio.Server = grpc_server(plane.table)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
