@@ -35,10 +35,15 @@ class UpdatingCloud(CloudProcess):
         return await poll(ask, lambda found: found[key] == count, limit(30))
 
 
+@pytest.fixture(scope="module")
+def first_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install_first_version(tmp_path_factory.mktemp("first"))
+
+
 @pytest.fixture
-async def machine(tmp_path: Path) -> AsyncIterator[AgentMachine]:
+async def machine(first_version: Path, tmp_path: Path) -> AsyncIterator[AgentMachine]:
     machine = AgentMachine(tmp_path)
-    machine.install(install_first_version(tmp_path / "first"))
+    machine.install(first_version)
     del machine.settings["updates"]
     yield machine
     machine.end_server()
