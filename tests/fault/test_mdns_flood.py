@@ -66,13 +66,16 @@ async def test_flood_of_packets(tmp_path: Path) -> None:
                         f"{rate} packets/s", partial(flood_for_a_while, attacker, PORT, rate)
                     )
                     # Other programs come and go. What the server does, it does at every attempt.
-                    if phase.bystander.p99 < 2 * without.bystander.p99 + 10:
+                    # The room is theirs: with the packets on the loop, it was 600 ms.
+                    is_slower = (
+                        phase.bystander.p50 > 2 * without.bystander.p50 + 20
+                        or phase.bystander.p99 > 3 * without.bystander.p99 + 100
+                    )
+                    if not is_slower:
                         break
+                assert not is_slower
                 assert not phase.bystander.failed
                 assert phase.busy < LONGEST_TURN
-                # Room for other programs on this computer: on the loop, it was 600 ms.
-                assert phase.bystander.p50 < 2 * without.bystander.p50 + 20
-                assert phase.bystander.p99 < 3 * without.bystander.p99 + 100
             flooding = await start(attacker, *flood(PORT, 500, 60))
             try:
                 found = json.loads(await run(client, *FIND))
