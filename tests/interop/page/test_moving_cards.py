@@ -26,14 +26,12 @@ from tests.support.waiting import poll
 from viam.components.arm import Arm, JointPositions
 from viam.components.base import Base
 from viam.components.board import Board
-from viam.components.button import Button
 from viam.components.encoder import Encoder
 from viam.components.gantry import Gantry
 from viam.components.gripper import Gripper
 from viam.components.input import Control, Controller, Event, EventType
 from viam.components.motor import Motor
 from viam.components.servo import Servo
-from viam.components.switch import Switch
 
 pytestmark = [needs_browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -113,18 +111,6 @@ async def test_motor_turns_while_its_button_is_held(machine: Machine) -> None:
     await poll(lambda: is_powered(motor, 0))
 
 
-@pytest.mark.parametrize("lost", ["window blur", "document visibilitychange"])
-async def test_motor_stops_when_the_page_is_left(machine: Machine, lost: str) -> None:
-    motor = Motor.from_robot(machine.robot, "motor")
-    await machine.show("motor")
-    await machine.hold("motor", "Forward while held")
-    await poll(motor.is_moving)
-    target, event = lost.split()
-    await machine.page.evaluate(f"{target}.dispatchEvent(new Event('{event}'))")
-    await poll(lambda: is_powered(motor, 0))
-    await machine.let_go()
-
-
 async def test_motor_stops_when_the_page_is_closed(machine: Machine) -> None:
     motor = Motor.from_robot(machine.robot, "motor")
     await machine.show("motor")
@@ -160,18 +146,6 @@ async def test_motor_follows_its_slider_until_it_is_released(machine: Machine) -
     await machine.let_go()
     await poll(lambda: is_powered(motor, 0))
     await expect(slider).to_have_value("0")
-
-
-async def test_stopping_a_move_is_no_error(machine: Machine) -> None:
-    motor = Motor.from_robot(machine.robot, "motor")
-    await machine.show("motor")
-    await machine.fill("motor", "Turns", 1000)
-    await machine.click("motor", "Go for")
-    await poll(motor.is_moving)
-    await machine.click("motor", "■ Stop")
-    await poll(lambda: is_powered(motor, 0))
-    await machine.see("motor", "still")
-    await expect(machine.card("motor").get_by_role("alert")).to_have_count(0)
 
 
 async def test_base_drives_while_keys_and_buttons_are_held(machine: Machine) -> None:
@@ -312,24 +286,6 @@ async def test_gripper_grabs_and_opens(machine: Machine) -> None:
     await machine.click("gripper", "Open")
     await machine.see("gripper", "holds nothing")
     assert not (await gripper.is_holding_something()).is_holding_something
-
-
-async def test_switch_is_set_by_the_label_of_a_position(machine: Machine) -> None:
-    switch = Switch.from_robot(machine.robot, "switch")
-    await machine.show("switch")
-    await machine.click("switch", "fast")
-    await poll(lambda: is_at(switch.get_position, 2))
-    await switch.set_position(1)
-    await expect(machine.card("switch").locator("[data-position='1']")).to_be_visible()
-
-
-async def test_button_is_pushed_once_for_each_press(machine: Machine) -> None:
-    button = Button.from_robot(machine.robot, "button")
-    await machine.show("button")
-    await machine.click("button", "Push")
-    await machine.click("button", "Push")
-    await machine.see("button", "Pushed 2 times")
-    assert (await button.get_status())["pushes"] == 2
 
 
 async def test_board_sets_pins_and_shows_analogs_and_interrupts(machine: Machine) -> None:

@@ -31,7 +31,6 @@ from tests.support.machine.running import run_server
 from viam.components.audio_out import AudioOut
 from viam.components.base import Base
 from viam.components.camera import Camera
-from viam.components.generic import Generic
 from viam.components.motor import Motor
 from viam.components.movement_sensor import MovementSensor
 from viam.proto.common import AudioInfo
@@ -431,25 +430,6 @@ async def test_microphone_shows_its_level_and_records_what_it_hears(machine: Mac
     assert {min(samples), max(samples)} == {-16384, 16384}
     duration = await machine.card.locator("audio").evaluate("(each) => each.duration")
     assert duration == pytest.approx(1)
-
-
-async def test_commands_are_sent_checked_and_remembered(machine: Machine) -> None:
-    await machine.show("generic")
-    for command in ('{"say": "one"}', '{"say": "two", "to": [1, null]}'):
-        await machine.fill("Command", command)
-        await machine.click("Send")
-        await machine.see("answered in")
-    result = machine.card.get_by_role("region", name="Result")
-    await expect(result).to_contain_text('"say": "two"')
-    assert (await Generic.from_robot(machine.robot, "generic").get_status())["commands"] == 2
-    field = machine.field("Command")
-    two, one = '{"say": "two", "to": [1, null]}', '{"say": "one"}'
-    for key, earlier in (("ArrowUp", two), ("ArrowUp", one), ("ArrowDown", two)):
-        await field.press(key)
-        await expect(field).to_have_value(earlier)
-    await machine.fill("Command", '{"say": }')
-    await machine.see("not JSON")
-    await expect(machine.card.get_by_role("button", name="Send")).to_be_disabled()
 
 
 async def test_model_shows_its_tensors_and_labels_and_can_be_timed(machine: Machine) -> None:
