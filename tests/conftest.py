@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pytest_asyncio import is_async_test
 from tests.support import leaks
+from tests.support.memory_directory import find_memory_directory
 from tests.support.network.namespaces import CAN_MAKE_NETWORKS, own_network
 from tests.support.sizes import SIZE
 from tests.support.waiting import block_until
@@ -42,6 +43,12 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
 settings.load_profile(SIZE)
+
+
+def pytest_configure() -> None:
+    """Keep the files of tests in memory, but for those of full size."""
+    if SIZE != "full" and (directory := find_memory_directory()) is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(directory))
 
 
 QUICK_CASES = 2

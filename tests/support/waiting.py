@@ -6,6 +6,7 @@ A lint rule keeps other sleeps out of the tests.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -75,12 +76,13 @@ async def wait_until_asleep(clock: ManualClock, *tasks: asyncio.Future[Any]) -> 
     Advance the clock earlier, and the work may begin to sleep when its time is over.
     """
     __tracebackhide__ = True
-    await wait_until(
-        lambda: (
-            any(not alarm.done() for *_, alarm in clock._sleepers)
-            or any(task.done() for task in tasks)
-        )
-    )
+    await wait_until(lambda: count_sleepers(clock) or any(task.done() for task in tasks))
+
+
+def count_sleepers(clock: ManualClock, within: float = math.inf) -> int:
+    """Return how many sleep whose time is over within so many seconds."""
+    until = clock.monotonic() + within
+    return sum(due <= until and not alarm.done() for due, _, alarm in clock._sleepers)
 
 
 async def advance_until(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,14 @@ def create_template(path: Path) -> str:
     return new_cloud(path, ManualClock())[1].key_id
 
 
+@functools.cache
+def _open_keyring(template: Path) -> Keyring:
+    """Open it once for all copies, because checking an RSA key takes as long as many calls."""
+    directory = CloudDirectory(template)
+    rows = read_records(directory.records, list_cloud_keys)
+    return Keyring(CloudKeys(directory.read_root_key(), ManualClock(), rows))
+
+
 class SmallCloud:
     def __init__(self, template: Path, path: Path, owner: str) -> None:
         directory = CloudDirectory(Path(shutil.copytree(template, path)))
@@ -48,8 +57,7 @@ class SmallCloud:
         self.clock = ManualClock()
         self.owner = owner
         """The key of the hosting organization's owner."""
-        rows = read_records(self._records, list_cloud_keys)
-        self._keyring = Keyring(CloudKeys(directory.read_root_key(), self.clock, rows))
+        self._keyring = _open_keyring(template)
         self._name = PublicName(DOMAIN, f"{DOMAIN}:443", is_encrypted=True)
         self._presence, self._watch = Presence(self.clock), PartWatch(self.clock)
         self.last_call = self.make_call(owner)

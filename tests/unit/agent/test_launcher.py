@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.waiting import block_until
 
 from cogwork.agent.launcher import (
     EXIT_UPDATED,
@@ -165,9 +167,12 @@ def test_sign_of_a_former_agent_is_none_of_this_one(machine: Machine, tmp_path: 
 def test_systemd_learns_that_the_agent_is_ready_and_the_launcher_alive(
     machine: Machine, tmp_path: Path
 ) -> None:
-    machine.install("1.0.0", f"sleep 0.2; {WORK * 4} {END}")
+    machine.install("1.0.0", f"sleep 0.2; while true; do {WORK} done")
     with Manager(tmp_path / "notify") as manager:
+        ending = threading.Thread(target=manager.end_launcher_that_is_ready)
+        ending.start()
         assert machine.run(NotifySettings(manager.address, 0.02)) == 0
+        ending.join()
         messages = manager.messages
     assert messages.count("READY=1") == 1
     assert messages.index("READY=1") >= 2  # not before the agent shows that it is alive
@@ -181,15 +186,19 @@ class Manager:
         self.address = str(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._socket.bind(self.address)
+        self._messages: list[str] = []
 
     @property
     def messages(self) -> list[str]:
-        found = []
         while True:
             try:
-                found.append(self._socket.recv(4096).decode())
+                self._messages.append(self._socket.recv(4096).decode())
             except BlockingIOError:
-                return found
+                return self._messages
+
+    def end_launcher_that_is_ready(self) -> None:
+        block_until(lambda: "READY=1" in self.messages and self.messages.count("WATCHDOG=1") >= 5)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def __enter__(self) -> Manager:
         return self

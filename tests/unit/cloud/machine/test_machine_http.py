@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from google.protobuf.wrappers_pb2 import StringValue
 from tests.support.cloud.in_process_cloud import HttpReply, TwoTenantCloud
-from tests.support.waiting import wait_until
+from tests.support.waiting import count_sleepers, wait_until
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow
+from cogwork.auth.refusal_delay import DELAY
 from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.storage.records import Transaction
 from cogwork.wire.claim_method import CLAIM_LIFETIME, CLAIM_PATH
@@ -150,7 +151,9 @@ async def test_guessed_codes_are_limited_but_a_correct_one_is_accepted(
         asyncio.ensure_future(claim(cloud, {"code": f"AAAA{number:04}"})) for number in range(40)
     ]
     await wait_until(lambda: sum(each.done() for each in guesses) == 30)
-    await cloud.clock.advance(1)  # the other answers are delayed
+    # The other answers are delayed.
+    await wait_until(lambda: count_sleepers(cloud.clock, DELAY) == 10)
+    await cloud.clock.advance(DELAY)
     statuses = [each.status for each in await asyncio.gather(*guesses)]
     assert (statuses.count(401), statuses.count(429)) == (30, 10)
     assert (await claim(cloud, {"code": code})).status == 200

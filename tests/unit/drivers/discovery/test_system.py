@@ -222,7 +222,7 @@ def two_serial_ports(computer: Computer, monkeypatch: pytest.MonkeyPatch) -> Non
     computer.plug_serial("usb-Silicon_Labs_CP2102-if00-port0", usb.name)
     ports = [
         SimpleNamespace(device=str(usb), product="CP2102 USB to UART"),
-        SimpleNamespace(device="/dev/ttyS7", product=None),
+        SimpleNamespace(device=str(computer.root / "ttyS7"), product=None),
     ]
     monkeypatch.setattr(sys.modules["serial.tools.list_ports"], "comports", lambda: ports)
 
@@ -236,7 +236,7 @@ async def test_serial_port_is_returned_as_sensor_configuration(
     assert (built_in["name"], usb["name"]) == ("serial-ttys7", "cp2102-usb-to-uart")
     assert (usb["api"], usb["model"]) == ("rdk:component:sensor", "rdk:builtin:serial")
     assert usb["attributes"] == {"port": str(link), "format": "text"}
-    assert built_in["attributes"]["port"] == "/dev/ttyS7"
+    assert built_in["attributes"]["port"] == str(computer.root / "ttyS7")
 
 
 async def test_serial_ports_are_not_found_without_pyserial(
