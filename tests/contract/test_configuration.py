@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.support.machine import login
+from tests.support.machine.commands import run_command
 from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.support.waiting import poll
-from tests.unit.cli.commands import run_command
 
 SENSOR = {"name": "a", "api": "rdk:component:sensor", "model": "fake"}
 CANARY = "canary-7e21"

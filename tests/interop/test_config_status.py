@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from tests.support.machine.commands import run_command
 from tests.support.machine.running import Config, Server, run_server, with_free_port
 from tests.support.waiting import poll
-from tests.unit.cli.commands import run_command
 
 on_shared_loop = pytest.mark.asyncio(loop_scope="module")
 

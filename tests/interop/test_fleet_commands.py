@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.machine.commands import CommandResult, run_command, start_command
 from tests.support.machine.running import DEADLINE, start_server
-from tests.unit.cli.commands import CommandResult, run_command, start_command
 from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
 
 from cogwork.cli.main import main

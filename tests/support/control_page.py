@@ -34,6 +34,8 @@ needs_browser = pytest.mark.skipif(
 _LOST_CONNECTION = re.compile(
     r"ConnectionClosed|channel error|data channel|error dialing|timed out"
     r"|\[(unavailable|canceled|deadline_exceeded|aborted)\]|net::ERR_(CONN|NETWORK|TIMED)"
+    # A page that is left, or whose server ends, while WebRTC connects.
+    r"|\[unknown\] Failed to fetch"
     # The SDK dials a name with "local" in it directly when WebRTC fails.
     r"|localhost:\d+/viam\.",
     re.IGNORECASE,

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.machine.commands import run_command, start_command
 from tests.support.machine.running import DEADLINE
 from tests.support.waiting import block_until
-from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.commands import build_parser
 from cogwork.cli.exit_codes import EXIT_CODES

@@ -46,6 +46,7 @@ def run_pytest_in(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("api", ["motor", "sensor"])
 def test_new_project_passes_its_own_tests(
     api: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -158,6 +159,7 @@ def test_new_module_can_be_called(tmp_path: Path) -> None:
         assert refused.value.details() == "power must be between -1 and 1, not 5"
 
 
+@pytest.mark.long
 def test_installed_project_provides_its_model(tmp_path: Path) -> None:
     assert main(["module", "new", "cart", "--directory", str(tmp_path / "cart")]) == 0
     install = ("pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation")

@@ -103,6 +103,7 @@ class TestEvery:
             assert due == start + count * period
             assert every.latest(due, start) == due
 
+    @pytest.mark.long
     def test_due_times_do_not_drift_in_a_year(self) -> None:
         every, start = Every(10.0), 12345.678
         due = start
@@ -129,6 +130,7 @@ class TestEvery:
 
 
 class TestCron:
+    @pytest.mark.long
     def test_quarter_hours_are_regular_across_both_clock_changes(self) -> None:
         start = berlin("2026-01-01 00:00")
         due = start

@@ -248,6 +248,7 @@ class CrashingDisk:
         return call
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(size(ci=3, full=10)))
 def test_crash_at_every_step_leaves_all_or_nothing(
     server: FileServer, slot: Slot, monkeypatch: pytest.MonkeyPatch, seed: int

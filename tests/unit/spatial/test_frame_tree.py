@@ -31,6 +31,7 @@ def make_pose(x: float, y: float = 0.0, z: float = 0.0) -> Pose:
     return Pose((x, y, z), Quaternion.identity())
 
 
+@pytest.mark.long
 def test_1000_nested_frames_of_all_types_match_the_matrices() -> None:
     """This holds for millimeters and rotation entries, in the world and between frames."""
     rng = random.Random(1000)

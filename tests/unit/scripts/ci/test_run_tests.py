@@ -12,6 +12,9 @@ import pytest
 from scripts.ci.record import Record, read_records
 from tests.support.paths import REPOSITORY
 
+# Each starts pytest.
+pytestmark = pytest.mark.long
+
 LUCKY = """
 from pathlib import Path
 

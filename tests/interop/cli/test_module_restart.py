@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.modules import make
+from tests.support.machine.commands import run_command
 from tests.support.machine.running import Server, run_server
-from tests.unit.cli.commands import run_command
 
 
 @pytest.fixture

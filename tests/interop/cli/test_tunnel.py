@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.machine.commands import run_command, start_command
 from tests.support.machine.running import DEADLINE, Server, run_server
-from tests.unit.cli.commands import run_command, start_command
 
 
 async def serve_uppercase(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

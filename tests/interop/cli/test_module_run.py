@@ -18,9 +18,9 @@ import grpc
 import grpc.aio
 import psutil
 import pytest
+from tests.interop.cli.test_demo import free_port
+from tests.support.machine.commands import run_command
 from tests.support.machine.running import DEADLINE, plug_in
-from tests.unit.cli.commands import run_command
-from tests.unit.cli.test_demo import free_port
 
 from cogwork.cli.dev_config import DevConfig
 from cogwork.cli.main import main

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.machine.commands import run_command, start_command
 from tests.support.machine.running import Server, run_server
 from tests.support.waiting import pass_time, poll
-from tests.unit.cli.commands import run_command, start_command
 
 from cogwork.cli.call import _build_request
 from cogwork.cli.grpc_client import CommandError

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.support.machine.commands import CommandResult, read_tree, run_command, shell_service
 from tests.support.machine.running import run_server
-from tests.unit.cli.commands import CommandResult, read_tree, run_command, shell_service
 
 SUMMARY = re.compile(r"(\d+) files?, (\d+\.\d) MB in \d+\.\d s\n")
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.machine.commands import run_command, shell_service, start_command
 from tests.support.machine.running import DEADLINE, Server, run_server
-from tests.unit.cli.commands import run_command, shell_service, start_command
 
 
 def start_server(directory: Path, exits: int | None = 0) -> AbstractAsyncContextManager[Server]:
