@@ -4,6 +4,8 @@ EXTRAS ?= camera,webrtc,onnx,tflite,tensorflow,torch,openvino,gpio,serial,gamepa
 RUN = $(VENV)/bin
 # For each of the parsers.
 FUZZ_SECONDS ?= 60
+# That run tests: one more than there are cores, because tests wait for threads and processes.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Only what the server needs: whatever is installed beside it may end up in the executable.
 BUILD_VENV ?= .venv-build
 BUILD_EXTRAS = camera,onnx,tflite
@@ -57,7 +59,7 @@ lint-page: page  ## formatting, lint, types, accessibility warnings and unit tes
 	  wait $$lint && exit $$status
 
 quick: setup  ## unit tests at quick size, in under two minutes
-	COGWORK_TEST_SIZE=quick $(RUN)/python -m pytest -q -n auto -m 'not soak' tests/unit
+	COGWORK_TEST_SIZE=quick $(RUN)/python -m pytest -q -n $(WORKERS) -m 'not soak' tests/unit
 
 test: setup  ## everything but the soaks
 	$(FETCH)

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -51,19 +50,16 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(directory))
 
 
-QUICK_CASES = 2
-"""Of a test with many cases, how many run at quick size."""
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """At quick size, run the first case of each test."""
     if SIZE == "quick":
-        cases = Counter[str]()
+        functions = set[str]()
         chosen: list[pytest.Item] = []
         others: list[pytest.Item] = []
         for item in items:
             function = item.nodeid.partition("[")[0]
-            cases[function] += 1
-            is_quick = cases[function] <= QUICK_CASES and not item.get_closest_marker("long")
+            is_quick = function not in functions and not item.get_closest_marker("long")
+            functions.add(function)
             (chosen if is_quick else others).append(item)
         items[:] = chosen
         config.hook.pytest_deselected(items=others)

@@ -338,6 +338,7 @@ async def test_heartbeats_of_other_hosts_do_not_count(bench: Bench) -> None:
     assert stopped_names(bench) == ["left"]
 
 
+@pytest.mark.long
 async def test_many_sessions_do_not_block_new_clients(bench: Bench) -> None:
     mover = await start_session(bench, peer=OWNER)
     request = motor.SetPowerRequest(name="left", power_pct=1)

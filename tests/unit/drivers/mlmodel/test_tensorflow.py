@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from cogwork.drivers.mlmodel import tensorflow as driver
 
 # Keras saves its variables in a way that NumPy has deprecated.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings(
+        "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
+    ),
+]
 
 Networks = Any
 """The module `tensorflow_networks`, which needs TensorFlow."""

@@ -36,8 +36,13 @@ if TYPE_CHECKING:
 
 # Users still have TorchScript files, although torch has deprecated them.
 pytestmark = [
-    pytest.mark.filterwarnings(rf"ignore:`torch\.jit\.{name}` is deprecated:DeprecationWarning")
-    for name in ("load", "save", "script", "trace", "trace_method")
+    pytest.mark.long,
+    *(
+        pytest.mark.filterwarnings(
+            f"ignore:`torch\\.jit\\.{name}` is deprecated:DeprecationWarning"
+        )
+        for name in ("load", "save", "script", "trace", "trace_method")
+    ),
 ]
 
 Networks = Any
