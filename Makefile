@@ -4,7 +4,7 @@ EXTRAS ?= camera,webrtc,onnx,tflite,tensorflow,torch,openvino,gpio,serial,gamepa
 RUN = $(VENV)/bin
 # For each of the parsers.
 FUZZ_SECONDS ?= 60
-# That run tests: one more than there are cores, because tests wait for threads and processes.
+# Test processes: one more than there are cores, because tests wait for threads and programs.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Only what the server needs: whatever is installed beside it may end up in the executable.
 BUILD_VENV ?= .venv-build
@@ -20,7 +20,7 @@ FETCH = -@$(MAKE) --no-print-directory models
 # A real RTSP server to test streams with, a browser, Graphviz, shells and man to test completion and man pages with,
 # systemd to test the service with, mmdebstrap to test it on a clean Debian, Ruby to check the Homebrew formula with, and
 # proxies to test the server behind.
-DEBIAN = chromium gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby haproxy nginx-light
+DEBIAN = $(if $(shell command -v chromium),,chromium) gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby haproxy nginx-light
 
 .PHONY: system browser page setup server deb tap image docker quick test coverage lint lint-page bench soak docs site release lock demo models
 
@@ -31,7 +31,7 @@ system:  ## what the tests need of Debian, where that is what runs here and we m
 browser:  ## the public TypeScript SDK, to test the server with in a browser
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 
-page:  ## the control page, which is part of the package; needs Node 20.19 or newer
+page:  ## the control page, which is part of the package; needs Node 22.12 or newer
 	@$(PYTHON) -m scripts.control_page --packages
 
 setup: $(VENV)/.installed  ## a virtual environment with everything for development

@@ -22,7 +22,7 @@ class GeneratedFiles(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
-        if os.environ.get(WITHOUT_PAGE, "0") in ("", "0"):
+        if os.environ.get(WITHOUT_PAGE) != "1":
             self._run("scripts.control_page")
             # Git ignores it, so it would be left out.
             build_data["artifacts"].append(PAGE)

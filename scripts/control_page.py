@@ -18,21 +18,25 @@ from typing import Final
 PAGE: Final = "src/cogwork/control/site/index.html"
 LOCK: Final = "web/package-lock.json"
 SOURCES: Final = (
-    *(LOCK, "web/index.html", "web/vite.config.ts", "web/svelte.config.js"),
-    *("web/src", "web/public"),
+    *(LOCK, "web/package.json", "web/tsconfig.json", "web/vite.config.ts", "web/svelte.config.js"),
+    *("web/index.html", "web/src", "web/public"),
 )
 PACKAGES: Final = "web/node_modules/.installed"
-"""As old as the installed npm packages."""
+"""Its time is that of the last installation of npm packages."""
 SOURCE_ARCHIVE: Final = "PKG-INFO"
 """A file that only source archives have."""
 
-MINIMUM_NODE: Final = (20, 19)
-"""The oldest that Vite supports."""
-INSTALL: Final = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error")
+MINIMUM_NODE: Final = (22, 12)
+"""What people are asked to install. Vite also supports 20 from 20.19 on, but no odd number."""
+INSTALL: Final = (
+    *("ci", "--include=dev", "--ignore-scripts"),
+    *("--no-audit", "--no-fund", "--loglevel", "error"),
+)
 BUILD: Final = ("run", "build", "--silent", "--", "--logLevel", "warn")
 
 _NODE: Final = f"Node {'.'.join(map(str, MINIMUM_NODE))} or newer with npm"
 _WITHOUT: Final = "or set COGWORK_WITHOUT_PAGE=1 to install Cogwork without the page"
+_TEST: Final = ".test.ts"
 _VERSION_TIMEOUT: Final = 30.0
 _NPM_TIMEOUT: Final = 1800.0
 
@@ -84,7 +88,8 @@ def is_current(root: Path) -> bool:
 def _list_sources(root: Path) -> Iterator[Path]:
     for name in SOURCES:
         path = root / name
-        yield from (each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        files = (each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        yield from (each for each in files if not each.name.endswith(_TEST))
 
 
 def _is_newer(file: Path, sources: Iterable[Path]) -> bool:
@@ -119,9 +124,13 @@ def describe_missing(version: str | None, *, has_npm: bool) -> str | None:
     """Return what to install, if anything. `version` is Node's answer, or None without Node."""
     if version is None:
         return f"install {_NODE}"
-    if parse_version(version) < MINIMUM_NODE:
+    if not is_supported(parse_version(version)):
         return f"install {_NODE} (this is {version})"
     return None if has_npm else f"install npm (Node {version} is there without it)"
+
+
+def is_supported(version: tuple[int, ...]) -> bool:
+    return version >= MINIMUM_NODE or (20, 19) <= version < (21, 0)
 
 
 def parse_version(text: str) -> tuple[int, ...]:

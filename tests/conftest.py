@@ -1,6 +1,7 @@
 """Fixtures for every test: leak guards, a private temporary directory and test sizes."""
 
 import contextlib
+import errno
 import gc
 import os
 import signal
@@ -85,7 +86,7 @@ def freeze_garbage_collector() -> None:
 
 @pytest.fixture
 def default_port() -> Iterator[int]:
-    """Of a machine that is configured without an address, in a network that the test has alone.
+    """Yield the port of a machine without a configured address, in a network of the test's own.
 
     Without the right to make networks, one test at a time uses it, in all processes that run tests
     on this computer. So a test that uses it is marked `timeout(..., func_only=True)`.
@@ -99,10 +100,13 @@ def _turn(name: str) -> Iterator[None]:
     with socket.socket(socket.AF_UNIX) as mine:
 
         def is_ours() -> bool:
-            with contextlib.suppress(OSError):
+            try:
                 mine.bind(f"\0cogwork tests: {name}")
-                return True
-            return False
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                return False
+            return True
 
         block_until(is_ours, within=600, every=0.05)
         yield

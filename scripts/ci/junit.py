@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 
 @dataclass(frozen=True, slots=True)
-class TestRun:
+class RunSummary:
     """The tests of one run, and why some of them failed."""
 
     ran: int
@@ -17,7 +17,7 @@ class TestRun:
     """The reason by the name of the test."""
 
 
-def read_test_run(file: Path) -> TestRun:
+def read_summary(file: Path) -> RunSummary:
     """Read the report; a test whose teardown fails after it passed is in it twice."""
     ran, skipped = set(), set()
     failures: dict[str, str] = {}
@@ -29,7 +29,7 @@ def read_test_run(file: Path) -> TestRun:
             skipped.add(name)
         else:
             ran.add(name)
-    return TestRun(len(ran), len(skipped - ran), failures)
+    return RunSummary(len(ran), len(skipped - ran), failures)
 
 
 def _find_failure(case: ElementTree.Element) -> str | None:

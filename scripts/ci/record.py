@@ -12,7 +12,7 @@ DIRECTORY = Path("build/ci")
 @dataclass(frozen=True, slots=True)
 class Record:
     name: str
-    """Of the step, such as "unit 3.11"."""
+    """The name of the step, such as "unit 3.11"."""
     seconds: float
     ran: int = 0
     skipped: int = 0

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from scripts.ci.junit import TestRun, read_test_run
+from scripts.ci.junit import RunSummary, read_summary
 from scripts.ci.record import DIRECTORY, Record, write_record
 
 MAX_SECOND_TRIES = 3
@@ -32,7 +32,9 @@ def main() -> int:
     return code
 
 
-def _may_try_again(run: TestRun) -> bool:
+def _may_try_again(run: RunSummary) -> bool:
+    if not run.failures:
+        return False
     if len(run.failures) > MAX_SECOND_TRIES:
         print(f"{len(run.failures)} tests failed, too many to run them again")
         return False
@@ -40,7 +42,7 @@ def _may_try_again(run: TestRun) -> bool:
     return True
 
 
-def _run_pytest(name: str, *arguments: str) -> tuple[int, TestRun]:
+def _run_pytest(name: str, *arguments: str) -> tuple[int, RunSummary]:
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     report = DIRECTORY / f"{name}.xml"
     report.unlink(missing_ok=True)
@@ -49,8 +51,8 @@ def _run_pytest(name: str, *arguments: str) -> tuple[int, TestRun]:
     return code, _read_if_any(report)
 
 
-def _read_if_any(report: Path) -> TestRun:
-    return read_test_run(report) if report.exists() else TestRun(0, 0, {})
+def _read_if_any(report: Path) -> RunSummary:
+    return read_summary(report) if report.exists() else RunSummary(0, 0, {})
 
 
 if __name__ == "__main__":

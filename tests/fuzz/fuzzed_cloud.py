@@ -21,6 +21,7 @@ from grpclib.const import Status
 from tests.fuzz.message_builder import build_message
 from tests.fuzz.target import ContractViolation
 from tests.support.cloud.fleet import Cloud, run_cloud
+from tests.support.memory_directory import find_memory_directory
 
 from cogwork.cloud.http import create_app
 from cogwork.cloud.storage.records import Transaction
@@ -47,7 +48,8 @@ _WORDS = (
 _CANARY = "canary-of-another-organization"
 _RENEW_AFTER = 10_000
 """Calls after which the cloud is replaced by an empty one, because logs add up."""
-_MEMORY = Path("/dev/shm")
+_ROOM = 1 << 30
+"""Bytes of memory that a cloud may need before it is renewed."""
 _DEADLINE = 20.0
 _PATIENCE = 0.05
 """Seconds after which a call is waiting for the clock."""
@@ -308,7 +310,7 @@ class _RunningCloud:
 
 async def _start(clock: Clock) -> _RunningCloud:
     stack = contextlib.AsyncExitStack()
-    memory = _MEMORY if _MEMORY.is_dir() else None
+    memory = find_memory_directory(room=_ROOM)
     directory = stack.enter_context(tempfile.TemporaryDirectory(dir=memory))
     cloud = await stack.enter_async_context(run_cloud(Path(directory), clock))
     running = _RunningCloud(cloud, stack)

@@ -24,7 +24,7 @@ from tests.support.paths import REPOSITORY
 
 SITE = "src/cogwork/control/site"
 SENTENCE = (
-    "the control page is not built: install Node 20.19 or newer with npm, "
+    "the control page is not built: install Node 22.12 or newer with npm, "
     "or set COGWORK_WITHOUT_PAGE=1 to install Cogwork without the page"
 )
 SLOW_BUILD = pytest.mark.timeout(600)
@@ -212,7 +212,7 @@ async def test_server_without_the_page_says_how_to_get_it(
     assert done.returncode == 0, done.stdout + done.stderr
     async with run_server({}, tmp_path, program=environment.server) as server:
         status, page = await server.get("/")
-        advice = "Cogwork was installed without its control page; install Node 20.19 or newer"
+        advice = "Cogwork was installed without its control page; install Node 22.12 or newer"
         assert status == 200
         assert f"<p class=notice>{advice}" in page
         await server.out.wait_for(advice)

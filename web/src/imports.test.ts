@@ -15,15 +15,15 @@ function listImports(file: string): string[] {
   return specifiers.map((each) => resolveImport(file, each)).filter((each) => each !== undefined);
 }
 
-/** Returns the files of a circle of imports, if there is one. */
-function findCircle(graph: ReadonlyMap<string, readonly string[]>): readonly string[] {
+/** Returns the files of an import cycle, if there is one. */
+function findCycle(graph: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const done = new Set<string>();
   const visit = (file: string, path: readonly string[]): readonly string[] => {
     if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
     if (done.has(file)) return [];
     for (const next of graph.get(file) ?? []) {
-      const circle = visit(next, [...path, file]);
-      if (circle.length > 0) return circle;
+      const cycle = visit(next, [...path, file]);
+      if (cycle.length > 0) return cycle;
     }
     done.add(file);
     return [];
@@ -31,18 +31,18 @@ function findCircle(graph: ReadonlyMap<string, readonly string[]>): readonly str
   return [...graph.keys()].map((each) => visit(each, [])).find((each) => each.length > 0) ?? [];
 }
 
-it('has no circles of imports', () => {
+it('has no import cycles', () => {
   const graph = new Map(Object.keys(FILES).map((each) => [each, listImports(each)]));
   expect(graph.get('./main.ts')).toContain('./App.svelte');
   expect(graph.get('./cards/index.ts')).toContain('./cards/Motor.svelte');
-  expect(findCircle(graph)).toEqual([]);
+  expect(findCycle(graph)).toEqual([]);
 });
 
-it('finds a circle', () => {
+it('finds a cycle', () => {
   const graph = new Map([
     ['a', ['b', 'c']],
     ['b', ['c']],
     ['c', ['b']],
   ]);
-  expect(findCircle(graph)).toEqual(['b', 'c', 'b']);
+  expect(findCycle(graph)).toEqual(['b', 'c', 'b']);
 });

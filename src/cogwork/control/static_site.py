@@ -21,7 +21,7 @@ from cogwork.core.workers import run_in_thread
 
 BUILT_SITE: Final = Path(__file__).parent / "site"
 """The control page in an installed package."""
-CLONE: Final = Path(__file__).parents[3] / "web" / "package.json"
+CLONE: Final = BUILT_SITE / "../../../../web/package.json"
 """A file that is beside the package in a clone of the repository, and nowhere else."""
 INDEX: Final = "index.html"
 CONTENT_SECURITY_POLICY: Final = (
@@ -52,11 +52,11 @@ _MAX_FILE_SIZE: Final = 16 << 20
 _READ_TIMEOUT: Final = 10.0
 
 _NOT_BUILT: Final = (
-    "the control page is not built; install Node 20.19 or newer with npm, run `make page` in the "
+    "the control page is not built; install Node 22.12 or newer with npm, run `make page` in the "
     "clone of Cogwork, and restart the server"
 )
 _NOT_INSTALLED: Final = (
-    "Cogwork was installed without its control page; install Node 20.19 or newer with npm, then "
+    "Cogwork was installed without its control page; install Node 22.12 or newer with npm, then "
     "Cogwork from the same source with `pip install --force-reinstall --no-deps --no-cache-dir`, "
     "and restart the server"
 )
@@ -97,11 +97,11 @@ class StaticSite:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._paths = _list_files(directory)
+        self.problem: Final = self._find_problem()
+        """Why there is no page and how to get it, or None if there is one."""
         self._files: dict[str, StaticFile] = {}
 
-    @property
-    def problem(self) -> str | None:
-        """Return why there is no page and how to get it, or None if there is one."""
+    def _find_problem(self) -> str | None:
         if INDEX in self._paths:
             return None
         if self._directory != BUILT_SITE:

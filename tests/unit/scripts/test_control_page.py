@@ -19,6 +19,7 @@ from tests.support.paths import REPOSITORY
 
 FILES = (
     *("web/package-lock.json", "web/index.html", "web/vite.config.ts", "web/svelte.config.js"),
+    *("web/package.json", "web/tsconfig.json"),
     *("web/src/views/Map.svelte", "web/public/icon.svg"),
 )
 BUILT = 1000.0
@@ -70,6 +71,7 @@ def test_page_is_older_than_a_changed_source(root: Path, source: str) -> None:
 
 def test_what_is_beside_the_sources_does_not_matter(root: Path) -> None:
     write(root / "web/eslint.config.js", BUILT + 1)
+    write(root / "web/src/views/map.test.ts", BUILT + 1)
     write(root / "web/node_modules/svelte/index.js", BUILT + 1)
     assert is_current(root)
 
@@ -90,13 +92,16 @@ def test_times_in_a_source_archive_do_not_matter(root: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "has_npm", "problem"),
     [
-        (None, False, "install Node 20.19 or newer with npm"),
-        (None, True, "install Node 20.19 or newer with npm"),
-        ("v18.19.1", True, "install Node 20.19 or newer with npm (this is v18.19.1)"),
-        ("v20.18.3", True, "install Node 20.19 or newer with npm (this is v20.18.3)"),
-        ("nothing", True, "install Node 20.19 or newer with npm (this is nothing)"),
+        (None, False, "install Node 22.12 or newer with npm"),
+        (None, True, "install Node 22.12 or newer with npm"),
+        ("v18.19.1", True, "install Node 22.12 or newer with npm (this is v18.19.1)"),
+        ("v20.18.3", True, "install Node 22.12 or newer with npm (this is v20.18.3)"),
+        ("v21.7.3", True, "install Node 22.12 or newer with npm (this is v21.7.3)"),
+        ("v22.11.0", True, "install Node 22.12 or newer with npm (this is v22.11.0)"),
+        ("nothing", True, "install Node 22.12 or newer with npm (this is nothing)"),
         ("v20.19.0", False, "install npm (Node v20.19.0 is there without it)"),
         ("v20.19.0", True, None),
+        ("v22.12.0", True, None),
         ("v24.1.0", True, None),
     ],
 )
@@ -121,7 +126,7 @@ def test_without_node_the_sentence_says_what_to_do(root: Path, programs: Path) -
     with pytest.raises(NotBuilt) as caught:
         build_page(root)
     assert str(caught.value) == (
-        "the control page is older than its sources: install Node 20.19 or newer with npm, "
+        "the control page is older than its sources: install Node 22.12 or newer with npm, "
         + WITHOUT
     )
 
@@ -133,7 +138,7 @@ def test_old_node_is_named(root: Path, programs: Path) -> None:
     with pytest.raises(NotBuilt) as caught:
         build_page(root)
     assert str(caught.value) == (
-        "the control page is not built: install Node 20.19 or newer with npm (this is v18.19.1), "
+        "the control page is not built: install Node 22.12 or newer with npm (this is v18.19.1), "
         + WITHOUT
     )
 

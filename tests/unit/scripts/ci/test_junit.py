@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scripts.ci.junit import read_test_run
+from scripts.ci.junit import read_summary
 
 REPORT = """
 <testsuites><testsuite>
@@ -23,7 +23,7 @@ REPORT = """
 def test_tests_are_counted_once(tmp_path: Path) -> None:
     file = tmp_path / "report.xml"
     file.write_text(REPORT.strip())
-    run = read_test_run(file)
+    run = read_summary(file)
     assert (run.ran, run.skipped) == (4, 1)
     assert run.failures == {
         "tests.unit.test_a::test_fails": "assert 1 == 2",
