@@ -147,7 +147,7 @@ def test_node_that_does_not_run_is_as_good_as_none(root: Path, programs: Path) -
     (root / PAGE).unlink()
     add_program(programs, "node", "exit 3")
     add_program(programs, "npm", "exit 0")
-    with pytest.raises(NotBuilt, match=r"is not built: install Node 20\.19 .*exit status 3"):
+    with pytest.raises(NotBuilt, match=r"is not built: install Node 22\.12 .*exit status 3"):
         build_page(root)
 
 
