@@ -121,6 +121,9 @@ async def test_malicious_archives_are_refused(
     await server.server.out.wait_for(f"bad.tar.gz cannot be unpacked: .*{words}", since)
     assert_unaffected(await server.end(name))
     assert [each.read_text() for each in outside.iterdir()] == ["original"]
+    # It would be unpacked again.
+    server.server.save(with_free_port(FAKES))
+    await poll(server.server.status, has_fakes_only)
     left = sum(each.stat().st_size for each in home.rglob("*") if each.is_file())
     assert left < 1 << 20
 

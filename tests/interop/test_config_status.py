@@ -40,7 +40,7 @@ async def wait_for_config(server: Server, state: str) -> dict[str, Any]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     async with run_server({}, tmp_path_factory.mktemp("server")) as running:
-        await running.wait_for_status(state="running")
+        await running.out.wait_for("applied in")
         yield running
 
 

@@ -404,7 +404,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
     """A server that goes on when its file changes."""
     directory = tmp_path_factory.mktemp("running")
     async with run_server({"components": [sensor("s")]}, directory) as running:
-        await running.wait_for_status(state="running")
+        await running.out.wait_for("applied in")
         yield running
 
 
@@ -449,6 +449,7 @@ class TestRunning:
             network = {"bind_address": f"{host}:80", "insecure_without_auth": True}
             server.save({**config, "network": network})
             await server.out.wait_for("still listening on localhost:0", since=since)
+            await server.out.wait_for("applied in", since)
             assert (await server.status())["state"] == "running"
 
     @on_shared_loop

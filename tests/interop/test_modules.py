@@ -64,6 +64,7 @@ async def read_calls(there: RunningMachine, name: str) -> Any:
 async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningMachine]:
     """A machine whose configuration tests change to one with modules of their own."""
     async with run_machine({}, tmp_path_factory.mktemp("machine")) as running:
+        await running.server.out.wait_for("applied in")
         # Open its connection now: it outlives a test.
         await running.modules()
         yield running

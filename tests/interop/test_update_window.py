@@ -71,7 +71,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
     directory = tmp_path_factory.mktemp("server")
     environment = {"COGWORK_SERVING_FILE": str(directory / "serving.json")}
     async with run_server({}, directory, environment=environment) as running:
-        await running.wait_for_status(state="running")
+        await running.out.wait_for("applied in")
         yield running
 
 
@@ -106,6 +106,7 @@ async def test_flapping_sensor_is_asked_each_time_and_changes_apply_at_once(
     server: Server, probe: ServerProbe
 ) -> None:
     permission = UpdatePermission(RunningServer(server), probe, (ALWAYS,), SystemClock())
+    await apply(server, sensor({}))
     for is_idle in (True, False) * 3:
         # The window never delays a configuration change.
         await apply(server, sensor({"idle": is_idle}))

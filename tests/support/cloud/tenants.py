@@ -239,7 +239,9 @@ async def call(
             await opened.send_message(request, end=True)
             receiving = asyncio.ensure_future(opened.recv_message())
             wait = OPEN_STREAM if method.cardinality.server_streaming else DEADLINE
-            await asyncio.wait([receiving], timeout=wait)
+            # Twice: this process may have stood still for all of the first time.
+            for _ in range(2):
+                await asyncio.wait([receiving], timeout=wait / 2)
             if not receiving.done():
                 receiving.cancel()
                 await asyncio.gather(receiving, return_exceptions=True)

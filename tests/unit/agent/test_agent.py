@@ -114,7 +114,7 @@ async def test_second_agent_is_refused(machine: Machine) -> None:
         await run_agent(machine.layout, machine.settings, machine.clock)
     assert await machine.end() == 0
     await machine.start()
-    assert not machine.has_ended
+    assert await machine.end() == 0
 
 
 async def test_wrong_windows_are_refused(machine: Machine) -> None:
@@ -227,12 +227,13 @@ class Computer:
         self.units.mkdir()
         self._install(
             layout.slot(SERVER, "1.0.0") / "bin" / "python",
-            f"env > {directory}/environment; exec sleep 600",
+            f"cd {directory}; env > new; mv new environment; exec sleep 600",
         )
         self.environment = directory / "environment"
         self._install(
             directory / "systemctl",
-            f'[ "$1" = show ] && echo MainPID=0 || echo "$*" >> {self.calls}',
+            '[ "$1" = show ] && printf "MainPID=0\\nActiveState=activating\\n"'
+            f' || echo "$*" >> {self.calls}',
         )
         monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
         monkeypatch.setattr("cogwork.agent.agent.UNITS", self.units)

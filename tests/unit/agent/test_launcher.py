@@ -134,10 +134,10 @@ def test_version_that_stops_showing_that_it_is_alive_hangs(machine: Machine) -> 
 
 def test_version_that_shows_that_it_is_alive_does_not_hang(machine: Machine) -> None:
     # For the file, an hour has passed: the clock of the computer may jump.
-    touch = "touch -d '1 hour ago' $ROOT/agent.alive; sleep 0.05;"
+    touch = "touch -d '1 hour ago' $ROOT/agent.alive; sleep 0.1;"
     machine.install("2.0.0", touch * 24 + END)
     machine.begin_trial("2.0.0")
-    assert machine.run(hang_timeout=1.0) == 0
+    assert machine.run(hang_timeout=2.0) == 0
     assert machine.starts == ["2.0.0"]
     assert machine.state.failed == {}
 
@@ -167,9 +167,10 @@ def test_sign_of_a_former_agent_is_none_of_this_one(machine: Machine, tmp_path: 
 def test_systemd_learns_that_the_agent_is_ready_and_the_launcher_alive(
     machine: Machine, tmp_path: Path
 ) -> None:
-    machine.install("1.0.0", f"sleep 0.2; while true; do {WORK} done")
+    wait = "until [ -e $ROOT/go ]; do sleep 0.01; done"
+    machine.install("1.0.0", f"{wait}; while true; do {WORK} done")
     with Manager(tmp_path / "notify") as manager:
-        ending = threading.Thread(target=manager.end_launcher_that_is_ready)
+        ending = threading.Thread(target=manager.observe, args=[machine.layout.root])
         ending.start()
         assert machine.run(NotifySettings(manager.address, 0.02)) == 0
         ending.join()
@@ -196,7 +197,10 @@ class Manager:
             except BlockingIOError:
                 return self._messages
 
-    def end_launcher_that_is_ready(self) -> None:
+    def observe(self, root: Path) -> None:
+        """Let the agent begin to work, and end the launcher once it is ready."""
+        block_until(lambda: len(self.messages) >= 2)
+        (root / "go").touch()
         block_until(lambda: "READY=1" in self.messages and self.messages.count("WATCHDOG=1") >= 5)
         os.kill(os.getpid(), signal.SIGTERM)
 

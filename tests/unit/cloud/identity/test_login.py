@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from tests.support.cloud.in_process_cloud import TwoTenantCloud
-from tests.support.waiting import wait_until
+from tests.support.waiting import count_sleepers, wait_until
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.robot_pb2 import ConfigRequest
 
 from cogwork.auth.errors import InvalidLogin, TooManyAttempts, Unauthenticated
+from cogwork.auth.refusal_delay import DELAY
 from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.identity.actor import ActorType
 from cogwork.core.errors import CogworkError
@@ -67,9 +68,8 @@ async def test_failed_logins_are_limited_but_a_correct_key_is_accepted(
         with pytest.raises(Unauthenticated):
             await cloud.log_in(key_id, "wrong")
     refused = asyncio.ensure_future(cloud.log_in(key_id, "wrong"))
-    sleepers = len(cloud.clock._sleepers)
-    await wait_until(lambda: len(cloud.clock._sleepers) > sleepers)  # it is delayed
-    await cloud.clock.advance(1)
+    await wait_until(lambda: count_sleepers(cloud.clock, DELAY) == 1)  # it is delayed
+    await cloud.clock.advance(DELAY)
     with pytest.raises(TooManyAttempts):
         await refused
     assert await cloud.log_in(key_id, key)

@@ -252,7 +252,7 @@ async def test_search_ends_with_its_caller(patient_store: LogStore) -> None:
     began = time.monotonic()
     await asyncio.gather(*slow, return_exceptions=True)
     assert await read(store, LogQuery("p")) == ["found"]
-    assert time.monotonic() - began < 5 * alone
+    assert time.monotonic() - began < 10 * alone
     assert [*(await store.read(SLOW, NOW)).entries] == [], "the connection works afterwards"
 
 
