@@ -56,5 +56,5 @@ async def empty_cloud(
     in_process_template: CloudTemplate, tmp_path: Path
 ) -> AsyncIterator[InProcessCloud]:
     """A cloud with the hosting organization only, and the clock of the computer."""
-    async with open_empty(in_process_template, tmp_path / "in process") as opened:
+    async with open_empty(in_process_template, tmp_path / "cloud") as opened:
         yield opened

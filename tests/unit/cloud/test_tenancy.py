@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import astuple, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
-from tests.support.cloud.in_process_cloud import CloudTemplate, InProcessCloud, open_empty
+from tests.support.cloud.in_process_cloud import InProcessCloud
 from tests.support.cloud.tenants import (
     NOBODY,
     Login,
@@ -82,32 +81,24 @@ NAMINGS = tuple(Naming)[:: size(ci=2, full=1)]
 
 
 @pytest.fixture
-async def cloud(
-    in_process_template: CloudTemplate, tmp_path: Path
-) -> AsyncIterator[InProcessCloud]:
-    async with open_empty(in_process_template, tmp_path / "cloud") as running:
-        yield running
+def channel(empty_cloud: InProcessCloud) -> Channel:
+    return empty_cloud.channel
 
 
-@pytest.fixture
-def channel(cloud: InProcessCloud) -> Channel:
-    return cloud.channel
-
-
-def test_every_method_is_tried(cloud: InProcessCloud) -> None:
+def test_every_method_is_tried(empty_cloud: InProcessCloud) -> None:
     public = ("/grpc.health.", "/grpc.reflection.", "/proto.rpc.v1.AuthService/")
     unserved = {f"/{APP_SERVICE}/{each}" for each in UNSERVED_METHODS}
-    found = {each for each in cloud.list_methods() if not each.startswith(public)}
+    found = {each for each in empty_cloud.list_methods() if not each.startswith(public)}
     assert found - unserved == {each.path for each in METHODS.values()}
 
 
 async def test_no_login_reveals_or_changes_another_organization(
-    cloud: InProcessCloud, channel: Channel
+    empty_cloud: InProcessCloud, channel: Channel
 ) -> None:
     async with (
-        make_tenant(cloud, "mine") as (mine, app),
-        make_tenant(cloud, "other") as (other, other_app),
-        make_tenant(cloud, "third") as (third, third_app),
+        make_tenant(empty_cloud, "mine") as (mine, app),
+        make_tenant(empty_cloud, "other") as (other, other_app),
+        make_tenant(empty_cloud, "third") as (third, third_app),
     ):
         resources = dict(zip(RESOURCES, astuple(mine), strict=False))
         logins = {
@@ -140,10 +131,10 @@ async def test_no_login_reveals_or_changes_another_organization(
 
 @pytest.mark.parametrize("naming", NAMINGS)
 async def test_no_login_reveals_or_changes_its_siblings(
-    cloud: InProcessCloud, channel: Channel, naming: Naming
+    empty_cloud: InProcessCloud, channel: Channel, naming: Naming
 ) -> None:
     """A role on one location or machine is no role on another one of the organization."""
-    async with make_tenant(cloud, "mine") as (target, app):
+    async with make_tenant(empty_cloud, "mine") as (target, app):
         far, near = await add_siblings(app, target)
         if naming is not Naming.AS_CREATED:
             (part,) = await app.get_robot_parts(target.machine)
@@ -191,9 +182,9 @@ async def test_no_login_reveals_or_changes_its_siblings(
 
 
 async def test_operator_of_an_organization_changes_nothing(
-    cloud: InProcessCloud, channel: Channel
+    empty_cloud: InProcessCloud, channel: Channel
 ) -> None:
-    async with make_tenant(cloud, "mine") as (mine, app):
+    async with make_tenant(empty_cloud, "mine") as (mine, app):
         resources = {"organization": mine.organization}
         logins = await log_in_keys(channel, app, mine.organization, resources)
         before = await take_snapshot(app, mine)
@@ -211,11 +202,13 @@ async def test_operator_of_an_organization_changes_nothing(
         assert await take_snapshot(app, mine) == before
 
 
-async def test_own_ids_do_not_open_those_of_others(cloud: InProcessCloud, channel: Channel) -> None:
+async def test_own_ids_do_not_open_those_of_others(
+    empty_cloud: InProcessCloud, channel: Channel
+) -> None:
     """An owner names what is its own, except for one ID in each request."""
     async with (
-        make_tenant(cloud, "mine") as (mine, app),
-        make_tenant(cloud, "other") as (other, other_app),
+        make_tenant(empty_cloud, "mine") as (mine, app),
+        make_tenant(empty_cloud, "other") as (other, other_app),
     ):
         resources = {"organization": mine.organization}
         logins = await log_in_keys(channel, app, mine.organization, resources)
@@ -234,11 +227,13 @@ async def test_own_ids_do_not_open_those_of_others(cloud: InProcessCloud, channe
         assert await take_snapshot(other_app, other) == before
 
 
-async def test_keys_of_others_are_never_shown(cloud: InProcessCloud, channel: Channel) -> None:
+async def test_keys_of_others_are_never_shown(
+    empty_cloud: InProcessCloud, channel: Channel
+) -> None:
     """An owner of a machine sees its keys, so it must not be able to add the key of another."""
     async with (
-        make_tenant(cloud, "mine") as (mine, app),
-        make_tenant(cloud, "other") as (other, _),
+        make_tenant(empty_cloud, "mine") as (mine, app),
+        make_tenant(empty_cloud, "other") as (other, _),
     ):
         with pytest.raises(GRPCError) as refused:
             await app.add_role(mine.organization, other.key, "operator", "robot", mine.machine)
@@ -248,7 +243,7 @@ async def test_keys_of_others_are_never_shown(cloud: InProcessCloud, channel: Ch
         # The creator of the organization has a role in it, but its key is of another one.
         config = await call(channel, METHODS["Config"], mine, logins["owner of a robot"])
         assert config.status is Status.OK
-        assert list_revealed(config, cloud.owner[1], cloud.owner[0]) == []
+        assert list_revealed(config, empty_cloud.owner[1], empty_cloud.owner[0]) == []
 
         # A key that opens more than this machine is shown to no one again.
         await app.add_role(mine.organization, mine.key, "operator", "robot", mine.machine)
@@ -260,11 +255,13 @@ async def test_keys_of_others_are_never_shown(cloud: InProcessCloud, channel: Ch
         assert [each.api_key.id for each in every if not each.api_key.key] == [mine.key]
 
 
-async def test_fragments_of_others_stay_theirs(cloud: InProcessCloud, channel: Channel) -> None:
+async def test_fragments_of_others_stay_theirs(
+    empty_cloud: InProcessCloud, channel: Channel
+) -> None:
     """A machine names a fragment of another organization, before and after it was shared."""
     async with (
-        make_tenant(cloud, "mine") as (mine, app),
-        make_tenant(cloud, "other") as (other, other_app),
+        make_tenant(empty_cloud, "mine") as (mine, app),
+        make_tenant(empty_cloud, "other") as (other, other_app),
     ):
         recipe: dict[str, Any] = {
             "components": [{"name": CANARY, "api": "rdk:component:motor", "model": "fake"}]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from grpclib import GRPCError
 from tests.support.cloud.fleet import make_part
-from tests.support.cloud.in_process_cloud import CloudTemplate, open_empty
+from tests.support.cloud.in_process_cloud import InProcessCloud
 from viam.app.app_client import AppClient
 from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
@@ -37,12 +35,11 @@ class Editor:
 
 
 @pytest.fixture
-async def editor(in_process_template: CloudTemplate, tmp_path: Path) -> AsyncIterator[Editor]:
-    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
-        connected = await cloud.connect()
-        app = connected.app_client
-        part = await make_part(app)
-        yield Editor(app, part, AppServiceStub(app._channel), app._metadata)
+async def editor(empty_cloud: InProcessCloud) -> Editor:
+    connected = await empty_cloud.connect()
+    app = connected.app_client
+    part = await make_part(app)
+    return Editor(app, part, AppServiceStub(app._channel), app._metadata)
 
 
 async def test_mistake_is_located(editor: Editor) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +11,8 @@ from google.protobuf.message import Message
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.support.cloud.in_process_cloud import (
-    CloudTemplate,
     ConnectedClient,
     InProcessCloud,
-    open_empty,
 )
 from viam.app.app_client import APIKeyAuthorization
 from viam.gen.app.v1 import app_pb2 as pb
@@ -80,20 +76,19 @@ async def call(client: ConnectedClient, name: str, request: Message) -> Any:
 
 
 @pytest.fixture
-async def setup(in_process_template: CloudTemplate, tmp_path: Path) -> AsyncIterator[Setup]:
-    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
-        owner = await cloud.connect()
-        app = owner.app_client
-        (organization,) = await app.list_organizations()
-        location = await app.create_location(organization.id, "Hall")
-        machine = await app.new_robot("press", location.id)
-        (part,) = await app.get_robot_parts(machine)
-        fragment = (await app.create_fragment(organization.id, "far", FRAGMENT)).id
-        for debug in (True, False):
-            await app.update_fragment(fragment, "far", {**FRAGMENT, "debug": debug})
-            config = {**write_config(fragment), "debug": debug}
-            await app.update_robot_part(part.id, "press", config)
-        yield Setup(cloud, owner, organization.id, location.id, machine, part.id, fragment)
+async def setup(empty_cloud: InProcessCloud) -> Setup:
+    owner = await empty_cloud.connect()
+    app = owner.app_client
+    (organization,) = await app.list_organizations()
+    location = await app.create_location(organization.id, "Hall")
+    machine = await app.new_robot("press", location.id)
+    (part,) = await app.get_robot_parts(machine)
+    fragment = (await app.create_fragment(organization.id, "far", FRAGMENT)).id
+    for debug in (True, False):
+        await app.update_fragment(fragment, "far", {**FRAGMENT, "debug": debug})
+        config = {**write_config(fragment), "debug": debug}
+        await app.update_robot_part(part.id, "press", config)
+    return Setup(empty_cloud, owner, organization.id, location.id, machine, part.id, fragment)
 
 
 async def test_owner_reads_the_secrets(setup: Setup) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +10,8 @@ from grpclib import GRPCError
 from grpclib.client import UnaryUnaryMethod
 from grpclib.const import Status
 from tests.support.cloud.in_process_cloud import (
-    CloudTemplate,
     ConnectedClient,
     InProcessCloud,
-    open_empty,
 )
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
 from viam.gen.app.v1 import app_pb2 as pb
@@ -65,12 +61,11 @@ class Fleet:
 
 
 @pytest.fixture
-async def fleet(in_process_template: CloudTemplate, tmp_path: Path) -> AsyncIterator[Fleet]:
-    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
-        client = await cloud.connect()
-        (organization,) = await client.app_client.list_organizations()
-        location = await client.app_client.create_location(organization.id, "Hall")
-        yield Fleet(cloud, client, organization.id, location.id)
+async def fleet(empty_cloud: InProcessCloud) -> Fleet:
+    client = await empty_cloud.connect()
+    (organization,) = await client.app_client.list_organizations()
+    location = await client.app_client.create_location(organization.id, "Hall")
+    return Fleet(empty_cloud, client, organization.id, location.id)
 
 
 async def add_organization(fleet: Fleet) -> Fleet:

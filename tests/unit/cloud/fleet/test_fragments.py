@@ -5,20 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.support.cloud.in_process_cloud import (
-    CloudTemplate,
     ConnectedClient,
     InProcessCloud,
-    open_empty,
 )
 from tests.support.cloud.tenants import log_in
 from viam.app.app_client import APIKeyAuthorization, AppClient, Fragment
@@ -83,19 +79,16 @@ class Tenant:
 
 
 @pytest.fixture
-async def tenants(
-    in_process_template: CloudTemplate, tmp_path: Path
-) -> AsyncIterator[tuple[Tenant, Tenant]]:
+async def tenants(empty_cloud: InProcessCloud) -> tuple[Tenant, Tenant]:
     """Two organizations of a cloud in this process, each with its owner."""
-    async with open_empty(in_process_template, tmp_path / "cloud") as cloud:
-        mine = await cloud.connect()
-        (organization,) = await mine.app_client.list_organizations()
-        other = (await mine.app_client.create_organization("Other")).id
-        key, key_id = await mine.app_client.create_key(
-            other, [APIKeyAuthorization("owner", "organization", other)], "other"
-        )
-        theirs = await cloud.connect(key_id, key)
-        yield Tenant(mine, organization.id, cloud), Tenant(theirs, other, cloud)
+    mine = await empty_cloud.connect()
+    (organization,) = await mine.app_client.list_organizations()
+    other = (await mine.app_client.create_organization("Other")).id
+    key, key_id = await mine.app_client.create_key(
+        other, [APIKeyAuthorization("owner", "organization", other)], "other"
+    )
+    theirs = await empty_cloud.connect(key_id, key)
+    return Tenant(mine, organization.id, empty_cloud), Tenant(theirs, other, empty_cloud)
 
 
 @pytest.fixture

@@ -6,17 +6,16 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from grpclib import GRPCError
 from grpclib.const import Status
 from tests.support.cloud.fleet import make_part
-from tests.support.cloud.in_process_cloud import CloudTemplate, InProcessCloud, open_empty
+from tests.support.cloud.in_process_cloud import InProcessCloud
 from tests.support.sizes import size
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.v1 import app_pb2 as pb
@@ -39,16 +38,8 @@ NUMBERS = ("0", "-0", "1.50", "2E+3", "1e-7", "9007199254740993", "1234567890123
 
 
 @pytest.fixture
-async def cloud(
-    in_process_template: CloudTemplate, tmp_path: Path
-) -> AsyncIterator[InProcessCloud]:
-    async with open_empty(in_process_template, tmp_path / "cloud") as running:
-        yield running
-
-
-@pytest.fixture
-async def client(cloud: InProcessCloud) -> AppClient:
-    connected = await cloud.connect()
+async def client(empty_cloud: InProcessCloud) -> AppClient:
+    connected = await empty_cloud.connect()
     return connected.app_client
 
 
@@ -105,10 +96,10 @@ async def test_invalid_page_token_is_explained(client: AppClient, token: str) ->
 
 
 async def test_history_has_the_last_1000_revisions_and_those_of_a_year(
-    cloud: InProcessCloud, client: AppClient
+    empty_cloud: InProcessCloud, client: AppClient
 ) -> None:
-    part, context = await make_part(client), cloud.context
-    actor = Actor(ActorType.API_KEY, cloud.owner[0])
+    part, context = await make_part(client), empty_cloud.context
+    actor = Actor(ActorType.API_KEY, empty_cloud.owner[0])
 
     def save(tx: Transaction, numbers: range, now: int) -> list[int]:
         for number in numbers:
@@ -138,14 +129,14 @@ async def test_history_has_the_last_1000_revisions_and_those_of_a_year(
 
 
 async def test_of_two_collaborators_each_conflict_is_told_to_one(
-    cloud: InProcessCloud, client: AppClient
+    empty_cloud: InProcessCloud, client: AppClient
 ) -> None:
     part = await make_part(client)
     (organization,) = await client.list_organizations()
     role = APIKeyAuthorization("owner", "organization", organization.id)
     key, key_id = await client.create_key(organization.id, [role], "second")
-    second = await cloud.connect(key_id, key)
-    people = {cloud.owner[0]: client, key_id: second.app_client}
+    second = await empty_cloud.connect(key_id, key)
+    people = {empty_cloud.owner[0]: client, key_id: second.app_client}
     wins: Counter[str] = Counter()
     for number in range(ROUNDS):
         # Both have read the same state.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from grpclib.const import Status
 from tests.support.archives import make_archive
 from tests.support.cloud.fleet import make_part
 from tests.support.cloud.in_process_cloud import (
-    CloudTemplate,
     ConnectedClient,
     InProcessCloud,
-    open_empty,
 )
 from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.gen.app.packages.v1 import packages_pb2
@@ -39,16 +36,8 @@ MODEL = Model(api="rdk:component:motor", model="acme:drive:fast")
 
 
 @pytest.fixture
-async def cloud(
-    in_process_template: CloudTemplate, tmp_path: Path
-) -> AsyncIterator[InProcessCloud]:
-    async with open_empty(in_process_template, tmp_path / "cloud") as running:
-        yield running
-
-
-@pytest.fixture
-async def connected(cloud: InProcessCloud) -> ConnectedClient:
-    return await cloud.connect()
+async def connected(empty_cloud: InProcessCloud) -> ConnectedClient:
+    return await empty_cloud.connect()
 
 
 @pytest.fixture
@@ -200,14 +189,14 @@ async def test_entrypoint_is_inside_of_the_module(client: AppClient, entrypoint:
 
 
 async def test_module_of_others_is_used_only_if_it_is_public(
-    cloud: InProcessCloud, client: AppClient
+    empty_cloud: InProcessCloud, client: AppClient
 ) -> None:
     module = await make_module(client, "1.0.0", platform="any")
     other = (await client.create_organization("Other")).id
     key, key_id = await client.create_key(
         other, [APIKeyAuthorization("owner", "organization", other)], "other"
     )
-    stranger = await cloud.connect(key_id, key)
+    stranger = await empty_cloud.connect(key_id, key)
     theirs = stranger.app_client
     part = await make_part(theirs)
     await theirs.update_robot_part(part, "press", use(module))
@@ -302,17 +291,17 @@ async def test_item_is_deprecated_renamed_and_deleted(
 
 
 async def test_content_of_deleted_packages_is_removed_a_day_later(
-    cloud: InProcessCloud, client: AppClient, tmp_path: Path
+    empty_cloud: InProcessCloud, client: AppClient, tmp_path: Path
 ) -> None:
     module = await make_module(client, "1.0.0")
     digest = hashlib.sha256(ARCHIVE).hexdigest()
     file = tmp_path / "cloud" / "blobs" / digest[:2] / digest[2:]
     old = time.time() - 25 * 3600
     os.utime(file, (old, old))
-    assert await sweep_blobs(cloud.context) == 0
+    assert await sweep_blobs(empty_cloud.context) == 0
     await client.delete_registry_item(module)
     os.utime(file)
-    assert await sweep_blobs(cloud.context) == 0
+    assert await sweep_blobs(empty_cloud.context) == 0
     os.utime(file, (old, old))
-    assert await sweep_blobs(cloud.context) == 1
+    assert await sweep_blobs(empty_cloud.context) == 1
     assert not file.exists()
