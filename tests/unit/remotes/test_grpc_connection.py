@@ -160,3 +160,12 @@ async def test_number_of_former_channels_is_limited(site: Site) -> None:
         await site.connection.open_calls()
         site.connection.calls.unary_unary("forever")()
     assert len(site.channels) == 1 + 1 + MAX_CLOSING
+
+
+async def test_former_channels_whose_calls_ended_make_room_for_others(site: Site) -> None:
+    for _ in range(MAX_CLOSING + 5):
+        await site.connection.open_calls()
+        call = site.connection.calls.unary_unary("short")()
+        await site.connection.open_calls()
+        await call.finish()
+    assert len(site.channels) == 1 + 2 * (MAX_CLOSING + 5)
