@@ -35,7 +35,7 @@ MOST_AT_ONCE = 500.0
 """MiB that the server may take for it."""
 MOST_KEPT = 100.0
 """MiB that may be left of it."""
-AT_ONCE = size(ci=8, full=64)
+AT_ONCE = size(ci=4, full=64)
 MILLION = 1_000_000
 RANDOM = np.random.default_rng(7)
 

@@ -33,8 +33,8 @@ SENSOR = {"name": "scale", "api": "rdk:component:sensor", "model": "fake"}
 REFRESH_INTERVAL = size(ci=1, full=10)
 """Seconds between two questions of the machine. Full size has the default."""
 LINE_BYTES = 30 << 10
-LINES = 2 * MAX_BYTES // LINE_BYTES
-"""Twice as many as the machine keeps on its disk."""
+LINES = size(ci=3, full=4) * MAX_BYTES // 2 // LINE_BYTES
+"""More than the machine keeps on its disk: at full size, twice as many."""
 BATCH = 8
 NOTICE = re.compile(r"dropped (\d+) log lines? while the cloud was unreachable")
 LOG_LINE = re.compile(r"\S+Z?\t(DEBUG|INFO|WARN|ERROR)\t")

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.machine.commands import run_command, start_command
+from tests.support.machine.commands import start_command
 from tests.support.machine.running import DEADLINE
 from tests.support.waiting import block_until
 
@@ -101,12 +101,15 @@ def test_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("words", ONLINE_COMMANDS, ids=" ".join)
-async def test_unreachable_machine_is_one_sentence(words: tuple[str, ...]) -> None:
+def test_unreachable_machine_is_one_sentence(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{closed.getsockname()[1]}"
-        told = await run_command(*words, "--address", address)
-    assert (told.code, told.out) == (2, "")
+        code = main([*words, "--address", address])
+    told = capsys.readouterr()
+    assert (code, told.out) == (2, "")
     assert told.err == (
         f"cannot reach a machine at {address} (Connection refused); start one with "
         "`cogwork-server -config machine.json`, or set --address\n"
@@ -114,9 +117,12 @@ async def test_unreachable_machine_is_one_sentence(words: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("words", [("status",), ("call", "belt", "is_moving")], ids=" ".join)
-async def test_unknown_host_is_one_sentence(words: tuple[str, ...]) -> None:
-    told = await run_command(*words, "--address", "no-such-host.invalid")
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+def test_unknown_host_is_one_sentence(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*words, "--address", "no-such-host.invalid"])
+    told = capsys.readouterr()
+    assert (code, told.out, told.err.count("\n")) == (2, "", 1)
     assert told.err.startswith("cannot reach a machine at no-such-host.invalid:8080 (")
 
 
@@ -142,10 +148,13 @@ def serve_404() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("words", ONLINE_COMMANDS, ids=" ".join)
-async def test_other_server_is_one_sentence(words: tuple[str, ...]) -> None:
+def test_other_server_is_one_sentence(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     with serve_404() as address:
-        told = await run_command(*words, "--address", address)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+        code = main([*words, "--address", address])
+    told = capsys.readouterr()
+    assert (code, told.out, told.err.count("\n")) == (2, "", 1)
     assert told.err.startswith(f"cannot reach a machine at {address} (")
     assert "not a Cogwork server" in told.err
 

@@ -32,7 +32,7 @@ SEED_FILE = re.sub(
     flags=re.DOTALL,
 )
 SEED_VALUE: JsonValue = read_json(SEED_FILE).value
-COUNT = size(ci=800, full=10_000)
+COUNT = size(ci=400, full=10_000)
 MAX_SECONDS = 2.0
 MAX_MEMBERS = 20_000
 """Limit for members of a mutated file, because copies of copies grow exponentially."""
