@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import grpc.aio
 import pytest
+from tests.support.waiting import poll
 
 from cogwork.core.clock import SystemClock
 from cogwork.graph.name import Api, ResourceName
@@ -30,16 +32,20 @@ class Machine(grpc.GenericRpcHandler):
 
     def __init__(self, replies: Mapping[str, bytes]) -> None:
         self.replies = dict(replies)
-        self.sessions: dict[str, str | None] = {}
-        """Of the last call of each method."""
+        self.sessions: dict[str, list[str]] = {}
+        """All that the last call of each method names."""
+        self.has_expired = False
+        """Whether the session that is extended has expired."""
 
     def service(self, handler_call_details: Any) -> Any:
         method = handler_call_details.method.rpartition("/")[2]
-        metadata = dict(handler_call_details.invocation_metadata)
-        self.sessions[method] = metadata.get(SESSION_KEY)
+        metadata = handler_call_details.invocation_metadata
+        self.sessions[method] = [value for key, value in metadata if key == SESSION_KEY]
         reply = self.replies.get(handler_call_details.method.rpartition("/")[2], b"")
 
-        async def answer(*_: Any) -> bytes:
+        async def answer(_: Any, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+            if method == "SendSessionHeartbeat" and self.has_expired:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no session")
             return reply
 
         return grpc.unary_unary_rpc_method_handler(answer)
@@ -154,12 +160,33 @@ async def test_apis_of_the_machine_have_services_and_perhaps_descriptors() -> No
         assert descriptors == {}  # it does not describe them
 
 
-async def test_calls_carry_the_session() -> None:
-    start = robot.StartSessionResponse(id="session 7")
+def make_session(session_id: str) -> bytes:
+    start = robot.StartSessionResponse(id=session_id)
     start.heartbeat_window.FromSeconds(60)
-    machine = Machine({"StartSession": start.SerializeToString()})
+    return bytes(start.SerializeToString())
+
+
+async def test_calls_carry_the_session() -> None:
+    machine = Machine({"StartSession": make_session("session 7")})
     async with open_session(machine) as session:
         # They also show that the connection works, so they come more often than the window needs.
         assert await session.start() == 1.0
         await list_names(session)
-        assert machine.sessions == {"StartSession": None, "ResourceNames": "session 7"}
+        assert machine.sessions == {"StartSession": [], "ResourceNames": ["session 7"]}
+
+
+async def test_calls_carry_the_session_that_replaces_one_that_has_expired() -> None:
+    machine = Machine({"StartSession": make_session("first")})
+    async with open_session(machine) as session:
+        await session.start()
+        machine.replies["StartSession"] = make_session("second")
+        machine.has_expired = True
+        heartbeats = asyncio.ensure_future(session.send_heartbeats(60.0))
+
+        async def sessions_of_a_call() -> list[str]:
+            await list_names(session)
+            return machine.sessions["ResourceNames"]
+
+        assert await poll(sessions_of_a_call, lambda named: "second" in named) == ["second"]
+        heartbeats.cancel()
+        await asyncio.gather(heartbeats, return_exceptions=True)

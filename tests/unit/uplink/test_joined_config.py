@@ -45,6 +45,34 @@ def test_handler_of_the_cloud_without_settings_is_joined() -> None:
     assert join({"auth": {"handlers": [handler]}}, {})["auth"]["handlers"] == [handler]
 
 
+@pytest.mark.parametrize(
+    ("of_cloud", "own", "expected"),
+    [
+        ("0.0.0.0:1", "127.0.0.1:2", "0.0.0.0:1"),
+        ("127.0.0.1:1", None, "127.0.0.1:1"),
+        (None, "127.0.0.1:2", "127.0.0.1:2"),
+        (None, None, "0.0.0.0:8080"),  # it has a login, and a certificate of the cloud
+    ],
+)
+def test_address_of_the_cloud_comes_before_its_own(
+    of_cloud: str | None, own: str | None, expected: str
+) -> None:
+    config: dict[str, Any] = {"auth": {"handlers": [OF_CLOUD]}}
+    if of_cloud:
+        config["network"] = {"bind_address": of_cloud}
+    local = {"network": {"bind_address": own}} if own else {}
+    assert join(config, local)["network"]["bind_address"] == expected
+
+
+def test_machine_without_a_login_listens_where_the_default_is() -> None:
+    assert "network" not in join({}, {})
+
+
+def test_secrets_of_the_file_and_settings_of_the_cloud_are_joined() -> None:
+    joined = join({"cloud": {"id": "other", "secret": "stolen"}}, {})
+    assert joined["cloud"] == CLOUD
+
+
 def test_own_file_is_not_changed() -> None:
     handler = {"type": "api-key", "config": {"k1": "own", "roles": {"k1": "viewer"}}}
     local = {"auth": {"handlers": [handler]}}

@@ -78,6 +78,9 @@ class Cloud:
         self.is_closed = False
         self.on_access: Callable[[], None] = lambda: None
         """Called while the access list is being fetched."""
+        self.arrives = asyncio.Event()
+        """Cleared while answers are on their way."""
+        self.arrives.set()
 
     def connect(self, _: str, login: CloudLogin, **__: Any) -> Cloud:
         self.logins.append(login)
@@ -92,6 +95,7 @@ class Cloud:
         if method in self.faults:
             raise self.faults[method]
         answer: Message = getattr(self, f"_{method}")(request)
+        await self.arrives.wait()
         return answer
 
     async def stream(self, *_: Any) -> AsyncIterator[Struct]:
@@ -302,6 +306,19 @@ async def test_changed_list_is_fetched_after_a_moment(site: Site) -> None:
     asked = site.cloud.calls["GetAccess"]
     await site.clock.advance(60)
     assert site.cloud.calls["GetAccess"] == asked
+
+
+async def test_list_that_changes_while_it_is_on_its_way_is_fetched_again(site: Site) -> None:
+    await site.link.fetch(1)
+    site.cloud.access = list_keys("a", "b")
+    site.cloud.arrives.clear()
+    await site.tell(config="1", access="a,b")
+    await site.clock.advance(0.5)
+    site.cloud.access = list_keys("a", "b", "c")
+    await site.tell(config="1", access="a,b,c")
+    site.cloud.arrives.set()
+    await site.clock.advance(1)
+    assert site.keys == ["a", "b", "c"]
 
 
 async def test_changed_list_is_fetched_ever_more_rarely_while_that_fails(site: Site) -> None:
