@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import aioice.ice
+import aiortc.rtcsctptransport
 from aiortc import RTCPeerConnection, RTCRtpSender, RTCRtpTransceiver
 from aiortc.rtp import (
     RTCP_PSFB_APP,
@@ -18,6 +19,7 @@ from aiortc.rtp import (
     unpack_remb_fci,
 )
 
+from cogwork.webrtc.inbound_stream import InboundStream
 from cogwork.webrtc.retransmissions import Retransmissions
 
 _CONSENT_FAILURES = 5
@@ -36,6 +38,11 @@ def allow_slow_networks() -> None:
 
     aioice.ice.StunProtocol.request = request_again  # type: ignore[method-assign, assignment]
     aioice.ice.CONSENT_FAILURES = _CONSENT_FAILURES
+
+
+def accept_any_order() -> None:
+    """Deliver ordered messages although the peer has numbered their chunks in another order."""
+    aiortc.rtcsctptransport.InboundStream = InboundStream  # type: ignore[misc, assignment]
 
 
 def set_stream_id(sender: RTCRtpSender, stream_id: str) -> None:

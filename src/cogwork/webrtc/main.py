@@ -22,7 +22,7 @@ from aiortc import RTCIceServer
 
 from cogwork.child.control_channel import Message
 from cogwork.child.run import run
-from cogwork.webrtc.aiortc_internals import allow_slow_networks
+from cogwork.webrtc.aiortc_internals import accept_any_order, allow_slow_networks
 from cogwork.webrtc.host_addresses import host_addresses
 from cogwork.webrtc.peer import NotConnected, WebRtcPeer
 from cogwork.webrtc.viewers import Viewers
@@ -50,6 +50,7 @@ class WebRtcWorker:
         # aioice omits the loopback address, at which clients on this computer reach the server.
         aioice.ice.get_host_addresses = host_addresses
         allow_slow_networks()
+        accept_any_order()
         for library in ("aiortc", "aioice"):
             logging.getLogger(library).setLevel(logging.WARNING)
 
