@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import psutil
 import pytest
@@ -16,6 +16,7 @@ from tests.contract.test_listener import (
     MIB,
     Site,
     call_echo,
+    cancel_calls,
     connect,
     connect_grpc,
     http_get,
@@ -51,10 +52,12 @@ async def site() -> AsyncIterator[ProcessSite]:
     with private_directory() as directory:
         http = Http1Server(lambda: site.application)
         http.listen(directory / "http")
-        site.process = FrontProcess(lambda *client: site.clients.append(client))
+        site.process = FrontProcess(
+            lambda *client: site.clients.append(client), site.running.count_cancelled
+        )
         site.process.use_sockets(ServerSockets(directory / "grpc", directory / "http"))
         site.public = PublicPort(site.process)
-        server = grpc_server(site.table(), peer_of)
+        server = grpc_server(site.table(), peer_of, running=site.running)
         server.add_insecure_port(f"unix:{directory / 'grpc'}")
         await server.start()
         await site.public.listen("localhost", 0)
@@ -77,6 +80,24 @@ async def test_grpc_and_http_are_served_with_the_addresses_of_clients(site: Proc
     status, body = await asyncio.to_thread(http_get, site.port, "/a")
     assert (status, body.split()[:2]) == (200, ["GET", "/a"])
     await wait_until(lambda: [connected for _, connected in site.clients] == [True, False])
+
+
+async def test_front_asks_which_cancelled_calls_have_ended(
+    site: ProcessSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[Mapping[int, int]] = []
+
+    def count() -> Mapping[int, int]:
+        answers.append(counted())
+        return answers[-1]
+
+    counted = site.running.count_cancelled
+    monkeypatch.setattr(site.process, "_count_cancelled", count)
+    async with connect_grpc(site.port) as channel:
+        await cancel_calls(site, channel, "Work", 3)
+        await wait_until(lambda: answers[-1:] == [{1: 3}])
+        site.work.set()
+        await wait_until(lambda: answers[-1:] == [{}])
 
 
 async def test_new_front_process_serves_clients_that_waited(

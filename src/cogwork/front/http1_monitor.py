@@ -13,7 +13,6 @@ class Http1Monitor:
     recently active; one that follows a quiet log counts as idle.
     """
 
-    is_bursting = False
     waiting_since = None
 
     def __init__(self, clock: Callable[[], float]) -> None:

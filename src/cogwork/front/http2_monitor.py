@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cogwork.front.burst import Burst
+from cogwork.front.control_frames import ControlFrames
 from cogwork.front.http2_frames import (
     CONTINUATION,
     DATA,
@@ -25,6 +27,7 @@ from cogwork.front.http2_frames import (
     strip_padding,
 )
 from cogwork.front.http2_headers import has_utf8_headers
+from cogwork.front.rate_limit import RateLimit
 
 _UNLIMITED = 1 << 30
 _MAY_END_STREAM = (DATA, HEADERS)
@@ -32,20 +35,19 @@ _MAY_END_STREAM = (DATA, HEADERS)
 
 @dataclass(frozen=True, slots=True)
 class MonitorLimits:
-    header_block: int = 64 * 1024
-    """Maximum bytes of the headers of one request."""
+    header_block: int = 128 * 1024
+    """Maximum bytes of the headers of one request. gRPC refuses fewer, without closing the
+    connection."""
     continuations: int = 16
     """Maximum frames for the headers of one request."""
     control_frames: int = 1000
-    """Maximum frames per second without payload: pings, settings, priorities, empty data."""
+    """Maximum frames per second without payload, but for those that are free: `ControlFrames`."""
     window_updates: int = 30_000
     """Maximum window updates per second; a client that downloads sends many."""
     waiting: int = 64
     """Maximum streams that have sent headers but no data."""
     incomplete: int = 256
     """Maximum streams whose first message is incomplete."""
-    burst: float = 0.25
-    """Seconds for which an unanswered request counts as part of a burst."""
 
 
 class Http2Monitor:
@@ -53,13 +55,12 @@ class Http2Monitor:
         self,
         clock: Callable[[], float],
         limits: MonitorLimits | None = None,
-        burst_limit: Callable[[], int] = lambda: _UNLIMITED,
+        burst: Burst | None = None,
     ) -> None:
-        """`clock` is monotonic, in seconds. `burst_limit` returns the maximum requests in a
-        burst."""
+        """`clock` is monotonic, in seconds. Without a `burst`, requests are not held back."""
         self._clock = clock
-        self._burst_limit = burst_limit
         self._limits = limits or MonitorLimits()
+        self._burst = burst or Burst(lambda: _UNLIMITED)
         self.last_active = clock()
         """Time of the last request or reply."""
         self.request_count = 0
@@ -74,13 +75,10 @@ class Http2Monitor:
         """Whether a request has arrived that may not be forwarded yet."""
         self._has_exceeded_burst = False
         """Whether a request was forwarded although the burst was full."""
-        self._burst: dict[int, float] = {}
-        """Recent unanswered requests and their times. Requests that the client cancelled count
-        too, because they cost work as well."""
         self._client_frames = FrameReader(skip=PREFACE_SIZE)
         self._server_frames = FrameReader()
-        self._control_rate = _RateLimit(self._limits.control_frames, self.last_active)
-        self._update_rate = _RateLimit(self._limits.window_updates, self.last_active)
+        self._control_frames = ControlFrames(self._limits.control_frames, self.last_active)
+        self._update_rate = RateLimit(self._limits.window_updates, self.last_active)
         self._header_block = bytearray()
         self._header_frame_count = 0
 
@@ -95,10 +93,6 @@ class Http2Monitor:
         times = [first] if first is not None else []
         return min(times + [each.last_active for each in self._incomplete.values()], default=None)
 
-    @property
-    def is_bursting(self) -> bool:
-        return bool(self._burst)
-
     def feed_client(self, data: memoryview) -> int:
         """Return how many bytes may be forwarded; the caller must feed the rest again later.
 
@@ -106,7 +100,7 @@ class Http2Monitor:
         """
         now = self._clock()
         if self._is_held_back or self._has_exceeded_burst:
-            self._is_held_back = self._is_burst_full(now)
+            self._is_held_back = self._burst.is_full(now)
             if self._is_held_back:
                 return 0
             self._has_exceeded_burst = False
@@ -119,7 +113,7 @@ class Http2Monitor:
                     self._add_data(stream, flags, size, payload, now)
             elif kind == HEADERS:
                 if not self._is_open(stream):  # otherwise trailers
-                    if self._is_burst_full(now):
+                    if self._burst.is_full(now):
                         if offset >= 0:
                             self._is_held_back = True
                             return offset
@@ -130,32 +124,29 @@ class Http2Monitor:
             elif kind == CONTINUATION:
                 self._add_headers(payload, flags)
             elif kind == RST_STREAM:
+                self._burst.cancel(stream, now)
                 self._close_stream(stream)
             elif kind == WINDOW_UPDATE:
                 self._update_rate.count(now)
             else:  # pings, settings, priorities, empty data
-                self._control_rate.count(now)
+                self._control_frames.on_client_frame(kind, flags, now)
         return len(data)
 
     def feed_server(self, data: memoryview) -> int:
         for _, kind, flags, stream, _, _ in self._server_frames.read(data):
+            self._control_frames.on_server_frame(kind, flags)
             if kind == RST_STREAM or (flags & END_STREAM and kind in _MAY_END_STREAM):
                 self.last_active = self._clock()
-                self._burst.pop(stream, None)
+                self._burst.end(stream)
                 self._close_stream(stream)
             elif kind == HEADERS and stream not in self._running and self._is_open(stream):
                 self._mark_running(stream)
         return len(data)
 
-    def _is_burst_full(self, now: float) -> bool:
-        oldest = now - self._limits.burst
-        while self._burst and next(iter(self._burst.values())) <= oldest:
-            del self._burst[next(iter(self._burst))]
-        return len(self._burst) >= self._burst_limit()
-
     def _open_stream(self, stream: int, now: float, *, ended: bool) -> None:
         self.request_count += 1
-        self.last_active = self._burst[stream] = now
+        self.last_active = now
+        self._burst.begin(stream, now)
         if ended:
             self._running.add(stream)
         else:
@@ -210,22 +201,3 @@ class Http2Monitor:
                 raise ProtocolViolation(
                     f"{len(self._waiting)} requests have sent headers but no message"
                 )
-
-
-class _RateLimit:
-    """A limit on events per second that costs one addition per event."""
-
-    __slots__ = ("_count", "_limit", "_since")
-
-    def __init__(self, limit: int, now: float) -> None:
-        self._limit = limit
-        self._count = 0
-        self._since = now
-
-    def count(self, now: float) -> None:
-        """Count one event. Raise ProtocolViolation if there are too many."""
-        self._count += 1
-        if self._count > self._limit:
-            if now - self._since < 1.0:
-                raise ProtocolViolation(f"more than {self._limit} frames per second carry no data")
-            self._count, self._since = 0, now

@@ -29,7 +29,15 @@ class _FrontWorker:
             {"client": peer, "connected": connected}
         )
 
+        self._grpc.ask = lambda: send({"asks": True})
+
     def on_message(self, message: Message, sockets: list[socket.socket]) -> None:
+        if "working" in message:
+            self._grpc.settle({int(number): n for number, n in message["working"].items()})
+        else:
+            self._use(message, sockets)
+
+    def _use(self, message: Message, sockets: list[socket.socket]) -> None:
         self._grpc.target, self._http.target = Path(message["grpc"]), Path(message["http"])
         self._listener.limit_connections(ConnectionLimits(*message["connections"]))
         self._listener.use_tls(_read_tls_settings(message["tls"]))

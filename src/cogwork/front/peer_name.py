@@ -18,7 +18,9 @@ from urllib.parse import unquote
 
 _LOCAL, _REMOTE = "l", "r"
 """Upper case if the connection is encrypted. One character, because paths of sockets are short."""
-_SOCKET_NAME = re.compile(r"\d+(?P<place>[lrLR])(?P<certificate>[\w-]*)@(?P<address>.+)")
+_SOCKET_NAME = re.compile(
+    r"(?P<number>\d+)(?P<place>[lrLR])(?P<certificate>[\w-]*)@(?P<address>.+)"
+)
 _PACKED_IPV6 = re.compile(r"(?P<host>[0-9a-f]{32}):(?P<port>\d+)")
 _DIGEST_LENGTH = 12
 
@@ -90,6 +92,15 @@ def parse_socket_name(path: str) -> Peer:
     return Peer(
         _unpack(match["address"]), place.lower() == _LOCAL, place.isupper(), match["certificate"]
     )
+
+
+def connection_number(path: str) -> int | None:
+    """Return the number of a connection, given the path of the relay's end as above.
+
+    None for a client that connected without the relay.
+    """
+    match = _SOCKET_NAME.fullmatch(unquote(path.rpartition("/")[2]))
+    return int(match["number"]) if match is not None else None
 
 
 def _pack(address: str) -> str:

@@ -10,10 +10,11 @@ import itertools
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from cogwork.front.burst import Bursts
 from cogwork.front.connections import ConnectionState
 from cogwork.front.http1_monitor import Http1Monitor
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
@@ -24,12 +25,10 @@ REQUEST_TIMEOUT = 30.0
 """Seconds after which a connection is closed if one of its requests has no complete message and
 makes no progress. The check runs twice in that time."""
 
-_MAX_BURST = 64
-"""Maximum unanswered requests in a burst, summed over all connections."""
-_MIN_SHARE = 2
-"""Minimum number of requests that a connection may send in a burst."""
-_SHARE_TTL = 0.05
-"""Seconds for which a computed share is reused."""
+_ASK_INTERVAL = 0.005
+"""Seconds after which the server is asked about cancelled requests."""
+_ANSWER_TIMEOUT = 1.0
+"""Seconds after which it is asked again."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -39,9 +38,6 @@ class Monitor(Protocol):
 
     @property
     def is_busy(self) -> bool: ...
-
-    @property
-    def is_bursting(self) -> bool: ...
 
     @property
     def request_count(self) -> int: ...
@@ -83,12 +79,13 @@ class Relay:
 
         `first`: bytes that were already received from the client.
         """
-        name = socket_name(next(self._numbers), peer)
-        private = _connect(self.target, self.target.with_name(name))
-        monitor = self._make_monitor()
+        number = next(self._numbers)
+        private = _connect(self.target, self.target.with_name(socket_name(number, peer)))
+        monitor = self._make_monitor(number)
 
         def forget() -> None:
             self._connections.discard(relayed)
+            self._forget(number)
             relayed.on_closed()
             on_close()
 
@@ -104,8 +101,13 @@ class Relay:
         for relayed in tuple(self._connections):
             relayed.close()
 
-    def _make_monitor(self) -> Monitor:
+    def _make_monitor(self, number: int) -> Monitor:
+        """Return what watches the bytes of a connection."""
+        del number
         return Http1Monitor(time.monotonic)
+
+    def _forget(self, number: int) -> None:
+        """Forget a connection that was closed."""
 
 
 class GrpcRelay(Relay):
@@ -113,24 +115,36 @@ class GrpcRelay(Relay):
 
     def __init__(self, target: Path, limits: MonitorLimits | None = None) -> None:
         super().__init__(target)
+        self.ask: Callable[[], None] = lambda: None
+        """Asks the server on how many cancelled requests it works; `settle` takes the answer."""
         self._limits = limits
-        self._share = _MAX_BURST
-        self._share_computed_at = 0.0
+        self._bursts = Bursts(time.monotonic, self._on_cancel)
+        self._answer_deadline = 0.0
 
-    def _make_monitor(self) -> Monitor:
-        return Http2Monitor(time.monotonic, self._limits, self._fair_share)
+    def settle(self, working: Mapping[int, int]) -> None:
+        """Take the server's answer, by the number of the connection."""
+        self._answer_deadline = 0.0
+        self._bursts.settle(working)
+        for each in tuple(self._connections):
+            each.retry()
+        if self._bursts.has_cancelled:
+            self._on_cancel()
 
-    def _fair_share(self) -> int:
-        """Return how many requests one connection may send in a burst.
+    def _make_monitor(self, number: int) -> Monitor:
+        return Http2Monitor(time.monotonic, self._limits, self._bursts.open(number))
 
-        Without a limit, thousands of pending requests would delay the replies to every client.
-        """
+    def _forget(self, number: int) -> None:
+        self._bursts.close(number)
+
+    def _on_cancel(self) -> None:
         now = time.monotonic()
-        if now - self._share_computed_at >= _SHARE_TTL:
-            self._share_computed_at = now
-            bursting = sum(each.is_bursting for each in self._connections)
-            self._share = max(_MIN_SHARE, _MAX_BURST // max(1, bursting))
-        return self._share
+        if now >= self._answer_deadline:
+            self._answer_deadline = now + _ANSWER_TIMEOUT
+            asyncio.get_running_loop().call_later(_ASK_INTERVAL, self._ask)
+
+    def _ask(self) -> None:
+        self._bursts.ask()
+        self.ask()
 
 
 class RelayedConnection:
@@ -149,12 +163,12 @@ class RelayedConnection:
         return ConnectionState.IDLE if self._monitor.request_count else ConnectionState.UNUSED
 
     @property
-    def is_bursting(self) -> bool:
-        return self._monitor.is_bursting
-
-    @property
     def last_active(self) -> float:
         return self._monitor.last_active
+
+    def retry(self) -> None:
+        """Try again to forward what was held back."""
+        self._socket_relay.retry()
 
     def close(self) -> None:
         self._socket_relay.close()

@@ -102,6 +102,10 @@ class SocketRelay:
         if first:
             inward.forward(first)
 
+    def retry(self) -> None:
+        """Try again to forward the bytes of the client that were held back."""
+        self._directions[0].retry()
+
     def close(self, violation: str | None = None) -> None:
         """Close both sockets. `violation` is what the client did wrong, if that is the reason."""
         if self._closed:

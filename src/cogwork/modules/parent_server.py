@@ -20,6 +20,7 @@ from cogwork.modules.address import remove_socket, unix_address
 from cogwork.robot.access import module_peer
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.running_calls import RunningCalls
 from cogwork.wire.supervised_server import SupervisedServer
 
 GRACE = 1.0
@@ -41,7 +42,9 @@ class ParentServer:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._sockets = (directory / f"parent{number}" for number in itertools.count(1))
+        self._running = RunningCalls()
         self._relay = GrpcRelay(directory / "parent")
+        self._relay.ask = lambda: self._relay.settle(self._running.count_cancelled())
         self._peers: dict[str, str] = {}
         """Peers of modules, by the tokens that stand for them in the names of sockets."""
         self._server: SupervisedServer | None = None
@@ -70,7 +73,7 @@ class ParentServer:
             del self._peers[token]
 
     async def _start_server(self, table: HandlerTable) -> grpc.aio.Server:
-        server = grpc_server(table, self._find_peer)
+        server = grpc_server(table, self._find_peer, running=self._running)
         # Every server gets a new socket: the previous one may not have removed its own yet.
         private = next(self._sockets)
         server.add_insecure_port(f"unix:{private}")

@@ -7,7 +7,7 @@ import logging
 import random
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -58,19 +58,32 @@ class Front(Protocol):
         """Close all connections."""
 
 
+CountCancelled = Callable[[], Mapping[int, int]]
+"""Returns on how many cancelled requests the server works, by the number of the connection."""
+
+
 def make_front(
-    mode: Literal["process", "in_process"], on_client: OnClient, connections: ConnectionLimits
+    mode: Literal["process", "in_process"],
+    on_client: OnClient,
+    count_cancelled: CountCancelled,
+    connections: ConnectionLimits,
 ) -> Front:
     if mode == "process":
-        return FrontProcess(on_client, connections)
-    return InProcessFront(on_client, ListenerLimits(connections))
+        return FrontProcess(on_client, count_cancelled, connections)
+    return InProcessFront(on_client, count_cancelled, ListenerLimits(connections))
 
 
 class InProcessFront:
     """Serves the public port on the event loop of the server, which takes less memory."""
 
-    def __init__(self, on_client: OnClient, limits: ListenerLimits | None = None) -> None:
+    def __init__(
+        self,
+        on_client: OnClient,
+        count_cancelled: CountCancelled = dict,
+        limits: ListenerLimits | None = None,
+    ) -> None:
         self._grpc, self._http = GrpcRelay(Path()), Relay(Path())
+        self._grpc.ask = lambda: self._grpc.settle(count_cancelled())
         self.listener = PublicListener(self._grpc, self._http, limits)
         self.listener.on_client = on_client
 
@@ -92,8 +105,14 @@ class FrontProcess:
     Meanwhile, new clients wait in the backlog of the listening sockets, which stay open here.
     """
 
-    def __init__(self, on_client: OnClient, connections: ConnectionLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        on_client: OnClient,
+        count_cancelled: CountCancelled = dict,
+        connections: ConnectionLimits = DEFAULT_LIMITS,
+    ) -> None:
         self._on_client = on_client
+        self._count_cancelled = count_cancelled
         self._connections = connections
         self._process = ChildProcess("front", "cogwork.front.main", self._on_message)
         self._listeners: list[socket.socket] = []
@@ -195,6 +214,8 @@ class FrontProcess:
                 self._disconnect(peer)
             case {"generation": self._generation}:
                 self._confirm()
+            case {"asks": True}:
+                self._process.send({"working": self._count_cancelled()})
 
     def _disconnect(self, peer: str) -> None:
         del self._clients[peer]

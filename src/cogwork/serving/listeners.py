@@ -23,6 +23,7 @@ from cogwork.serving.public_port import PublicPort
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire.running_calls import RunningCalls
 from cogwork.wire.supervised_server import SupervisedServer
 
 GRACE = 1.0
@@ -48,6 +49,7 @@ class Listeners:
         self._front: Front | None = None
         self._public_port: PublicPort | None = None
         self._proxies = TrustedProxies()
+        self._running = RunningCalls()
         self._http = Http1Server(application, self._proxies)
         self._server = SupervisedServer(self._start_grpc_server)
         self._public: Address | None = None
@@ -64,7 +66,9 @@ class Listeners:
         self._grpc = listen.grpc
         self._http.listen(self._sockets.http)
         self._trust_proxies(listen.proxies)
-        self._front = make_front(listen.front, self._on_client, self._connections)
+        self._front = make_front(
+            listen.front, self._on_client, self._running.count_cancelled, self._connections
+        )
         await self._server.start()
         self._public_port = PublicPort(self._front)
         await self._public_port.listen(*listen.public)
@@ -122,7 +126,7 @@ class Listeners:
         stopping.cancel()
 
     async def _start_grpc_server(self) -> grpc.aio.Server:
-        server = grpc_server(self._table, parse_socket_name, self._proxies)
+        server = grpc_server(self._table, parse_socket_name, self._proxies, self._running)
         # Every server gets a new socket: the previous one may not have removed its own yet.
         path = next(self._grpc_sockets)
         server.add_insecure_port(f"unix:{path}")

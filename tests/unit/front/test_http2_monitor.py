@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.network import http2_frames as frames
 
+from cogwork.front.burst import Burst
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.http2_headers import has_utf8_headers
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
@@ -125,12 +126,11 @@ def test_too_many_incomplete_messages_are_a_violation() -> None:
 
 def test_requests_over_the_burst_limit_are_held() -> None:
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 2)
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 2))
     connection.send(frames.opening())
     calls = [frames.call(number, PATH, b"x") for number in (1, 3, 5)]
     taken = connection.monitor.feed_client(memoryview(b"".join(calls)))
     assert taken == len(calls[0]) + len(calls[1])
-    assert connection.monitor.is_bursting
     assert connection.monitor.feed_client(memoryview(calls[2])) == 0
     connection.answer(response_headers(1))
     assert connection.monitor.feed_client(memoryview(calls[2])) == len(calls[2])
@@ -138,7 +138,7 @@ def test_requests_over_the_burst_limit_are_held() -> None:
 
 def test_connection_with_a_held_request_is_busy() -> None:
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
     connection.send(frames.opening())
     connection.send(frames.call(1, PATH) + frames.reset(1))
     assert not connection.monitor.is_busy
@@ -148,7 +148,7 @@ def test_connection_with_a_held_request_is_busy() -> None:
 
 def test_split_headers_do_not_get_around_the_burst_limit() -> None:
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
     connection.send(frames.opening() + frames.call(1, PATH))
     second, third = frames.headers(3, PATH), frames.headers(5, PATH)
     # Its first half is forwarded already, so the second half must be.
@@ -161,7 +161,7 @@ def test_split_headers_do_not_get_around_the_burst_limit() -> None:
 
 def test_connection_whose_split_request_was_answered_is_not_busy() -> None:
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
     connection.send(frames.opening() + frames.call(1, PATH))
     second = frames.call(3, PATH)
     connection.send(second[:12])
@@ -172,7 +172,7 @@ def test_connection_whose_split_request_was_answered_is_not_busy() -> None:
 
 def test_long_requests_do_not_count_as_a_burst() -> None:
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
     connection.send(frames.opening())
     connection.send(frames.call(1, PATH))
     assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
@@ -180,12 +180,28 @@ def test_long_requests_do_not_count_as_a_burst() -> None:
     assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) > 0
 
 
-def test_cancelled_request_counts_toward_the_burst() -> None:
+def test_cancelled_request_counts_toward_the_burst_until_the_server_has_ended_it() -> None:
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst_limit=lambda: 1)
+    burst = Burst(lambda: 1)
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=burst)
     connection.send(frames.opening())
     connection.send(frames.call(1, PATH) + frames.reset(1))
-    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
+    call = memoryview(frames.call(3, PATH))
+    assert connection.monitor.feed_client(call) == 0
+    burst.ask(connection.now + 0.01)
+    burst.settle(working=0)
+    assert connection.monitor.feed_client(call) == len(call)
+
+
+def test_client_that_pings_for_each_reply_is_not_limited() -> None:
+    """As grpc-go does, to measure its bandwidth."""
+    connection = Connection(MonitorLimits(control_frames=10))
+    for stream in range(1, 401, 2):
+        connection.send(frames.call(stream, PATH))
+        connection.answer(response_headers(stream, end=False) + response_headers(stream))
+        connection.send(frames.ping())
+    assert connection.monitor.request_count == 200
+    assert not connection.monitor.is_busy
 
 
 @pytest.mark.parametrize(
@@ -282,7 +298,7 @@ def test_headers_that_are_not_utf8_are_a_violation() -> None:
 
 def test_header_size_is_limited() -> None:
     with pytest.raises(ProtocolViolation, match="too large"):
-        Connection().send(frames.block(1, b"x" * 100_000))
+        Connection().send(frames.block(1, b"x" * 200_000))
     flood = frames.headers(1, PATH, more=True) + frames.continuation(1, b"") * 100
     with pytest.raises(ProtocolViolation, match="too large"):
         Connection().send(flood)

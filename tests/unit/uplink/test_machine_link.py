@@ -317,8 +317,7 @@ async def test_list_that_changes_while_it_is_on_its_way_is_fetched_again(site: S
     site.cloud.access = list_keys("a", "b", "c")
     await site.tell(config="1", access="a,b,c")
     site.cloud.arrives.set()
-    await site.clock.advance(1)
-    assert site.keys == ["a", "b", "c"]
+    await site.until(lambda: site.keys == ["a", "b", "c"])
 
 
 async def test_changed_list_is_fetched_ever_more_rarely_while_that_fails(site: Site) -> None:

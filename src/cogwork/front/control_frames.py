@@ -1,0 +1,41 @@
+"""Limits the frames of a client that carry no payload, and knows which of them are answers."""
+
+from __future__ import annotations
+
+from cogwork.front.http2_frames import ACK, DATA, HEADERS, PING, SETTINGS
+from cogwork.front.rate_limit import RateLimit
+
+_MAX_FREE_PINGS = 1000
+
+
+class ControlFrames:
+    """Pings, settings, priorities, empty data and unknown frames.
+
+    Clients such as grpc-go measure their bandwidth with a ping for data that they receive. So each
+    frame of data or headers that the server sends makes one ping free. Acknowledgements are free.
+    """
+
+    __slots__ = ("_free_pings", "_rate", "_unacknowledged")
+
+    def __init__(self, limit: int, now: float) -> None:
+        """`limit`: the maximum per second of those that are not free."""
+        self._rate = RateLimit(limit, now)
+        self._free_pings = 0
+        self._unacknowledged = {PING: 0, SETTINGS: 0}
+        """Frames of the server that the client should acknowledge."""
+
+    def on_server_frame(self, kind: int, flags: int) -> None:
+        if kind in (DATA, HEADERS):
+            if self._free_pings < _MAX_FREE_PINGS:
+                self._free_pings += 1
+        elif kind in self._unacknowledged and not flags & ACK:
+            self._unacknowledged[kind] += 1
+
+    def on_client_frame(self, kind: int, flags: int, now: float) -> None:
+        """Raise ProtocolViolation if there are too many."""
+        if flags & ACK and self._unacknowledged.get(kind):
+            self._unacknowledged[kind] -= 1
+        elif kind == PING and not flags & ACK and self._free_pings:
+            self._free_pings -= 1
+        else:
+            self._rate.count(now)

@@ -1,0 +1,31 @@
+"""The calls that gRPC servers work on, also after their clients have cancelled them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from grpc.aio import ServicerContext
+
+from cogwork.front.peer_name import connection_number
+
+
+class RunningCalls:
+    def __init__(self) -> None:
+        self._calls: dict[asyncio.Task[Any], ServicerContext[Any, Any]] = {}
+
+    def begin(self, task: asyncio.Task[Any], context: ServicerContext[Any, Any]) -> None:
+        self._calls[task] = context
+
+    def end(self, task: asyncio.Task[Any]) -> None:
+        del self._calls[task]
+
+    def count_cancelled(self) -> Counter[int]:
+        """Return how many of them were cancelled, by the number of the relayed connection."""
+        numbers = (
+            connection_number(context.peer())
+            for task, context in self._calls.items()
+            if task.cancelling()
+        )
+        return Counter(number for number in numbers if number is not None)
