@@ -22,6 +22,8 @@ def limit(seconds: float) -> float:
     return seconds if FULL else 4 * seconds
 
 
-def size(ci: int, full: int) -> int:
-    """Return the count that a test should use in this run."""
+def size(ci: int, full: int, quick: int | None = None) -> int:
+    """Return the count that a test should use in this run; `quick` is that of `ci` by default."""
+    if SIZE == "quick" and quick is not None:
+        return quick
     return full if FULL else ci

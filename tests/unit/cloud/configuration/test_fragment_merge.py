@@ -276,7 +276,7 @@ anything = st.recursive(
 objects = st.dictionaries(keys, anything, max_size=5)
 
 
-@settings(max_examples=size(ci=100, full=300), deadline=None)
+@settings(max_examples=size(ci=100, full=300, quick=15), deadline=None)
 @given(objects, objects, objects)
 def test_whatever_is_written_there_is_a_result(config: Json, one: Json, two: Json) -> None:
     config = {"fragments": ["f", {"id": "g", "prefix": "p"}], **config}
@@ -296,7 +296,7 @@ resources = st.lists(
 )
 
 
-@settings(max_examples=size(ci=70, full=200), deadline=None)
+@settings(max_examples=size(ci=70, full=200, quick=15), deadline=None)
 @given(resources, resources)
 def test_every_resource_is_there_or_has_a_mistake(own: list[Json], other: list[Json]) -> None:
     found = merge({"components": own, "fragments": ["f"]}, f={"components": other})
