@@ -30,7 +30,7 @@ the client moved last.
 A resource may not implement every method of its API; it then returns `UNIMPLEMENTED` with a
 message. Methods marked as refused are refused for every resource.
 
-The second column is the maximum request size: 256 KiB, 2 MiB for a command, or 32 MiB for requests
+The second column is the maximum request size: 256 KiB, or 32 MiB for commands and for requests
 with an image, a point cloud, sound, tensors or a file; apart from that payload, such a request is
 limited to 256 KiB. Lists and maps have at most 10,000 members in total, 30,000 in a command. Larger
 requests fail with `RESOURCE_EXHAUSTED`. Requests to resources of modules may have 32 MiB.

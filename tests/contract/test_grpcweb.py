@@ -197,6 +197,12 @@ async def test_large_messages_arrive_intact(site: WebSite, content_type: str) ->
         assert (reply.status, reply.messages) == (0, [body])
 
 
+async def test_metadata_of_64_kb_is_accepted(site: WebSite) -> None:
+    reply = await call(site, "Metadata", "", padding="x" * 64_000)
+    assert reply.status == 0
+    assert "padding" in texts_of(reply)[0]
+
+
 async def test_error_is_in_the_trailers(site: WebSite) -> None:
     reply = await call(site, "Fail", "camera")
     assert (reply.status, reply.message) == (5, "no camera: 100 % sûr\nnext line")

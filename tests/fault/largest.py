@@ -52,7 +52,7 @@ def _fill_text(
     label: str, prefix: tuple[int, ...], field: FieldDescriptor, limit: RequestLimit, beside: bytes
 ) -> LargeRequest:
     """Fill a text as far as the limit allows; a large payload field does not raise it."""
-    most = limit.size if limit.payload is None else DEFAULT_MAX_SIZE
+    most = DEFAULT_MAX_SIZE if limit.has_payload else limit.size
     return LargeRequest(
         label,
         beside + _wrap(prefix, _field(field.number, b"x" * (most - len(beside) - 40))),
@@ -74,7 +74,7 @@ def _fill_lists(
         few, many = (_field(field.number, b"") * size for size in (count, over))
     else:
         width = {field.TYPE_DOUBLE: 8, field.TYPE_FLOAT: 4}.get(field.type, 1)
-        most = limit.size if limit.payload is None else DEFAULT_MAX_SIZE
+        most = DEFAULT_MAX_SIZE if limit.has_payload else limit.size
         fitting = min(8 * count, (most - len(beside) - 40) // width)
         few, many = (
             _field(field.number, b"\0" * width * size) for size in (fitting, 8 * (over + 8))

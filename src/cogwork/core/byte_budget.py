@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cogwork.core.errors import CogworkError
 
-_MIB = 1 << 20
+_GIB = 1 << 30
+_MAX_MEMORY = 3 * _GIB
+_COPIES = 3
+"""Copies of a request: as it was received, as it was parsed, and what the resource makes of it."""
+_UNCOUNTED_SIZE = 4096
+"""Bytes of a message that is not worth counting."""
 _OVERCOMMIT_FACTOR = 4
 """Multiple of the total that may be held if every client holds a single message."""
 
@@ -32,26 +35,23 @@ class ByteBudget:
     held: dict[str, int] = field(default_factory=dict)
     total_held: int = 0
 
+    @property
+    def most(self) -> int:
+        """What may be held at most."""
+        return _OVERCOMMIT_FACTOR * self.total
+
     def acquire(self, client: str, size: int) -> None:
         """Reserve bytes, which the caller must release. Raise OverBudget if a limit is exceeded."""
         held = self.held.get(client, 0)
         after = self.total_held + size
         crowded = held and (held + size > self.per_client or after > self.total)
-        if crowded or after > _OVERCOMMIT_FACTOR * self.total:
+        if crowded or after > self.most:
             raise OverBudget(
                 f"your {self.label} hold {held} bytes, of {self.total_held} for all clients; "
                 "wait for some of them to finish"
             )
         self.held[client] = held + size
         self.total_held = after
-
-    @contextlib.contextmanager
-    def hold(self, client: str, size: int) -> Iterator[None]:
-        self.acquire(client, size)
-        try:
-            yield
-        finally:
-            self.release(client, size)
 
     def release(self, client: str, size: int) -> None:
         self.total_held -= size
@@ -62,6 +62,59 @@ class ByteBudget:
             del self.held[client]
 
 
-def request_budget() -> ByteBudget:
-    """Return the budget of a transport for the requests that it has received."""
-    return ByteBudget("requests in flight", total=256 * _MIB, per_client=64 * _MIB)
+class Hold:
+    """What one call holds of a budget, given back at the end of a `with` block."""
+
+    __slots__ = ("_budget", "_client", "size")
+
+    def __init__(self, budget: ByteBudget, client: str) -> None:
+        self._budget = budget
+        self._client = client
+        self.size = 0
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reduce(0)
+
+    def acquire(self, size: int) -> None:
+        """Raise OverBudget if a limit is exceeded."""
+        self._budget.acquire(self._client, size)
+        self.size += size
+
+    def acquire_message(self, size: int) -> None:
+        """Charge a message, or metadata, of this size, unless it is small.
+
+        Raise OverBudget if a limit is exceeded.
+        """
+        if size > _UNCOUNTED_SIZE:
+            self.acquire_part(size)
+
+    def acquire_part(self, size: int) -> None:
+        """Charge a part of a message. Raise OverBudget if a limit is exceeded."""
+        self.acquire(_COPIES * size)
+
+    def reduce(self, size: int) -> None:
+        """Give back what is held beyond this size."""
+        if self.size > size:
+            self._budget.release(self._client, self.size - size)
+            self.size = size
+
+
+def request_budget(memory: int) -> ByteBudget:
+    """Return the budget for the requests that a server has received, on all transports.
+
+    `memory`: that of the computer, of which requests take a quarter at most.
+    """
+    return _make_budget("requests in flight", min(memory // 4, _MAX_MEMORY) * 3 // 4)
+
+
+def upload_budget(memory: int) -> ByteBudget:
+    """Return the budget for the requests that have arrived in part."""
+    return _make_budget("uploads", min(memory // 4, _MAX_MEMORY) // 4)
+
+
+def _make_budget(label: str, most: int) -> ByteBudget:
+    total = most // _OVERCOMMIT_FACTOR
+    return ByteBudget(label, total, per_client=total // 2)

@@ -30,8 +30,10 @@ from cogwork.wire.deadline import parse_deadline
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import quote_message
 
-MAX_METADATA_SIZE = 16 * 1024
+MAX_METADATA_SIZE = 64_000
 """Bytes of metadata. Headers and trailers cannot be split, and a frame holds 65,535."""
+_ENTRY_SIZE = 16
+"""Bytes that an entry takes at most, besides its name and its value."""
 REQUEST_PACKET_SIZE = 16_373
 """Bytes of a request in one frame, as other clients send."""
 _MAX_TIMEOUT = 365 * 24 * 3600.0
@@ -152,7 +154,7 @@ def _encode_metadata(metadata: Iterable[tuple[str, str | bytes]]) -> FrameMetada
     size = 0
     for name, value in metadata:
         text = base64.b64encode(value).decode() if isinstance(value, bytes) else value
-        size += len(name) + 4 * len(text)
+        size += len(name) + len(text.encode()) + _ENTRY_SIZE
         if size > MAX_METADATA_SIZE:
             return None
         strings: Strings = encoded.md[name]

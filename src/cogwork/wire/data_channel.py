@@ -16,10 +16,10 @@ from grpclib.const import Status
 from grpclib.metadata import Deadline
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request, RequestHeaders, RequestMessage
 
+from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import CogworkError, InvalidRequest, Unsupported
 from cogwork.front.peer_name import Peer
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
-from cogwork.wire.byte_budget import ByteBudget
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.channel_frames import (
     encode_headers,
@@ -31,7 +31,7 @@ from cogwork.wire.channel_frames import (
 )
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
-from cogwork.wire.message_parser import make_parser, make_size_check
+from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import status_of
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
@@ -61,7 +61,6 @@ class DataChannel(asyncio.Protocol):
         table: HandlerTable,
         client: Peer,
         metadata: Metadata,
-        requests: ByteBudget,
         replies: UnreadReplies,
         on_end: Callable[[], None],
     ) -> None:
@@ -69,7 +68,7 @@ class DataChannel(asyncio.Protocol):
         self._table = table
         self.client = client
         self._metadata = metadata
-        self.requests = requests
+        self.requests = table.requests
         self.replies = replies
         self._on_end = on_end
         self._splitter = MessageSplitter()
@@ -170,6 +169,7 @@ class DataChannel(asyncio.Protocol):
         try:
             call.deadline = read_deadline(headers)
             method = self._find(headers.method)
+            call.hold.acquire_message(headers.ByteSize())
         except Exception as error:
             call.finish(*status_of(error, call.path))
             return
@@ -180,7 +180,7 @@ class DataChannel(asyncio.Protocol):
         self._tasks.add(call.task)
         call.task.add_done_callback(self._tasks.discard)
         # Not in the task: one that is cancelled before it starts would not do it.
-        call.task.add_done_callback(lambda _: call.release())
+        call.task.add_done_callback(lambda _: call.hold.reduce(0))
 
     def _find(self, path: str) -> Method:
         """Raise CogworkError if the method cannot be called, or an error of its service."""
@@ -232,11 +232,13 @@ class _Call:
         self._partial_size = self._partial_charge = 0
         self._charges: deque[int] = deque()
         """What each message is charged for."""
-        self._held = 0
+        self._current_charge = 0
+        """The same for the message that the handler works on."""
+        self.hold = Hold(channel.requests, self.peer)
         self._is_half_closed = False
         self._arrived: asyncio.Future[None] | None = None
         self._takes_stream = self._replies_once = False
-        self._parse: Callable[[bytes], Any] = bytes
+        self._parse: Parse = keep_bytes
         self._check: Callable[[bytes], None] = _accept_any
         self._request: Any = None
         self._is_received = False
@@ -259,10 +261,10 @@ class _Call:
             size = len(packet.data)
             if self._partial_size + size > MAX_REQUEST_SIZE:
                 raise InvalidRequest(f"a message has more than {MAX_REQUEST_SIZE} bytes")
-            charge = size + _PACKET_OVERHEAD
-            self._channel.requests.acquire(self.peer, charge)
-            self._held += charge
-            self._partial_charge += charge
+            before = self.hold.size
+            self.hold.acquire(_PACKET_OVERHEAD)
+            self.hold.acquire_part(size)
+            self._partial_charge += self.hold.size - before
             self._partial_size += size
             self._packets.append(packet.data)
             if not packet.eom:
@@ -274,12 +276,6 @@ class _Call:
         self._is_half_closed = message.eos
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
-
-    def release(self) -> None:
-        """Give back what the call holds of the budget."""
-        if self._held:
-            self._channel.requests.release(self.peer, self._held)
-            self._held = 0
 
     def finish(self, status: Status, message: str) -> None:
         if self._is_finished:
@@ -319,10 +315,11 @@ class _Call:
         await self._wait_for_message()
         if not self._messages:
             return None
-        data, charge = self._messages.popleft(), self._charges.popleft()
-        self._channel.requests.release(self.peer, charge)
-        self._held -= charge
-        return self._parse_message(data)
+        self.hold.reduce(self.hold.size - self._current_charge)
+        before = self.hold.size
+        message = self._parse_message(self._messages.popleft())
+        self._current_charge = self._charges.popleft() + self.hold.size - before
+        return message
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
@@ -362,7 +359,7 @@ class _Call:
 
     def _parse_message(self, data: bytes) -> Any:
         self._check(data)
-        return self._parse(data)
+        return self._parse(data, self.hold)
 
     def _add_headers(self, metadata: Metadata) -> None:
         if not self._sent_headers:

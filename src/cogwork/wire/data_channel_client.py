@@ -19,8 +19,8 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import PacketMessage, Response, ResponseTrailers
 
+from cogwork.core.byte_budget import ByteBudget, OverBudget
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
-from cogwork.wire.byte_budget import ByteBudget, OverBudget
 from cogwork.wire.channel_frames import (
     REQUEST_PACKET_SIZE,
     decode_metadata,

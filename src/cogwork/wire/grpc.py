@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NoReturn
 
@@ -14,22 +13,26 @@ from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
 from multidict import MultiDict
 
+from cogwork.core.byte_budget import ByteBudget, Hold
 from cogwork.core.errors import CogworkError
 from cogwork.front.peer_name import Peer, parse_socket_name
 from cogwork.front.trusted_proxies import TrustedProxies
-from cogwork.wire.byte_budget import request_budget
+from cogwork.front.uploads import SMALL_SIZE
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
-from cogwork.wire.message_parser import make_parser, make_size_check
+from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
+from cogwork.wire.running_calls import RunningCalls
 from cogwork.wire.status import grpc_code, status_of
 from cogwork.wire.unread_replies import UnreadReplies
 
 MAX_MESSAGE_SIZE = MAX_REQUEST_SIZE
 MIB = 1 << 20
-MIN_COUNTED_SIZE = 4096
-"""Bytes. Larger messages count toward a client's byte budget."""
+MIN_REPLY_SIZE = 4096
+"""Bytes of replies that do not count as unread."""
+MAX_METADATA_SIZE = 68 * 1024
+"""Bytes of the headers of a request: 64 kB of the client's own, and those of gRPC."""
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -46,6 +49,14 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
+    # Otherwise the windows of all streams grow on a fast network. Larger requests get windows of
+    # their own, which the relay withholds until there is memory for them.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", SMALL_SIZE),
+    ("grpc.http2.max_frame_size", SMALL_SIZE),
+    # Between the two, gRPC would reject requests at random.
+    ("grpc.max_metadata_size", MAX_METADATA_SIZE),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
     # Effectively unlimited: the relay limits bursts, and gRPC would reject requests at random.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
@@ -66,10 +77,17 @@ PeerOf = Callable[[str], Peer]
 class _Clients:
     """Tracks the clients behind the calls, and the bytes that the server holds for each."""
 
-    def __init__(self, peer_of: PeerOf, proxies: TrustedProxies) -> None:
+    def __init__(
+        self,
+        requests: ByteBudget,
+        peer_of: PeerOf,
+        proxies: TrustedProxies,
+        running: RunningCalls,
+    ) -> None:
+        self.running = running
+        self._requests = requests
         self._peer_of = peer_of
         self._proxies = proxies
-        self._requests = request_budget()
         self._replies = UnreadReplies()
 
     def peer(self, context: _Context) -> str:
@@ -81,14 +99,15 @@ class _Clients:
             return peer
         return self._proxies.find_client(peer, _text_metadata(context))
 
-    def hold_request(self, request: bytes, context: _Context) -> AbstractContextManager[None]:
-        """Charge a request to its client's budget until the call ends.
+    def hold(self, context: _Context) -> Hold:
+        """Return what a call holds of the memory: its metadata at first.
 
         Raise OverBudget if a limit is exceeded.
         """
-        if len(request) <= MIN_COUNTED_SIZE:
-            return _NULL_CONTEXT
-        return self._requests.hold(self.peer(context), len(request))
+        hold = Hold(self._requests, self.peer(context))
+        metadata = context.invocation_metadata() or ()
+        hold.acquire_message(sum(len(name) + len(value) for name, value in metadata))
+        return hold
 
     @property
     def may_be_behind(self) -> bool:
@@ -102,7 +121,7 @@ class _Clients:
 
     def track_reply(self, reply: bytes, context: _Context) -> bytes:
         """Count the reply of a unary call until the client has read it."""
-        if len(reply) > MIN_COUNTED_SIZE:
+        if len(reply) > MIN_REPLY_SIZE:
             client, size = self.peer(context), len(reply)
             self._replies.add(client, size)
             remove: Any = partial(self._untrack_reply, client, size)
@@ -111,9 +130,6 @@ class _Clients:
 
     def _untrack_reply(self, client: str, size: int, _: object) -> None:
         self._replies.remove(client, size)
-
-
-_NULL_CONTEXT = nullcontext()
 
 
 def _text_metadata(context: _Context) -> Iterator[tuple[str, str]]:
@@ -126,9 +142,18 @@ def grpc_server(
     table: HandlerTable,
     peer_of: PeerOf = parse_socket_name,
     proxies: TrustedProxies | None = None,
+    running: RunningCalls | None = None,
 ) -> grpc.aio.Server:
-    """Return a server that is neither started nor listening."""
-    clients = _Clients(peer_of, proxies if proxies is not None else TrustedProxies())
+    """Return a server that is neither started nor listening.
+
+    `running` gets to know its calls.
+    """
+    clients = _Clients(
+        table.requests,
+        peer_of,
+        proxies if proxies is not None else TrustedProxies(),
+        running if running is not None else RunningCalls(),
+    )
     return grpc.aio.server(handlers=(_GenericHandler(table, clients),), options=GRPC_OPTIONS)
 
 
@@ -175,13 +200,34 @@ def _to_grpc_handler(method: Method, clients: _Clients) -> grpc.RpcMethodHandler
     """
     match method.cardinality:
         case Cardinality.UNARY_UNARY:
-            return grpc.unary_unary_rpc_method_handler(_make_unary_unary(method, clients))
+            return grpc.unary_unary_rpc_method_handler(
+                _track(_make_unary_unary(method, clients), clients.running)
+            )
         case Cardinality.UNARY_STREAM:
-            return grpc.unary_stream_rpc_method_handler(_make_unary_stream(method, clients))
+            return grpc.unary_stream_rpc_method_handler(
+                _track(_make_unary_stream(method, clients), clients.running)
+            )
         case Cardinality.STREAM_UNARY:
-            return grpc.stream_unary_rpc_method_handler(_make_stream_unary(method, clients))
+            return grpc.stream_unary_rpc_method_handler(
+                _track(_make_stream_unary(method, clients), clients.running)
+            )
         case _:
-            return grpc.stream_stream_rpc_method_handler(_make_stream_stream(method, clients))
+            return grpc.stream_stream_rpc_method_handler(
+                _track(_make_stream_stream(method, clients), clients.running)
+            )
+
+
+def _track(serve: Any, running: RunningCalls) -> Any:
+    async def tracked(request: Any, context: _Context) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        running.begin(task, context)
+        try:
+            return await serve(request, context)
+        finally:
+            running.end(task)
+
+    return tracked
 
 
 def _make_unary_unary(method: Method, clients: _Clients) -> Any:
@@ -195,15 +241,16 @@ def _make_unary_unary(method: Method, clients: _Clients) -> Any:
 
     async def serve(data: bytes, context: _Context) -> bytes:
         try:
-            with clients.hold_request(data, context):
+            with clients.hold(context) as hold:
+                hold.acquire_message(len(data))
                 if waits and clients.may_be_behind:
                     await clients.wait_until_read(context)
                 if route is not None and route.is_enabled() and route.matches(data):
-                    stream = _UnaryUnaryCall(context, clients, data, bytes)
+                    stream = _UnaryUnaryCall(context, clients, hold, data, keep_bytes)
                     await route.handle(stream)
                 else:
                     check(data)
-                    stream = _UnaryUnaryCall(context, clients, data, parse)
+                    stream = _UnaryUnaryCall(context, clients, hold, data, parse)
                     await handle(stream)
             return clients.track_reply(_encode_single_reply(stream.reply, method), context)
         except BaseException as error:
@@ -223,12 +270,13 @@ def _make_unary_stream(method: Method, clients: _Clients) -> Any:
 
     async def serve(data: bytes, context: _Context) -> None:
         try:
-            with clients.hold_request(data, context):
+            with clients.hold(context) as hold:
+                hold.acquire_message(len(data))
                 if route is not None and route.is_enabled() and route.matches(data):
-                    await route.handle(_UnaryStreamCall(context, clients, data, bytes))
+                    await route.handle(_UnaryStreamCall(context, clients, hold, data, keep_bytes))
                 else:
                     check(data)
-                    await handle(_UnaryStreamCall(context, clients, data, parse))
+                    await handle(_UnaryStreamCall(context, clients, hold, data, parse))
         except BaseException as error:
             _set_error_status(context, error, method)
 
@@ -240,8 +288,9 @@ def _make_stream_unary(method: Method, clients: _Clients) -> Any:
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> bytes:
         try:
-            stream = _StreamUnaryCall(context, clients, parse, check)
-            await (await _select_handler(method, stream))(stream)
+            with clients.hold(context) as hold:
+                stream = _StreamUnaryCall(context, clients, hold, parse, check)
+                await (await _select_handler(method, stream))(stream)
             return clients.track_reply(_encode_single_reply(stream.reply, method), context)
         except BaseException as error:
             _set_error_status(context, error, method)
@@ -255,8 +304,9 @@ def _make_stream_stream(method: Method, clients: _Clients) -> Any:
 
     async def serve(_: AsyncIterator[bytes], context: _Context) -> None:
         try:
-            stream = _StreamStreamCall(context, clients, parse, check)
-            await (await _select_handler(method, stream))(stream)
+            with clients.hold(context) as hold:
+                stream = _StreamStreamCall(context, clients, hold, parse, check)
+                await (await _select_handler(method, stream))(stream)
         except BaseException as error:
             _set_error_status(context, error, method)
 
@@ -310,11 +360,12 @@ def _serialize(message: Any) -> bytes:
 class _Call:
     """The part that calls of every cardinality share."""
 
-    __slots__ = ("_clients", "_context", "_sent_initial_metadata")
+    __slots__ = ("_clients", "_context", "_hold", "_sent_initial_metadata")
 
-    def __init__(self, context: _Context, clients: _Clients) -> None:
+    def __init__(self, context: _Context, clients: _Clients, hold: Hold) -> None:
         self._context = context
         self._clients = clients
+        self._hold = hold
         self._sent_initial_metadata = False
 
     @property
@@ -368,11 +419,12 @@ class _UnaryStreamCall(_Call):
     __slots__ = ("_data", "_is_received", "_parse", "_request")
 
     def __init__(
-        self, context: _Context, clients: _Clients, data: bytes, parse: Callable[[bytes], Any]
+        self, context: _Context, clients: _Clients, hold: Hold, data: bytes, parse: Parse
     ) -> None:
         # Most calls are of this kind, so this skips the chain of super().__init__ calls.
         self._context = context
         self._clients = clients
+        self._hold = hold
         self._sent_initial_metadata = False
         self._data = data
         self._parse = parse
@@ -382,7 +434,7 @@ class _UnaryStreamCall(_Call):
     @property
     def request(self) -> Any:
         if self._request is None:
-            self._request = self._parse(self._data)
+            self._request = self._parse(self._data, self._hold)
             self._data = b""
         return self._request
 
@@ -397,9 +449,9 @@ class _UnaryUnaryCall(_UnaryStreamCall):
     __slots__ = ("reply",)
 
     def __init__(
-        self, context: _Context, clients: _Clients, data: bytes, parse: Callable[[bytes], Any]
+        self, context: _Context, clients: _Clients, hold: Hold, data: bytes, parse: Parse
     ) -> None:
-        super().__init__(context, clients, data, parse)
+        super().__init__(context, clients, hold, data, parse)
         self.reply: Any = None
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
@@ -408,20 +460,22 @@ class _UnaryUnaryCall(_UnaryStreamCall):
 
 
 class _StreamStreamCall(_Call):
-    __slots__ = ("_check", "_parse", "_peeked", "reply")
+    __slots__ = ("_check", "_held_by_metadata", "_parse", "_peeked", "reply")
 
     def __init__(
         self,
         context: _Context,
         clients: _Clients,
-        parse: Callable[[bytes], Any],
+        hold: Hold,
+        parse: Parse,
         check: Callable[[bytes], None],
     ) -> None:
-        super().__init__(context, clients)
+        super().__init__(context, clients, hold)
         self._parse = parse
         self._check = check
         self.reply: Any = None
         self._peeked: Any = None
+        self._held_by_metadata = hold.size
 
     async def peek(self) -> bytes:
         """Return the first message without consuming it; empty if there is none."""
@@ -430,17 +484,20 @@ class _StreamStreamCall(_Call):
 
     def switch_to_raw(self) -> None:
         """Return later messages as raw bytes, unchecked: the receiver limits their size."""
-        self._parse = bytes
+        self._parse = keep_bytes
         self._check = _accept_any
 
     async def recv_message(self) -> Any:
         data, self._peeked = self._peeked, None
         if data is None:
             data = await self._context.read()
+        # The handler has done with the message before.
+        self._hold.reduce(self._held_by_metadata)
         if data is grpc.aio.EOF:
             return None
+        self._hold.acquire_message(len(data))
         self._check(data)
-        return self._parse(data)
+        return self._parse(data, self._hold)
 
 
 def _accept_any(_: bytes) -> None: ...

@@ -18,15 +18,15 @@ from grpclib.const import Status
 from grpclib.metadata import Deadline
 from multidict import MultiDict
 
+from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import InvalidRequest, Unsupported
 from cogwork.front.peer_name import Peer
-from cogwork.wire.byte_budget import request_budget
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.deadline import parse_deadline
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, Stream
 from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, Receive, read_body
-from cogwork.wire.message_parser import make_parser, make_size_check
+from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import quote_message, status_of
 
@@ -70,37 +70,28 @@ class GrpcWebApp:
         """`check` raises if a caller may not make a call. It runs before the request is read."""
         self._table = table
         self._check = check
-        self._requests = request_budget()
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         headers = MultiDict((k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"])
         response = _Response(send, headers["content-type"], scope["state"][ABORT_KEY])
-        call = _Call(scope, headers, response)
         path = scope["path"]
-        held = 0
-
-        def hold(size: int) -> None:
-            nonlocal held
-            self._requests.acquire(call.peer, size)
-            held += size
-
-        try:
-            method = self._find(path)
-            call.read_deadline(headers)
-            self._check(method, call)
-            body = await read_body(receive, response.max_body_size, hold)
-            call.receive(_decode_text(body) if response.is_text else body, method)
-            del body
-            status, message = await _run_until_disconnected(run_call(method, call), receive)
-        except asyncio.CancelledError:
-            raise
-        except ClientGone:
-            return
-        except Exception as error:
-            status, message = status_of(error, path)
-        finally:
-            if held:
-                self._requests.release(call.peer, held)
+        with Hold(self._table.requests, scope["state"][CLIENT_KEY].address) as hold:
+            call = _Call(scope, headers, response, hold)
+            try:
+                method = self._find(path)
+                call.read_deadline(headers)
+                self._check(method, call)
+                hold.acquire_message(sum(len(name) + len(value) for name, value in headers.items()))
+                body = await read_body(receive, response.max_body_size, hold.acquire_part)
+                call.receive(_decode_text(body) if response.is_text else body, method)
+                del body
+                status, message = await _run_until_disconnected(run_call(method, call), receive)
+            except asyncio.CancelledError:
+                raise
+            except ClientGone:
+                return
+            except Exception as error:
+                status, message = status_of(error, path)
         await response.finish(status, message)
 
     def _find(self, path: str) -> Method:
@@ -113,7 +104,9 @@ class GrpcWebApp:
 class _Call:
     """One call, as its handler sees it."""
 
-    def __init__(self, scope: Any, headers: MultiDict[str], response: _Response) -> None:
+    def __init__(
+        self, scope: Any, headers: MultiDict[str], response: _Response, hold: Hold
+    ) -> None:
         self.client: Peer = scope["state"][CLIENT_KEY]
         self.peer = self.client.address
         self.metadata: Metadata = MultiDict(
@@ -126,7 +119,8 @@ class _Call:
         self._messages: list[bytes] = []
         self._unread: deque[bytes] = deque()
         self._response = response
-        self._parse: Callable[[bytes], Any] = bytes
+        self._hold = hold
+        self._parse: Parse = keep_bytes
         self._check: Callable[[bytes], None] = _accept_any
         self._takes_stream = False
         self._request: Any = None
@@ -187,7 +181,7 @@ class _Call:
 
     def _parse_message(self, data: bytes) -> Any:
         self._check(data)
-        return self._parse(data)
+        return self._parse(data, self._hold)
 
 
 class _Response:

@@ -15,6 +15,8 @@ from grpclib.const import Cardinality
 from grpclib.const import Handler as ServiceHandler
 from grpclib.metadata import Deadline
 
+from cogwork.core.byte_budget import request_budget
+from cogwork.core.memory import total_memory
 from cogwork.front.peer_name import Peer
 
 Metadata = Mapping[str, str | bytes]
@@ -120,6 +122,8 @@ class HandlerTable:
         self._loaders: dict[str, MethodLoader] = {}
         self._loaded: set[str] = set()
         self._methods: dict[str, Method] = {}
+        self.requests = request_budget(total_memory())
+        """What requests hold, on all transports that serve this table."""
 
     def add(self, service: str, load: MethodLoader) -> None:
         """Register a service. `load` runs when one of its methods is first called."""

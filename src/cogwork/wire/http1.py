@@ -46,6 +46,8 @@ _WRITE_TIMEOUT = 10.0
 """Maximum seconds for a client to read, once the write buffer is full."""
 _CHUNK_SIZE = 16 * 1024
 """Bytes that are parsed at once."""
+_MAX_HEAD_SIZE = 68 * 1024
+"""Bytes of the head of a request: 64 kB of call metadata, and the headers of HTTP."""
 _WRITE_BUFFER_LIMIT = 16 * 1024
 """Bytes that are buffered for a client before writing pauses."""
 _SHUTDOWN_GRACE = 1.0
@@ -238,6 +240,7 @@ def _make_server_class() -> Callable[[Application], Any]:
                 log_config=None,
                 server_header=False,
                 proxy_headers=False,
+                h11_max_incomplete_event_size=_MAX_HEAD_SIZE,
             )
             self._config.load()
             self._state = ServerState()

@@ -7,9 +7,16 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import InvalidRequest
 from cogwork.wire.handlers import Method
 from cogwork.wire.request_limits import limit_of
+
+ELEMENT_SIZE = 256
+"""Bytes charged for an element, parsed and converted."""
+
+Parse = Callable[[bytes, Hold], Any]
+"""Parses a message, and charges the memory of its elements."""
 
 
 def make_size_check(method: Method) -> Callable[[bytes], None]:
@@ -17,21 +24,26 @@ def make_size_check(method: Method) -> Callable[[bytes], None]:
     return lambda data: check(data, path)
 
 
-def make_parser(method: Method) -> Callable[[bytes], Any]:
+def make_parser(method: Method) -> Parse:
     kind = method.request
     if kind is None:
-        return bytes
-    decode, check_elements = kind.FromString, limit_of(method).check_elements
+        return keep_bytes
+    decode, count_elements = kind.FromString, limit_of(method).count_elements
 
-    def parse(data: bytes) -> Any:
+    def parse(data: bytes, hold: Hold) -> Any:
+        elements = count_elements(data, method.path)
+        if elements:
+            hold.acquire(elements * ELEMENT_SIZE)
         try:
-            message = decode(data)
+            return decode(data)
         except DecodeError:
             name = kind.DESCRIPTOR.full_name
             raise InvalidRequest(
                 f"the request to {method.path} is not a valid {name} message"
             ) from None
-        check_elements(message, len(data), method.path)
-        return message
 
     return parse
+
+
+def keep_bytes(data: bytes, _: Hold) -> bytes:
+    return data

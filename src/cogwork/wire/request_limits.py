@@ -1,29 +1,25 @@
 """Limits the size of requests, based on the descriptors of their messages.
 
-The size in bytes is checked before a message is parsed, and the number of elements before the
-message is processed. A message with an image, a point cloud, audio, tensors or a file may be large,
-but only because of that payload.
+The size and the number of elements are checked before a message is parsed. A message with an image,
+a point cloud, audio, tensors or a file may be large, but only because of that payload.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.message import Message
 
 from cogwork.core.errors import CogworkError
+from cogwork.wire.element_count import count_elements
 from cogwork.wire.handlers import Method
 from cogwork.wire.protobuf_encoding import read_varint
 
 MAX_REQUEST_SIZE = 1 << 25
 """Maximum bytes of a message with a payload; also the limit of the transports."""
-MAX_COMMAND_SIZE = 1 << 21
-"""Maximum bytes of a command, which may contain anything."""
 MAX_FLEET_SIZE = 1 << 23
 """Maximum bytes of a configuration for a cloud, once as text and once as Struct, or of logs."""
 DEFAULT_MAX_SIZE = 1 << 18
@@ -34,8 +30,6 @@ MAX_COMMAND_ELEMENTS = 30_000
 """Maximum elements of a command, which is converted outside the event loop."""
 _MAX_FIELDS_SCANNED = 4096
 """Maximum fields to scan for the payload."""
-_NUMBERS_PER_ELEMENT = 8
-"""Numbers that count as one element: they cost less than a message or a string."""
 _UNCOUNTED_SIZE = 1 << 12
 """Bytes. A message of this size or less cannot hold enough elements to matter."""
 _NON_PAYLOAD_FIELDS = frozenset({"uuid", "trace_id", "span_id", "parent_span_id", "value"})
@@ -57,8 +51,10 @@ class RequestLimit:
     """Maximum bytes of the whole message."""
     elements: int = MAX_ELEMENTS
     """Maximum elements in all of its lists and maps, together."""
-    payload: Descriptor | None = None
-    """The message, if it has a payload: the rest of it is limited to `DEFAULT_MAX_SIZE`."""
+    message: Descriptor | None = None
+    """Its type, if it is known."""
+    has_payload: bool = False
+    """Whether it has a payload: the rest of it is limited to `DEFAULT_MAX_SIZE`."""
 
     def check(self, data: bytes, path: str) -> None:
         """Raise RequestTooLarge if the unparsed message is too large."""
@@ -68,21 +64,29 @@ class RequestLimit:
                 f"the request to {path} has {size} bytes; at most {self.size} are accepted"
             )
         if (
-            self.payload is not None
+            self.message is not None
+            and self.has_payload
             and size > DEFAULT_MAX_SIZE
-            and _count_overhead(data, self.payload) > DEFAULT_MAX_SIZE
+            and _count_overhead(data, self.message) > DEFAULT_MAX_SIZE
         ):
             raise RequestTooLarge(
                 f"the request to {path} has more than {DEFAULT_MAX_SIZE} bytes besides its payload"
             )
 
-    def check_elements(self, message: Message, size: int, path: str) -> None:
-        """Raise RequestTooLarge if a message that was parsed from `size` bytes has too many."""
-        if size > _UNCOUNTED_SIZE and _count_elements(message, self.elements) > self.elements:
+    def count_elements(self, data: bytes, path: str) -> int:
+        """Return the number of elements of the unparsed message; 0 if they do not matter.
+
+        Raise RequestTooLarge if there are too many.
+        """
+        if len(data) <= _UNCOUNTED_SIZE or self.message is None:
+            return 0
+        elements = count_elements(data, self.message, self.elements)
+        if elements > self.elements:
             raise RequestTooLarge(
                 f"the request to {path} has more than {self.elements} elements in its lists and "
                 "maps; send fewer at a time"
             )
+        return elements
 
 
 UNKNOWN_MESSAGE_LIMIT = RequestLimit(MAX_REQUEST_SIZE)
@@ -106,12 +110,12 @@ def limit_of(method: Method) -> RequestLimit:
 
 def message_limit(message: Descriptor) -> RequestLimit:
     if _has_payload(message):
-        return RequestLimit(MAX_REQUEST_SIZE, payload=message)
+        return RequestLimit(MAX_REQUEST_SIZE, message=message, has_payload=True)
     if "command" in message.fields_by_name:
-        return RequestLimit(MAX_COMMAND_SIZE, MAX_COMMAND_ELEMENTS)
+        return RequestLimit(MAX_REQUEST_SIZE, MAX_COMMAND_ELEMENTS, message)
     if message.full_name in _FLEET_MESSAGES:
-        return RequestLimit(MAX_FLEET_SIZE, MAX_COMMAND_ELEMENTS)
-    return RequestLimit(DEFAULT_MAX_SIZE)
+        return RequestLimit(MAX_FLEET_SIZE, MAX_COMMAND_ELEMENTS, message)
+    return RequestLimit(DEFAULT_MAX_SIZE, message=message)
 
 
 @functools.cache
@@ -167,41 +171,3 @@ def _skip_value(data: bytes, at: int, end: int, kind: int) -> int:
         return read_varint(data, at, end)[1]
     # Skip the rest of a malformed message; the parser rejects it later.
     return min(at + _FIXED_SIZES.get(kind, end), end)
-
-
-def _count_elements(message: Message, limit: int) -> int:
-    """Count elements at all depths, and stop soon after the count exceeds `limit`."""
-    total = 0
-    pending: list[Any] = [message]
-    while pending and total <= limit:
-        for field, value in pending.pop().ListFields():
-            if not field.is_repeated:
-                if field.message_type is not None:
-                    pending.append(value)
-                continue
-            total += len(value) // (_NUMBERS_PER_ELEMENT if _holds_numbers(field) else 1)
-            if total > limit:
-                break
-            if _holds_messages(field):
-                pending.extend(_iter_messages(field, value))
-    return total
-
-
-def _holds_numbers(field: FieldDescriptor) -> bool:
-    return field.message_type is None and field.type not in (
-        FieldDescriptor.TYPE_STRING,
-        FieldDescriptor.TYPE_BYTES,
-    )
-
-
-def _holds_messages(field: FieldDescriptor) -> bool:
-    kind = field.message_type
-    if kind is None:
-        return False
-    if kind.GetOptions().map_entry:
-        return kind.fields_by_name["value"].message_type is not None
-    return True
-
-
-def _iter_messages(field: FieldDescriptor, value: Any) -> Iterator[Any]:
-    return iter(value.values() if field.message_type.GetOptions().map_entry else value)

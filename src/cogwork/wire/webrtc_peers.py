@@ -18,7 +18,6 @@ from cogwork.core.fair_places import Holder, choose_displaced
 from cogwork.front.peer_name import Peer
 from cogwork.front.public_listener import OnClient
 from cogwork.webrtc import session_description
-from cogwork.wire.byte_budget import request_budget
 from cogwork.wire.data_channel import DataChannel
 from cogwork.wire.handlers import HandlerTable, Metadata
 from cogwork.wire.ice_servers import IceServer
@@ -100,7 +99,6 @@ class WebRtcPeers:
         self._numbers = itertools.count(1)
         self._candidates: dict[str, int] = {}
         """How many candidates each peer has sent."""
-        self._requests = request_budget()
         self._replies = UnreadReplies()
 
     def serve(self, table: HandlerTable) -> None:
@@ -234,7 +232,7 @@ class WebRtcPeers:
                 for react in self._reactions.pop(peer_id, ()):
                     react()
 
-        channel = DataChannel(self._table, peer, metadata, self._requests, self._replies, on_end)
+        channel = DataChannel(self._table, peer, metadata, self._replies, on_end)
         self._channels[peer_id] = channel
         self._callers[peer_id] = self._unopened[peer_id] = caller
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):

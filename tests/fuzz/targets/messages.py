@@ -26,7 +26,6 @@ from cogwork.resource.tensors import (
 )
 from cogwork.wire.raw_request import read_nested_resource_name, read_resource_name
 from cogwork.wire.request_limits import (
-    DEFAULT_MAX_SIZE,
     MAX_REQUEST_SIZE,
     RequestTooLarge,
     _count_overhead,
@@ -147,11 +146,7 @@ def target_size(data: bytes) -> None:
     limit = message_limit(InferRequest.DESCRIPTOR)
     with allow_errors(data, RequestTooLarge):
         limit.check(data, "/path")
-        try:
-            message = InferRequest.FromString(data)
-        except DecodeError:
-            return
-        limit.check_elements(message, DEFAULT_MAX_SIZE, "/path")
+        limit.count_elements(data, "/path")
 
 
 def _request_seeds() -> list[bytes]:
@@ -236,7 +231,7 @@ TARGETS = (
             "cogwork.wire.request_limits:RequestLimit",
             "cogwork.wire.request_limits:_count_overhead",
             "cogwork.wire.request_limits:_skip_value",
-            "cogwork.wire.request_limits:_count_elements",
+            "cogwork.wire.element_count:count_elements",
             "cogwork.wire.protobuf_encoding:read_varint",
         ),
         _TAGS,

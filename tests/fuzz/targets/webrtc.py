@@ -19,7 +19,6 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 from cogwork.front.peer_name import Peer
 from cogwork.webrtc import session_description
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
-from cogwork.wire.byte_budget import request_budget
 from cogwork.wire.data_channel import DataChannel
 from cogwork.wire.grpcweb import CONTENT_TYPE, GrpcWebApp
 from cogwork.wire.handlers import HandlerTable, Method, Stream
@@ -92,9 +91,9 @@ def target_channel(data: bytes) -> None:
 
 
 async def _receive(frames: list[bytes]) -> None:
-    transport, budget = _Transport(), request_budget()
+    transport, table = _Transport(), _table()
     client = Peer("webrtc:192.0.2.7:1", is_encrypted=True)
-    channel = DataChannel(_table(), client, {}, budget, UnreadReplies(), lambda: None)
+    channel = DataChannel(table, client, {}, UnreadReplies(), lambda: None)
     channel.connection_made(cast("Any", transport))
     for frame in frames:
         channel.data_received(join_messages([frame]))

@@ -35,11 +35,13 @@ def _run_monitor(pieces: list[bytes]) -> tuple[int, bool, bool] | str:
     monitor = Http2Monitor(lambda: 0.0)
     try:
         monitor.feed_client(memoryview(frames.PREFACE))
-        for piece in pieces:
-            if monitor.feed_client(memoryview(piece)) != len(piece):
-                raise ContractViolation("something waits although nothing limits it")
-        for piece in pieces:
-            monitor.feed_server(memoryview(piece))
+        sent = b"".join(pieces)
+        passed = b"".join(bytes(monitor.feed_client(memoryview(piece))) for piece in pieces)
+        if not sent.startswith(passed) or monitor.held_size:
+            raise ContractViolation("something waits or changes although nothing limits it")
+        passed = b"".join(bytes(monitor.feed_server(memoryview(piece))) for piece in pieces)
+        if not sent.startswith(passed):
+            raise ContractViolation("the server's bytes were changed although nothing limits them")
     except ProtocolViolation:
         return "refused"
     return monitor.request_count, monitor.is_busy, monitor.waiting_since is not None

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from cogwork.wire.byte_budget import ByteBudget, OverBudget
+from cogwork.core.byte_budget import ByteBudget, Hold, OverBudget, request_budget
+
+MIB = 1 << 20
 
 
 def make_budget() -> ByteBudget:
@@ -33,7 +37,40 @@ def test_first_message_of_a_client_is_accepted_over_the_total() -> None:
 
 def test_client_that_holds_nothing_is_forgotten() -> None:
     held = make_budget()
-    with held.hold("a", 5):
+    with Hold(held, "a") as hold:
+        hold.acquire(5)
         assert held.held == {"a": 5}
     assert held.held == {}
     assert held.total_held == 0
+
+
+def test_call_gives_back_what_it_holds_beyond_a_size() -> None:
+    held = make_budget()
+    with Hold(held, "a") as hold:
+        hold.acquire(5)
+        hold.acquire(20)
+        hold.reduce(5)
+        assert held.held == {"a": 5}
+    assert held.total_held == 0
+
+
+def test_small_messages_are_not_counted_and_others_with_their_copies() -> None:
+    held = ByteBudget("requests", total=MIB, per_client=MIB)
+    with Hold(held, "a") as hold:
+        hold.acquire_message(4096)
+        assert hold.size == 0
+        hold.acquire_message(5000)
+        assert hold.size == 15_000
+
+
+@pytest.mark.parametrize("memory", [512 * MIB, 4096 * MIB, 65536 * MIB])
+def test_requests_take_a_quarter_of_the_memory_at_most(memory: int) -> None:
+    budget = request_budget(memory)
+    for number in range(1000):
+        with contextlib.suppress(OverBudget):
+            budget.acquire(str(number), MIB)
+    assert budget.total_held <= memory // 4
+
+
+def test_client_that_holds_nothing_may_send_the_largest_request_to_a_small_computer() -> None:
+    Hold(request_budget(512 * MIB), "a").acquire_message(32 * MIB)

@@ -18,9 +18,9 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import (
 )
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Stream as StreamId
 
+from cogwork.core.byte_budget import ByteBudget
 from cogwork.front.peer_name import Peer
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
-from cogwork.wire.byte_budget import ByteBudget, request_budget
 from cogwork.wire.data_channel import DataChannel
 from cogwork.wire.handlers import HandlerTable, Metadata
 from cogwork.wire.unread_replies import UnreadReplies
@@ -100,9 +100,8 @@ async def open_channel(
     ours, theirs = socket.socketpair()
     ended = asyncio.Event()
     client = Peer("webrtc:192.0.2.7:1", is_encrypted=True)
-    channel = DataChannel(
-        table, client, login or {}, budget or request_budget(), UnreadReplies(), ended.set
-    )
+    table.requests = budget or table.requests
+    channel = DataChannel(table, client, login or {}, UnreadReplies(), ended.set)
     for each in (ours, theirs):
         each.setblocking(False)
     await asyncio.get_running_loop().create_connection(lambda: channel, sock=ours)

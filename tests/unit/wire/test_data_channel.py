@@ -21,7 +21,7 @@ from tests.unit.wire.channel_client import (
 )
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request
 
-from cogwork.wire.byte_budget import ByteBudget
+from cogwork.core.byte_budget import ByteBudget
 from cogwork.wire.data_channel import MAX_CALLS
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 
@@ -290,7 +290,7 @@ async def test_calls_in_flight_are_bounded(service: Service) -> None:
 
 
 async def test_bytes_held_for_a_client_are_bounded_and_given_back(service: Service) -> None:
-    budget = ByteBudget("requests in flight", total=MIB, per_client=100_000)
+    budget = ByteBudget("requests in flight", total=MIB, per_client=300_000)
     async with open_channel(service.table(), budget=budget) as client:
         for number in range(3):
             await client.send(call("Hang", number), message(bytes(50_000), number, eom=False))

@@ -14,7 +14,6 @@ from cogwork.wire.protobuf_encoding import encode_field_header
 from cogwork.wire.request_limits import (
     DEFAULT_MAX_SIZE,
     MAX_COMMAND_ELEMENTS,
-    MAX_COMMAND_SIZE,
     MAX_ELEMENTS,
     MAX_REQUEST_SIZE,
     UNKNOWN_MESSAGE_LIMIT,
@@ -45,7 +44,7 @@ def get_limit(message: type[Any]) -> Any:
     [
         (SetPowerRequest, DEFAULT_MAX_SIZE, MAX_ELEMENTS),
         (MoveThroughJointPositionsRequest, DEFAULT_MAX_SIZE, MAX_ELEMENTS),
-        (DoCommandRequest, MAX_COMMAND_SIZE, MAX_COMMAND_ELEMENTS),
+        (DoCommandRequest, MAX_REQUEST_SIZE, MAX_COMMAND_ELEMENTS),
         (GetDetectionsRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
         (CopyFilesToMachineRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
         (TransformPoseRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
@@ -92,20 +91,20 @@ def test_elements_are_counted_at_every_depth() -> None:
     request = MoveThroughJointPositionsRequest()
     for _ in range(1000):
         request.positions.add().values.extend([1.0] * 72)
-    data = request.SerializeToString()
-    get_limit(MoveThroughJointPositionsRequest).check_elements(request, len(data), PATH)
+    limit = get_limit(MoveThroughJointPositionsRequest)
+    limit.count_elements(request.SerializeToString(), PATH)
     request.positions.add()
     with pytest.raises(RequestTooLarge, match="more than 10000 elements"):
-        get_limit(MoveThroughJointPositionsRequest).check_elements(request, len(data), PATH)
+        limit.count_elements(request.SerializeToString(), PATH)
 
 
 def test_keys_and_values_of_a_command_are_counted() -> None:
     request = DoCommandRequest()
     request.command["a"] = [[1.0] * 1000] * 28
-    get_limit(DoCommandRequest).check_elements(request, MAX_COMMAND_SIZE, PATH)
+    get_limit(DoCommandRequest).count_elements(request.SerializeToString(), PATH)
     request.command["b"] = [[1.0] * 1000] * 28
     with pytest.raises(RequestTooLarge):
-        get_limit(DoCommandRequest).check_elements(request, MAX_COMMAND_SIZE, PATH)
+        get_limit(DoCommandRequest).count_elements(request.SerializeToString(), PATH)
 
 
 async def do_nothing(_: object) -> None: ...

@@ -1,0 +1,32 @@
+"""The memory of the computer, or of the container that this process runs in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def total_memory(cgroups: Path = _CGROUPS, own_group: Path = Path("/proc/self/cgroup")) -> int:
+    """Return the bytes that this process may use, with all others of its groups."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([physical, *_limits(cgroups, own_group)])
+
+
+def _limits(cgroups: Path, own_group: Path) -> list[int]:
+    """Return the limits of the process's group and of all groups around it."""
+    try:
+        line = next(each for each in own_group.read_text().splitlines() if each.startswith("0::"))
+    except (OSError, StopIteration):
+        return []  # not Linux, or no groups of version 2
+    group = PurePosixPath(line.removeprefix("0::").strip()).relative_to("/")
+    limits = [_read(cgroups / each / "memory.max") for each in (group, *group.parents)]
+    return [each for each in limits if each is not None]
+
+
+def _read(file: Path) -> int | None:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):  # not there, or "max"
+        return None
