@@ -32,6 +32,7 @@ from hyperframe.frame import SettingsFrame
 from tests.support.network import http2_frames as frames
 from tests.support.waiting import pass_time, wait_until
 
+from cogwork.front import burst as burst_module
 from cogwork.front import listen_sockets as sockets_module
 from cogwork.front import relay as relay_module
 from cogwork.front import socket_relay
@@ -51,6 +52,7 @@ from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire.running_calls import RunningCalls
 
 pytestmark = pytest.mark.both_loops
 
@@ -68,25 +70,30 @@ def peer_of(name: str) -> Peer:
 class Site:
     """A listener before a gRPC server and an HTTP application, with counters of their calls."""
 
+    served: HandlerTable = field(init=False)
     front: PublicListener = field(init=False)
     public: PublicPort = field(init=False)
     sent: int = 0
     """Megabytes that floods could hand over."""
     held: int = 0
     """Calls that wait until they are cancelled."""
+    running: RunningCalls = field(default_factory=RunningCalls)
+    work: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when calls end that go on although they are cancelled."""
 
     @property
     def port(self) -> int:
         return self.public.addresses[0][1]
 
     def table(self) -> HandlerTable:
-        table = HandlerTable()
+        table = self.served = HandlerTable()
         methods = [
             Method(f"/{SERVICE}/Peer", Cardinality.UNARY_UNARY, self._peer, StringValue),
             Method(f"/{SERVICE}/Certificate", Cardinality.UNARY_UNARY, self._certificate),
             Method(f"/{SERVICE}/Echo", Cardinality.UNARY_UNARY, self._echo),
             Method(f"/{SERVICE}/Flood", Cardinality.UNARY_STREAM, self._flood, StringValue),
             Method(f"/{SERVICE}/Hold", Cardinality.UNARY_UNARY, self._hold),
+            Method(f"/{SERVICE}/Work", Cardinality.UNARY_UNARY, self._go_on),
         ]
         table.add(SERVICE, lambda: methods)
         add_standard_services(table)
@@ -117,6 +124,12 @@ class Site:
     async def _hold(self, _: Stream) -> None:
         await self._wait_until_cancelled()
 
+    async def _go_on(self, _: Stream) -> None:
+        try:
+            await self._wait_until_cancelled()
+        finally:
+            await self.work.wait()
+
     async def _wait_until_cancelled(self) -> None:
         self.held += 1
         try:
@@ -133,10 +146,10 @@ async def serve_site(
     with private_directory() as directory:
         http = http or Http1Server(lambda: site.application)
         http.listen(directory / "http")
-        front = InProcessFront(lambda *_: None, limits)
+        front = InProcessFront(lambda *_: None, site.running.count_cancelled, limits)
         front.use_sockets(ServerSockets(directory / "grpc", directory / "http"))
         site.front, site.public = front.listener, PublicPort(front)
-        server = grpc_server(site.table(), peer_of)
+        server = grpc_server(site.table(), peer_of, running=site.running)
         server.add_insecure_port(f"unix:{directory / 'grpc'}")
         await server.start()
         await site.public.listen(host, 0)
@@ -510,6 +523,27 @@ async def test_client_that_never_reads_is_closed_after_a_timeout() -> None:
             await wait_until(lambda: site.front.connection_count == 0)
 
 
+async def test_metadata_of_64_kb_is_accepted_and_more_is_refused() -> None:
+    async with serve_site() as site, connect_grpc(site.port) as channel:
+        call: Any = channel.unary_unary(f"/{SERVICE}/Echo")
+        for _ in range(3):
+            assert await call(b"1", metadata=(("padding", "x" * 64_000),)) == b"1"
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await call(b"1", metadata=(("padding", "x" * 80_000),))
+            assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert await call_echo(channel, b"2") == b"2"
+
+
+async def test_memory_of_metadata_is_counted_while_the_call_lives() -> None:
+    async with serve_site() as site, connect_grpc(site.port) as channel:
+        hold: Any = channel.unary_unary(f"/{SERVICE}/Hold")
+        call = hold(b"", metadata=(("padding", "x" * 60_000),))
+        await wait_until(lambda: site.held == 1)
+        assert site.served.requests.total_held > 60_000
+        call.cancel()
+        await wait_until(lambda: site.served.requests.total_held == 0)
+
+
 async def test_largest_messages_pass() -> None:
     async with serve_site() as site, connect_grpc(site.port) as channel:
         body = bytes(range(256)) * (MAX_MESSAGE_SIZE // 256)
@@ -779,6 +813,40 @@ async def test_request_without_a_message_times_out(monkeypatch: pytest.MonkeyPat
             await wait_until(lambda: site.held == 1)
             await pass_time(0.3)  # time is what is tested
             assert site.held == 1
+
+
+async def cancel_calls(site: Site, channel: grpc.aio.Channel, method: str, count: int) -> None:
+    """Begin calls, and cancel each when the server works on it."""
+    start: Any = channel.unary_unary(f"/{SERVICE}/{method}")
+    for _ in range(count):
+        call = start(b"")
+        await wait_until(lambda: site.held == 1, every=0.001)
+        call.cancel()
+        await wait_until(lambda: site.held == 0, every=0.001)
+
+
+async def test_cancelled_calls_give_their_places_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(burst_module, "_MAX_AGE", DEADLINE)
+    async with serve_site() as site, connect_grpc(site.port) as channel:
+        await cancel_calls(site, channel, "Hold", 200)
+        assert await call_echo(channel, b"1") == b"1"
+
+
+async def test_cancelled_calls_keep_their_places_while_the_server_works_on_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(burst_module, "_MAX_AGE", DEADLINE)
+    working = {1: 64}
+    monkeypatch.setattr(RunningCalls, "count_cancelled", lambda _: working)
+    async with serve_site() as site, connect_grpc(site.port) as channel:
+        await cancel_calls(site, channel, "Hold", 64)
+        echo = asyncio.ensure_future(call_echo(channel, b"1"))
+        async with connect_grpc(site.port) as other:
+            assert await call_echo(other, b"2") == b"2"
+        await pass_time(0.1)
+        assert not echo.done()
+        working.clear()
+        assert await echo == b"1"
 
 
 async def test_idle_connection_is_closed_for_a_new_one_but_a_busy_one_is_not() -> None:

@@ -14,6 +14,7 @@ class Http1Monitor:
     """
 
     waiting_since = None
+    held_size = 0
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` is monotonic, in seconds."""
@@ -25,7 +26,7 @@ class Http1Monitor:
         self.is_busy = False
         self._last_bytes = b""
 
-    def feed_client(self, data: memoryview) -> int:
+    def feed_client(self, data: memoryview) -> memoryview:
         if not self.is_busy:
             received = self._last_bytes + bytes(data)
             if _END_OF_HEAD in received:
@@ -34,10 +35,12 @@ class Http1Monitor:
                 self._last_bytes = b""
             else:
                 self._last_bytes = received[-len(_END_OF_HEAD) + 1 :]
-        return len(data)
+        return data
 
-    def feed_server(self, data: memoryview) -> int:
+    def feed_server(self, data: memoryview) -> memoryview:
+        if not data:
+            return data
         self.request_count += self.is_busy
         self.is_busy = False
         self.last_active = self._clock()
-        return len(data)
+        return data

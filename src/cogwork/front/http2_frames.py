@@ -16,7 +16,9 @@ _WITH_HEADER_BLOCK = (HEADERS, CONTINUATION)
 _MESSAGE_PREFIX_SIZE = 5
 """Bytes at the start of a gRPC message: whether it is compressed, and its size."""
 _HEADER = struct.Struct(">HBBBL")
-_HEADER_SIZE = _HEADER.size
+HEADER_SIZE = _HEADER.size
+_WINDOW = struct.Struct(">L")
+WINDOW_UPDATE_SIZE = HEADER_SIZE + _WINDOW.size
 _STREAM_ID_MASK = (1 << 31) - 1
 
 
@@ -30,42 +32,52 @@ class FrameReader:
     def __init__(self, skip: int = 0) -> None:
         """`skip` is the number of bytes before the first frame."""
         self._skip = skip
-        self._partial = b""
+        self.partial = b""
+        """The beginning of a frame that `read` has not yielded yet."""
+
+    @property
+    def is_within_payload(self) -> bool:
+        """Whether more of the payload of the last frame follows."""
+        return self._skip > 0
 
     def read(self, data: memoryview) -> Iterator[tuple[int, int, int, int, int, bytes]]:
         """Yield offset, type, flags, stream, payload size and payload of each frame.
 
-        The payload is the whole header block, or the first bytes of data that does not end its
-        stream; it is empty for all other frames. The offset is negative if the frame began in an
-        earlier chunk. A caller that stops early must pass the data again from the offset of the
-        frame at which it stopped.
+        The payload is that of a header block or a window update, or the first bytes of data that
+        does not end its stream; it is empty for all other frames. The offset is negative if the
+        frame began in an earlier chunk. A caller that stops early must pass the data again from the
+        offset of the frame at which it stopped.
         """
-        earlier = len(self._partial)
+        earlier = len(self.partial)
         if earlier:
-            data = memoryview(self._partial + bytes(data))
-            self._partial = b""
+            data = memoryview(self.partial + bytes(data))
+            self.partial = b""
         at, end = self._skip, len(data)
         self._skip = 0
-        while at + _HEADER_SIZE <= end:
+        while at + HEADER_SIZE <= end:
             high, low, kind, flags, stream = _HEADER.unpack_from(data, at)
             size = high << 8 | low
-            following = at + _HEADER_SIZE + size
+            following = at + HEADER_SIZE + size
             payload = b""
             if kind in _WITH_HEADER_BLOCK:
                 if size > MAX_HEADERS_FRAME_SIZE:
                     raise ProtocolViolation("a header frame is too large")
                 if following > end:
                     break
-                payload = bytes(data[at + _HEADER_SIZE : following])
+                payload = bytes(data[at + HEADER_SIZE : following])
             elif kind == DATA and not flags & END_STREAM:
-                needed = at + _HEADER_SIZE + min(size, _MESSAGE_PREFIX_SIZE + 1)
+                needed = at + HEADER_SIZE + min(size, _MESSAGE_PREFIX_SIZE + 1)
                 if needed > end:
                     break
-                payload = bytes(data[at + _HEADER_SIZE : needed])
+                payload = bytes(data[at + HEADER_SIZE : needed])
+            elif kind == WINDOW_UPDATE:
+                if following > end:
+                    break
+                payload = bytes(data[at + HEADER_SIZE : following])
             yield at - earlier, kind, flags, stream & _STREAM_ID_MASK, size, payload
             at = following
         if at < end:
-            self._partial = bytes(data[at:])
+            self.partial = bytes(data[at:])
         else:
             self._skip = at - end
 
@@ -73,10 +85,12 @@ class FrameReader:
 class FirstMessage:
     """The progress of the first gRPC message of a stream."""
 
-    __slots__ = ("_left", "_prefix", "last_active")
+    __slots__ = ("_left", "_prefix", "last_active", "size")
 
     def __init__(self, now: float) -> None:
         self.last_active = now
+        self.size = 0
+        """Bytes, once they are known."""
         self._prefix = b""
         self._left = 0
         """Bytes that are still missing, once the size is known."""
@@ -94,9 +108,25 @@ class FirstMessage:
             self._prefix += payload[: min(missing, size)]
             if len(self._prefix) < _MESSAGE_PREFIX_SIZE:
                 return False
-            self._left = int.from_bytes(self._prefix[1:], "big") + missing
+            self.size = int.from_bytes(self._prefix[1:], "big")
+            self._left = self.size + missing
         self._left -= size
         return self._left <= 0
+
+
+def read_header(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return the size, the type and the stream of the frame that begins there."""
+    high, low, kind, _, stream = _HEADER.unpack_from(data, at)
+    return high << 8 | low, kind, stream & _STREAM_ID_MASK
+
+
+def read_increment(payload: bytes) -> int:
+    """Return the bytes of a window update; 0 if it is malformed."""
+    return int(_WINDOW.unpack(payload)[0]) & _STREAM_ID_MASK if len(payload) == _WINDOW.size else 0
+
+
+def encode_window_update(stream: int, increment: int) -> bytes:
+    return _HEADER.pack(0, _WINDOW.size, WINDOW_UPDATE, 0, stream) + _WINDOW.pack(increment)
 
 
 def strip_padding(flags: int, payload: bytes) -> bytes:

@@ -7,11 +7,13 @@ the payload of header blocks only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from cogwork.core.byte_budget import ByteBudget
 from cogwork.front.burst import Burst
 from cogwork.front.control_frames import ControlFrames
+from cogwork.front.held_frames import HeldFrames
 from cogwork.front.http2_frames import (
     CONTINUATION,
     DATA,
@@ -21,13 +23,17 @@ from cogwork.front.http2_frames import (
     PREFACE_SIZE,
     RST_STREAM,
     WINDOW_UPDATE,
+    WINDOW_UPDATE_SIZE,
     FirstMessage,
     FrameReader,
     ProtocolViolation,
+    encode_window_update,
+    read_increment,
     strip_padding,
 )
 from cogwork.front.http2_headers import has_utf8_headers
 from cogwork.front.rate_limit import RateLimit
+from cogwork.front.uploads import ConnectionUploads, Uploads
 
 _UNLIMITED = 1 << 30
 _MAY_END_STREAM = (DATA, HEADERS)
@@ -56,11 +62,16 @@ class Http2Monitor:
         clock: Callable[[], float],
         limits: MonitorLimits | None = None,
         burst: Burst | None = None,
+        uploads: ConnectionUploads | None = None,
     ) -> None:
-        """`clock` is monotonic, in seconds. Without a `burst`, requests are not held back."""
+        """`clock` is monotonic, in seconds. Without a `burst`, requests are not held back; without
+        `uploads`, their memory is not limited."""
         self._clock = clock
         self._limits = limits or MonitorLimits()
         self._burst = burst or Burst(lambda: _UNLIMITED)
+        self._uploads = uploads or Uploads(ByteBudget("uploads", _UNLIMITED, _UNLIMITED)).open(
+            "", lambda: None
+        )
         self.last_active = clock()
         """Time of the last request or reply."""
         self.request_count = 0
@@ -71,10 +82,9 @@ class Http2Monitor:
         """Streams whose first message has begun."""
         self._running: set[int] = set()
         """Streams with a request whose reply is incomplete."""
-        self._is_held_back = False
-        """Whether a request has arrived that may not be forwarded yet."""
-        self._has_exceeded_burst = False
-        """Whether a request was forwarded although the burst was full."""
+        self._held: HeldFrames | None = None
+        """What may not be forwarded yet; None if the burst is not full."""
+        self._last_stream = 0
         self._client_frames = FrameReader(skip=PREFACE_SIZE)
         self._server_frames = FrameReader()
         self._control_frames = ControlFrames(self._limits.control_frames, self.last_active)
@@ -84,27 +94,38 @@ class Http2Monitor:
 
     @property
     def is_busy(self) -> bool:
-        return self._is_held_back or bool(self._running)
+        return self._held is not None or bool(self._running)
+
+    @property
+    def held_size(self) -> int:
+        """Bytes that may not be forwarded yet: `feed_client` with nothing tries it again."""
+        return self._held.size if self._held is not None else 0
 
     @property
     def waiting_since(self) -> float | None:
         """Time of the last progress of the stream that has waited longest for its message."""
-        first = next(iter(self._waiting.values()), None)
-        times = [first] if first is not None else []
-        return min(times + [each.last_active for each in self._incomplete.values()], default=None)
+        times = [next(iter(self._waiting.values()))] if self._waiting else []
+        times += [
+            message.last_active
+            for stream, message in self._incomplete.items()
+            if not self._uploads.is_waiting(stream)
+        ]
+        return min(times, default=None)
 
-    def feed_client(self, data: memoryview) -> int:
-        """Return how many bytes may be forwarded; the caller must feed the rest again later.
-
-        Raise ProtocolViolation if none of the data may be forwarded.
-        """
+    def feed_client(self, data: memoryview) -> memoryview:
+        """Return the bytes to forward now. Raise ProtocolViolation if none may be forwarded."""
         now = self._clock()
-        if self._is_held_back or self._has_exceeded_burst:
-            self._is_held_back = self._burst.is_full(now)
-            if self._is_held_back:
-                return 0
-            self._has_exceeded_burst = False
-        waiting, running = self._waiting, self._running
+        if self._held is None:
+            return self._take(data, now)
+        ahead = self._take(memoryview(self._held.feed(bytes(data))), now)
+        if self._held.is_within_frame or self._burst.is_full(now):
+            return ahead
+        held, self._held = self._held.take(), None
+        return memoryview(bytes(ahead) + bytes(self._take(memoryview(held), now)))
+
+    def _take(self, data: memoryview, now: float) -> memoryview:
+        """Inspect frames, and return the bytes of those that may be forwarded."""
+        before, waiting, running = self._client_frames.partial, self._waiting, self._running
         for offset, kind, flags, stream, size, payload in self._client_frames.read(data):
             if kind == DATA and (size or flags & END_STREAM):
                 if flags & END_STREAM and waiting.pop(stream, None) is not None:
@@ -114,11 +135,7 @@ class Http2Monitor:
             elif kind == HEADERS:
                 if not self._is_open(stream):  # otherwise trailers
                     if self._burst.is_full(now):
-                        if offset >= 0:
-                            self._is_held_back = True
-                            return offset
-                        # The first bytes of the frame were forwarded with the previous chunk.
-                        self._has_exceeded_burst = True
+                        return self._hold(before + bytes(data), len(before) + offset, now)
                     self._open_stream(stream, now, ended=bool(flags & END_STREAM))
                 self._add_headers(strip_padding(flags, payload), flags)
             elif kind == CONTINUATION:
@@ -130,10 +147,23 @@ class Http2Monitor:
                 self._update_rate.count(now)
             else:  # pings, settings, priorities, empty data
                 self._control_frames.on_client_frame(kind, flags, now)
-        return len(data)
+        after = len(self._client_frames.partial)
+        if not (before or after):
+            return data
+        whole = before + bytes(data)
+        return memoryview(whole)[: len(whole) - after]
 
-    def feed_server(self, data: memoryview) -> int:
-        for _, kind, flags, stream, _, _ in self._server_frames.read(data):
+    def _hold(self, data: bytes, at: int, now: float) -> memoryview:
+        """Hold back the frames from an offset on, and return what goes ahead of them."""
+        self._held = HeldFrames(self._last_stream)
+        ahead = self._take(memoryview(self._held.feed(data[at:])), now)
+        return memoryview(data[:at] + bytes(ahead))
+
+    def feed_server(self, data: memoryview) -> memoryview:
+        """Return the bytes to forward: without the window updates that are withheld, and with those
+        that no longer are."""
+        before, withheld = self._server_frames.partial, []
+        for offset, kind, flags, stream, _, payload in self._server_frames.read(data):
             self._control_frames.on_server_frame(kind, flags)
             if kind == RST_STREAM or (flags & END_STREAM and kind in _MAY_END_STREAM):
                 self.last_active = self._clock()
@@ -141,11 +171,31 @@ class Http2Monitor:
                 self._close_stream(stream)
             elif kind == HEADERS and stream not in self._running and self._is_open(stream):
                 self._mark_running(stream)
-        return len(data)
+            elif kind == WINDOW_UPDATE and self._uploads.withhold(stream, read_increment(payload)):
+                withheld.append(offset)
+        after = self._server_frames.partial
+        if not (before or after or withheld or self._uploads.has_granted):
+            return data
+        return memoryview(self._rewrite(before + bytes(data), len(before), len(after), withheld))
+
+    def _rewrite(self, data: bytes, earlier: int, later: int, withheld: Sequence[int]) -> bytes:
+        """Return complete frames without some. The offsets are those after the `earlier` bytes."""
+        pieces, at = [], 0
+        for offset in withheld:
+            pieces.append(data[at : earlier + offset])
+            at = earlier + offset + WINDOW_UPDATE_SIZE
+        pieces.append(data[at : len(data) - later])
+        if not self._server_frames.is_within_payload:
+            now = self._clock()
+            for stream, increment in self._uploads.take_granted().items():
+                pieces.append(encode_window_update(stream, increment))
+                self._incomplete[stream].last_active = now
+        return b"".join(pieces)
 
     def _open_stream(self, stream: int, now: float, *, ended: bool) -> None:
         self.request_count += 1
         self.last_active = now
+        self._last_stream = max(self._last_stream, stream)
         self._burst.begin(stream, now)
         if ended:
             self._running.add(stream)
@@ -168,6 +218,9 @@ class Http2Monitor:
             return
         self._waiting.pop(stream, None)
         self._incomplete[stream] = message
+        if message.size:
+            self._uploads.begin(stream, message.size)
+        self._uploads.receive(stream, size)
         if len(self._incomplete) > self._limits.incomplete:
             raise ProtocolViolation(f"{len(self._incomplete)} requests sent incomplete messages")
 
@@ -177,7 +230,8 @@ class Http2Monitor:
 
     def _close_stream(self, stream: int) -> None:
         self._waiting.pop(stream, None)
-        self._incomplete.pop(stream, None)
+        if self._incomplete.pop(stream, None) is not None:
+            self._uploads.end(stream)
         self._running.discard(stream)
 
     def _add_headers(self, fragment: bytes, flags: int) -> None:

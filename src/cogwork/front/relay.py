@@ -14,12 +14,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from cogwork.core.byte_budget import upload_budget
+from cogwork.core.memory import total_memory
 from cogwork.front.burst import Bursts
 from cogwork.front.connections import ConnectionState
 from cogwork.front.http1_monitor import Http1Monitor
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
-from cogwork.front.peer_name import Peer, socket_name
+from cogwork.front.peer_name import Peer, host_of, socket_name
 from cogwork.front.socket_relay import CHUNK_SIZE, Backlog, SocketRelay, StreamSocket
+from cogwork.front.uploads import ConnectionUploads, Uploads
 
 REQUEST_TIMEOUT = 30.0
 """Seconds after which a connection is closed if one of its requests has no complete message and
@@ -49,9 +52,12 @@ class Monitor(Protocol):
     def waiting_since(self) -> float | None:
         """Time since which a request has waited for its message."""
 
-    def feed_client(self, data: memoryview) -> int: ...
+    @property
+    def held_size(self) -> int: ...
 
-    def feed_server(self, data: memoryview) -> int: ...
+    def feed_client(self, data: memoryview) -> memoryview: ...
+
+    def feed_server(self, data: memoryview) -> memoryview: ...
 
 
 class Relay:
@@ -60,7 +66,7 @@ class Relay:
     def __init__(self, target: Path) -> None:
         self.target = target
         """Path of the server's socket, to which new connections are relayed."""
-        self._connections: set[RelayedConnection] = set()
+        self._connections: dict[int, RelayedConnection] = {}
         self._buffer = memoryview(bytearray(CHUNK_SIZE))
         self._backlog = Backlog()
         self._numbers = itertools.count(1)
@@ -81,29 +87,29 @@ class Relay:
         """
         number = next(self._numbers)
         private = _connect(self.target, self.target.with_name(socket_name(number, peer)))
-        monitor = self._make_monitor(number)
+        monitor = self._make_monitor(number, peer.address)
 
         def forget() -> None:
-            self._connections.discard(relayed)
-            self._forget(number)
+            self._connections.pop(number, None)
             relayed.on_closed()
+            self._forget(number)
             on_close()
 
         socket_relay = SocketRelay(
             connection, private, self._buffer, monitor, forget, self._backlog
         )
         relayed = RelayedConnection(peer.address, socket_relay, monitor)
-        self._connections.add(relayed)
+        self._connections[number] = relayed
         socket_relay.start(first)
         return relayed
 
     def close(self) -> None:
-        for relayed in tuple(self._connections):
+        for relayed in tuple(self._connections.values()):
             relayed.close()
 
-    def _make_monitor(self, number: int) -> Monitor:
+    def _make_monitor(self, number: int, client: str) -> Monitor:
         """Return what watches the bytes of a connection."""
-        del number
+        del number, client
         return Http1Monitor(time.monotonic)
 
     def _forget(self, number: int) -> None:
@@ -119,22 +125,30 @@ class GrpcRelay(Relay):
         """Asks the server on how many cancelled requests it works; `settle` takes the answer."""
         self._limits = limits
         self._bursts = Bursts(time.monotonic, self._on_cancel)
+        self._uploads = Uploads(upload_budget(total_memory()))
+        self._open_uploads: dict[int, ConnectionUploads] = {}
         self._answer_deadline = 0.0
 
     def settle(self, working: Mapping[int, int]) -> None:
         """Take the server's answer, by the number of the connection."""
         self._answer_deadline = 0.0
         self._bursts.settle(working)
-        for each in tuple(self._connections):
+        for each in tuple(self._connections.values()):
             each.retry()
         if self._bursts.has_cancelled:
             self._on_cancel()
 
-    def _make_monitor(self, number: int) -> Monitor:
-        return Http2Monitor(time.monotonic, self._limits, self._bursts.open(number))
+    def _make_monitor(self, number: int, client: str) -> Monitor:
+        def on_grant() -> None:
+            if number in self._connections:
+                self._connections[number].ask_monitor()
+
+        uploads = self._open_uploads[number] = self._uploads.open(host_of(client), on_grant)
+        return Http2Monitor(time.monotonic, self._limits, self._bursts.open(number), uploads)
 
     def _forget(self, number: int) -> None:
         self._bursts.close(number)
+        self._open_uploads.pop(number).close()
 
     def _on_cancel(self) -> None:
         now = time.monotonic()
@@ -169,6 +183,10 @@ class RelayedConnection:
     def retry(self) -> None:
         """Try again to forward what was held back."""
         self._socket_relay.retry()
+
+    def ask_monitor(self) -> None:
+        """Send the client what the monitor adds to the server's bytes."""
+        self._socket_relay.ask_monitor()
 
     def close(self) -> None:
         self._socket_relay.close()

@@ -22,6 +22,8 @@ _LINGER_TIMEOUT = 1.0
 """Seconds for the client to close its side after the server has closed."""
 _RETRY_DELAY = 0.05
 """Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
+_MAX_HELD_BACK = 256 * 1024
+"""Bytes that are held back above which no more are read."""
 
 
 class Backlog:
@@ -50,11 +52,16 @@ class StreamSocket(Protocol):
 
 
 class ByteMonitor(Protocol):
-    """Returns how many bytes may be forwarded now, or raises ProtocolViolation."""
+    """Decides what is forwarded instead of the bytes that were received."""
 
-    def feed_client(self, data: memoryview) -> int: ...
+    @property
+    def held_size(self) -> int:
+        """Bytes of the client that are held back."""
 
-    def feed_server(self, data: memoryview) -> int: ...
+    def feed_client(self, data: memoryview) -> memoryview:
+        """Raise ProtocolViolation if the connection must be closed."""
+
+    def feed_server(self, data: memoryview) -> memoryview: ...
 
 
 class SocketRelay:
@@ -83,13 +90,14 @@ class SocketRelay:
         inward = _Direction(
             public, private, buffer, backlog, monitor.feed_client, self._on_direction_end
         )
+        inward.held_size = lambda: monitor.held_size
         # A server may reply and close while the client still sends. The client must get the reply.
         inward.discards_if_closed = True
 
-        def from_server(data: memoryview) -> int:
-            accepted = monitor.feed_server(data)
-            inward.retry()
-            return accepted
+        def from_server(data: memoryview) -> memoryview:
+            replaced = monitor.feed_server(data)
+            self.retry()
+            return replaced
 
         outward = _Direction(private, public, buffer, backlog, from_server, self._on_direction_end)
         self._directions = (inward, outward)
@@ -104,7 +112,18 @@ class SocketRelay:
 
     def retry(self) -> None:
         """Try again to forward the bytes of the client that were held back."""
-        self._directions[0].retry()
+        inward = self._directions[0]
+        if inward.held_size():
+            inward.forward()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether the client does not read what is sent."""
+        return self._directions[1].has_unsent
+
+    def ask_monitor(self) -> None:
+        """Send the client what the monitor adds to the server's bytes."""
+        self._directions[1].forward()
 
     def close(self, violation: str | None = None) -> None:
         """Close both sockets. `violation` is what the client did wrong, if that is the reason."""
@@ -138,10 +157,10 @@ class _Direction:
         target: StreamSocket,
         buffer: memoryview,
         backlog: Backlog,
-        inspect: Callable[[memoryview], int],
+        inspect: Callable[[memoryview], memoryview],
         on_end: Callable[..., None],
     ) -> None:
-        """`inspect` returns how many bytes may be forwarded now, or raises ProtocolViolation."""
+        """`inspect` returns what to forward instead, or raises ProtocolViolation."""
         self._loop = asyncio.get_running_loop()
         self._source = source
         self._target = target
@@ -152,13 +171,16 @@ class _Direction:
         # Decrypted bytes may wait in a TLS connection, for which its socket is not readable.
         self._has_pending: Callable[[], bool] = getattr(source, "has_pending", _has_none)
         self._is_reading = False
+        self._is_stopped = False
         self._read_size = _INITIAL_CHUNK_SIZE
         """Bytes per read."""
         self._unsent = memoryview(b"")
         """Bytes that may be forwarded but that the target does not accept yet."""
-        self._held_back = b""
-        """Bytes after those, which may not be forwarded yet."""
         self._retry_timer: asyncio.TimerHandle | None = None
+        self._is_at_end = False
+        """Whether the source has ended, although something may be held back."""
+        self.held_size: Callable[[], int] = lambda: 0
+        """Returns how many bytes are held back."""
         self.has_ended = False
         self.discards_if_closed = False
         """Whether to continue to read, and to discard it, when the target is closed."""
@@ -169,24 +191,23 @@ class _Direction:
         self._schedule_pending()
 
     def stop(self) -> None:
+        self._is_stopped = True
         self._cancel_retry()
         self._pause()
         self._backlog.size -= len(self._unsent)
         self._unsent = memoryview(b"")
         self._loop.remove_writer(self._target.fileno())
 
-    def forward(self, data: bytes) -> None:
-        """Forward bytes that were already read from the source."""
-        self._forward(memoryview(data))
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self._unsent)
 
-    def retry(self) -> None:
-        """Try again to forward the bytes that were held back."""
-        if not self._held_back or self._unsent:
-            return
-        self._cancel_retry()
-        waiting, self._held_back = self._held_back, b""
-        if self._forward(memoryview(waiting)) and not self._unsent:
-            self.start()
+    def forward(self, data: bytes = b"") -> None:
+        """Forward bytes that were already read from the source, and what was held back."""
+        if self._unsent or self.has_ended or self._is_stopped:
+            return  # when that is sent, this is called again
+        if self._forward(memoryview(data)) and not self._is_stopped:
+            self._resume()
 
     def _read(self) -> None:
         if self._backlog.is_large:
@@ -199,7 +220,9 @@ class _Direction:
             self._on_end(broken=True)
             return
         if size == 0:
-            self._half_close()
+            self._is_at_end = True
+            self._pause()
+            self._resume()
             return
         if self._forward(self._buffer[:size]):
             if size == self._read_size:
@@ -221,25 +244,33 @@ class _Direction:
         self._loop.remove_reader(self._source.fileno())
 
     def _forward(self, data: memoryview) -> bool:
-        """Return whether all of the data was sent or queued, and nothing is held back."""
+        """Return whether more may be read."""
+        self._cancel_retry()
         try:
             allowed = self._inspect(data)
         except ProtocolViolation as error:
             self._on_end(broken=True, violation=str(error))
             return False
-        sent = self._send(data[:allowed]) if allowed else 0
+        sent = self._send(allowed) if allowed else 0
         if sent is None:
             return False
-        if sent < allowed:
-            self._unsent = memoryview(bytes(data[sent:allowed]))
+        if sent < len(allowed):
+            self._unsent = memoryview(bytes(allowed[sent:]))
             self._backlog.size += len(self._unsent)
             self._loop.add_writer(self._target.fileno(), self._write_unsent)
-        if allowed < len(data):
-            self._held_back = bytes(data[allowed:])
-            self._retry_timer = self._loop.call_later(_RETRY_DELAY, self.retry)
-        if self._unsent or self._held_back:
+        held_back = self.held_size()
+        if held_back:
+            self._retry_timer = self._loop.call_later(_RETRY_DELAY, self.forward)
+        if self._unsent or held_back > _MAX_HELD_BACK:
             self._pause()
-        return not self._held_back
+            return False
+        return True
+
+    def _resume(self) -> None:
+        if not self._is_at_end:
+            self.start()
+        elif not self.held_size() and not self.has_ended:
+            self._half_close()
 
     def _write_unsent(self) -> None:
         sent = self._send(self._unsent)
@@ -249,10 +280,7 @@ class _Direction:
         self._backlog.size -= sent
         if not self._unsent:
             self._loop.remove_writer(self._target.fileno())
-            if self._held_back:
-                self.retry()
-            else:
-                self.start()
+            self.forward()
 
     def _send(self, data: memoryview) -> int | None:
         """Return how many bytes the target accepted; None if its connection is lost."""
@@ -274,7 +302,6 @@ class _Direction:
     def _half_close(self) -> None:
         """Pass the end of the source's data on; the other direction continues."""
         self.has_ended = True
-        self._pause()
         try:
             self._target.shutdown(socket.SHUT_WR)
         except OSError:

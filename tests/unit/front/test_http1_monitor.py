@@ -10,7 +10,7 @@ def test_connection_is_busy_from_a_complete_head_until_its_response() -> None:
     monitor = Http1Monitor(ManualClock(0.0).monotonic)
     for number in range(1, 3):
         for byte in HEAD[:-1]:
-            assert monitor.feed_client(memoryview(bytes([byte]))) == 1
+            assert monitor.feed_client(memoryview(bytes([byte]))) == bytes([byte])
             assert not monitor.is_busy
         monitor.feed_client(memoryview(HEAD[-1:]))
         assert monitor.is_busy

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.network import http2_frames as frames
 
+from cogwork.core.byte_budget import ByteBudget
 from cogwork.front.burst import Burst
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.http2_headers import has_utf8_headers
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
+from cogwork.front.uploads import Uploads
 
 PATH = "/viam.robot.v1.RobotService/ResourceNames"
 REPLY = b"\x88"
@@ -25,8 +27,9 @@ class Connection:
         self.monitor = Http2Monitor(lambda: self.now, limits)
         self.send(frames.opening())
 
-    def send(self, data: bytes) -> None:
-        self.monitor.feed_client(memoryview(data))
+    def send(self, data: bytes = b"") -> bytes:
+        """Return what is forwarded."""
+        return bytes(self.monitor.feed_client(memoryview(data)))
 
     def answer(self, data: bytes) -> None:
         self.monitor.feed_server(memoryview(data))
@@ -124,60 +127,106 @@ def test_too_many_incomplete_messages_are_a_violation() -> None:
         connection.send(frames.data(5, b"\x00", end=False))
 
 
-def test_requests_over_the_burst_limit_are_held() -> None:
+def limited(most: int) -> Connection:
+    """Return a connection with so many places for requests that began a moment ago."""
     connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 2))
+    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: most))
     connection.send(frames.opening())
-    calls = [frames.call(number, PATH, b"x") for number in (1, 3, 5)]
-    taken = connection.monitor.feed_client(memoryview(b"".join(calls)))
-    assert taken == len(calls[0]) + len(calls[1])
-    assert connection.monitor.feed_client(memoryview(calls[2])) == 0
+    return connection
+
+
+def test_requests_over_the_burst_limit_are_held() -> None:
+    connection = limited(2)
+    first, second, third = (frames.call(number, PATH, b"x") for number in (1, 3, 5))
+    assert connection.send(first + second + third) == first + second
+    assert connection.send() == b""
+    assert connection.monitor.held_size == len(third)
     connection.answer(response_headers(1))
-    assert connection.monitor.feed_client(memoryview(calls[2])) == len(calls[2])
+    assert connection.send() == third
+    assert connection.monitor.held_size == 0
 
 
 def test_connection_with_a_held_request_is_busy() -> None:
-    connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
-    connection.send(frames.opening())
+    connection = limited(1)
     connection.send(frames.call(1, PATH) + frames.reset(1))
     assert not connection.monitor.is_busy
-    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
+    assert connection.send(frames.call(3, PATH)) == b""
     assert connection.monitor.is_busy
 
 
 def test_split_headers_do_not_get_around_the_burst_limit() -> None:
-    connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
-    connection.send(frames.opening() + frames.call(1, PATH))
-    second, third = frames.headers(3, PATH), frames.headers(5, PATH)
-    # Its first half is forwarded already, so the second half must be.
-    assert connection.monitor.feed_client(memoryview(second[:12])) == 12
-    assert connection.monitor.feed_client(memoryview(second[12:])) == len(second) - 12
-    assert connection.monitor.feed_client(memoryview(third[:12])) == 0
+    connection = limited(1)
+    connection.send(frames.call(1, PATH))
+    second = frames.headers(3, PATH)
+    assert connection.send(second[:12]) == b""
+    assert connection.send(second[12:]) == b""
     connection.now = 0.3
-    assert connection.monitor.feed_client(memoryview(third[:12])) == 12
+    assert connection.send() == second
+
+
+def test_what_running_requests_need_goes_ahead_of_held_ones() -> None:
+    """Otherwise a client could not make room for the replies that it waits for."""
+    connection = limited(1)
+    connection.send(frames.headers(1, PATH))
+    held = frames.call(3, PATH, b"x") + frames.widened(3, 100) + frames.reset(3)
+    ahead = [
+        frames.data(1, b"more", end=False),
+        frames.widened(0, 100),
+        frames.widened(1, 100),
+        frames.ping(),
+        frames.reset(1),
+    ]
+    mixed = held + b"".join(frame + frames.settings() for frame in ahead)
+    assert connection.send(mixed) == b"".join(ahead)
+    connection.now = 0.3
+    assert connection.send() == held + frames.settings() * len(ahead)
+
+
+@given(st.lists(st.integers(0, 1000), max_size=12), st.integers(1, 5))
+def test_held_frames_are_forwarded_whole_and_in_order(cuts: list[int], most: int) -> None:
+    connection = limited(most)
+    calls = {number: frames.call(number, PATH, b"x" * number) for number in range(1, 20, 2)}
+    updates = {number: frames.widened(0, number) for number in calls}
+    sent = b"".join(calls[number] + updates[number] for number in calls)
+    ends = [*sorted(cut % (len(sent) + 1) for cut in cuts), len(sent)]
+    forwarded = b""
+    for at, end in zip([0, *ends], ends, strict=False):
+        forwarded += connection.send(sent[at:end])
+    for number in calls:
+        connection.answer(response_headers(number))
+        forwarded += connection.send()
+    assert connection.monitor.held_size == 0
+    assert len(forwarded) == len(sent)
+    for kept in (calls, updates):
+        places = [forwarded.index(frame) for frame in kept.values()]
+        assert places == sorted(places)
+
+
+def test_flood_behind_a_held_request_is_still_limited() -> None:
+    connection = limited(1)
+    connection.send(frames.call(1, PATH) + frames.call(3, PATH))
+    with pytest.raises(ProtocolViolation, match="frames per second"):
+        connection.send(frames.ping() * 2000)
 
 
 def test_connection_whose_split_request_was_answered_is_not_busy() -> None:
-    connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
-    connection.send(frames.opening() + frames.call(1, PATH))
+    connection = limited(1)
+    connection.send(frames.call(1, PATH))
     second = frames.call(3, PATH)
     connection.send(second[:12])
     connection.send(second[12:])
-    connection.answer(response_headers(1) + response_headers(3))
+    connection.answer(response_headers(1))
+    connection.send()
+    connection.answer(response_headers(3))
     assert not connection.monitor.is_busy
 
 
 def test_long_requests_do_not_count_as_a_burst() -> None:
-    connection = Connection()
-    connection.monitor = Http2Monitor(lambda: connection.now, burst=Burst(lambda: 1))
-    connection.send(frames.opening())
+    connection = limited(1)
     connection.send(frames.call(1, PATH))
-    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) == 0
+    assert connection.send(frames.call(3, PATH)) == b""
     connection.now = 0.3
-    assert connection.monitor.feed_client(memoryview(frames.call(3, PATH))) > 0
+    assert connection.send() == frames.call(3, PATH)
 
 
 def test_cancelled_request_counts_toward_the_burst_until_the_server_has_ended_it() -> None:
@@ -186,11 +235,11 @@ def test_cancelled_request_counts_toward_the_burst_until_the_server_has_ended_it
     connection.monitor = Http2Monitor(lambda: connection.now, burst=burst)
     connection.send(frames.opening())
     connection.send(frames.call(1, PATH) + frames.reset(1))
-    call = memoryview(frames.call(3, PATH))
-    assert connection.monitor.feed_client(call) == 0
+    call = frames.call(3, PATH)
+    assert connection.send(call) == b""
     burst.ask(connection.now + 0.01)
     burst.settle(working=0)
-    assert connection.monitor.feed_client(call) == len(call)
+    assert connection.send() == call
 
 
 def test_client_that_pings_for_each_reply_is_not_limited() -> None:
@@ -305,6 +354,76 @@ def test_header_size_is_limited() -> None:
     huge = (1 << 20).to_bytes(3, "big") + b"\x01\x04" + (1).to_bytes(4, "big")
     with pytest.raises(ProtocolViolation, match="too large"):
         Connection().send(huge)
+
+
+LARGE = 8 << 20
+
+
+class Uploading(Connection):
+    """A connection with memory for one large request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        uploads = Uploads(ByteBudget("uploads", LARGE, LARGE))
+        self.monitor = Http2Monitor(
+            lambda: self.now, uploads=uploads.open("a", lambda: self.granted.append(True))
+        )
+        self.granted: list[bool] = []
+        self.send(frames.opening())
+
+    def begin(self, *streams: int) -> None:
+        for stream in streams:
+            self.send(frames.headers(stream, PATH))
+            start = b"\0" + LARGE.to_bytes(4, "big") + b"x"
+            self.send(frames.data(stream, start, end=False))
+
+    def forward(self, data: bytes, *cuts: int) -> bytes:
+        """Return what is forwarded of the server's bytes, which arrive in parts."""
+        ends = [*sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+        parts = [data[at:end] for at, end in zip([0, *ends], ends, strict=False)]
+        return b"".join(bytes(self.monitor.feed_server(memoryview(part))) for part in parts)
+
+
+@given(st.lists(st.integers(0, 200), max_size=4))
+def test_window_updates_of_large_requests_are_withheld_until_there_is_memory(
+    cuts: list[int],
+) -> None:
+    connection = Uploading()
+    connection.begin(1, 3)
+    others = response_headers(5), frames.data(7, b"x" * 50, end=False), frames.widened(0, 9)
+    sent = b"".join(
+        [others[0], frames.widened(1, LARGE), others[1], frames.widened(3, LARGE), others[2]]
+    )
+    passed = b"".join([others[0], frames.widened(1, LARGE), others[1], others[2]])
+    assert connection.forward(sent, *cuts) == passed
+    assert connection.forward(frames.widened(3, 100), *cuts) == b""
+    connection.send(frames.reset(1))
+    assert connection.granted == [True]
+    assert connection.forward(b"") == frames.widened(3, LARGE + 100)
+
+
+def test_granted_window_is_not_put_into_the_payload_of_another_frame() -> None:
+    connection = Uploading()
+    connection.begin(1, 3)
+    connection.forward(frames.widened(1, LARGE) + frames.widened(3, LARGE))
+    reply = frames.data(7, b"x" * 50, end=False)
+    assert connection.forward(reply[:30]) == reply[:30]
+    connection.send(frames.reset(1))
+    assert connection.forward(b"") == b""
+    assert connection.forward(reply[30:]) == reply[30:] + frames.widened(3, LARGE)
+
+
+def test_request_that_waits_for_memory_does_not_time_out() -> None:
+    connection = Uploading()
+    connection.begin(1, 3)
+    connection.forward(frames.widened(1, LARGE) + frames.widened(3, LARGE))
+    connection.now = 29.0
+    connection.send(frames.data(1, b"x", end=False))
+    assert connection.monitor.waiting_since == 29.0
+    connection.now = 50.0
+    connection.send(frames.reset(1))
+    connection.forward(b"")
+    assert connection.monitor.waiting_since == 50.0
 
 
 @given(st.lists(st.binary(max_size=80), max_size=8))

@@ -3,14 +3,19 @@ from __future__ import annotations
 import asyncio
 import socket
 
+from tests.support.waiting import wait_until
+
 from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay
 
 
 class Unlimited:
-    def feed_client(self, data: memoryview) -> int:
-        return len(data)
+    held_size = 0
 
-    feed_server = feed_client
+    def feed_client(self, data: memoryview) -> memoryview:
+        return data
+
+    def feed_server(self, data: memoryview) -> memoryview:
+        return data
 
 
 async def test_last_reply_of_a_closed_server_reaches_a_client_that_still_sends() -> None:
@@ -32,3 +37,41 @@ async def test_last_reply_of_a_closed_server_reaches_a_client_that_still_sends()
             assert await loop.sock_recv(client, 100) == b""
     async with asyncio.timeout(60):
         await closed.wait()
+
+
+class Adding(Unlimited):
+    """Adds something to what the server sends."""
+
+    added = b""
+
+    def feed_server(self, data: memoryview) -> memoryview:
+        added, self.added = self.added, b""
+        return memoryview(bytes(data) + added)
+
+
+async def test_what_the_monitor_adds_is_sent_at_once_or_after_what_waits() -> None:
+    client, public = socket.socketpair()
+    private, server = socket.socketpair()
+    for each in (client, public, private, server):
+        each.setblocking(False)
+    closed = asyncio.Event()
+    monitor = Adding()
+    relay = SocketRelay(public, private, memoryview(bytearray(CHUNK_SIZE)), monitor, closed.set)
+    relay.start()
+    loop = asyncio.get_running_loop()
+    with client, server:
+        async with asyncio.timeout(60):
+            monitor.added = b"at once"
+            relay.ask_monitor()
+            assert await loop.sock_recv(client, 100) == b"at once"
+            sending = asyncio.ensure_future(loop.sock_sendall(server, bytes(8 << 20)))
+            await wait_until(lambda: relay.has_unsent)
+            monitor.added = b"later"
+            relay.ask_monitor()
+            received = b""
+            while len(received) < (8 << 20) + len(b"later"):
+                received += await loop.sock_recv(client, CHUNK_SIZE)
+            assert received.count(b"later") == 1
+            await sending
+            relay.close()
+            await closed.wait()

@@ -1,0 +1,71 @@
+"""Frames of a client that wait, and those that go ahead of them.
+
+A request that must wait holds back what follows it: the headers of other requests, because each
+block depends on the one before. What belongs to requests that are running goes on. Otherwise a
+client could not make room for the replies that it waits for.
+"""
+
+from __future__ import annotations
+
+from cogwork.front.http2_frames import (
+    DATA,
+    HEADER_SIZE,
+    PING,
+    RST_STREAM,
+    WINDOW_UPDATE,
+    read_header,
+)
+
+_OF_A_STREAM = (DATA, RST_STREAM, WINDOW_UPDATE)
+
+
+class HeldFrames:
+    def __init__(self, last_stream: int) -> None:
+        """`last_stream`: the last stream that the server knows."""
+        self._last_stream = last_stream
+        self._kept = bytearray()
+        self._partial = b""
+        """The beginning of the header of a frame."""
+        self._missing = 0
+        """Bytes of the last frame that have not arrived."""
+        self._goes_ahead = False
+        """Whether they go ahead."""
+
+    @property
+    def size(self) -> int:
+        return len(self._kept)
+
+    @property
+    def is_within_frame(self) -> bool:
+        """Whether a frame has gone ahead in part."""
+        return self._goes_ahead and self._missing > 0
+
+    def feed(self, data: bytes) -> bytes:
+        """Keep what waits, and return what goes ahead."""
+        ahead = bytearray()
+        data, self._partial, at = self._partial + data, b"", 0
+        while at < len(data):
+            if not self._missing:
+                if len(data) - at < HEADER_SIZE:
+                    self._partial = data[at:]
+                    break
+                size, kind, stream = read_header(data, at)
+                self._goes_ahead = self._may_go_ahead(kind, stream)
+                self._missing = HEADER_SIZE + size
+            part = data[at : at + self._missing]
+            (ahead if self._goes_ahead else self._kept).extend(part)
+            self._missing -= len(part)
+            at += len(part)
+        return bytes(ahead)
+
+    def take(self) -> bytes:
+        """Return all that waits, and keep nothing."""
+        kept = bytes(self._kept) + self._partial
+        self._kept.clear()
+        self._partial = b""
+        return kept
+
+    def _may_go_ahead(self, kind: int, stream: int) -> bool:
+        if kind == PING or (kind == WINDOW_UPDATE and stream == 0):
+            return True
+        return kind in _OF_A_STREAM and 0 < stream <= self._last_stream
