@@ -169,8 +169,10 @@ class Http2Monitor:
                 self.last_active = self._clock()
                 self._burst.end(stream)
                 self._close_stream(stream)
-            elif kind == HEADERS and stream not in self._running and self._is_open(stream):
-                self._mark_running(stream)
+            elif kind == HEADERS:  # the beginning of a reply
+                self._burst.end(stream)
+                if stream not in self._running and self._is_open(stream):
+                    self._mark_running(stream)
             elif kind == WINDOW_UPDATE and self._uploads.withhold(stream, read_increment(payload)):
                 withheld.append(offset)
         after = self._server_frames.partial

@@ -45,7 +45,7 @@ def build_handler_table(
             machine.operations.wrap,
             authentication.wrap,
             machine.access.wrap,
-            ConcurrencyLimiter(clock).wrap,
+            ConcurrencyLimiter(clock, is_event_stream=machine.is_event_stream).wrap,
             machine.sessions.wrap,
             ChangeWait(machine, clock, proxy.make_proxy_route).wrap,
         ),
@@ -68,7 +68,7 @@ def build_handler_table(
         "proto.stream.v1.StreamService",
         lambda: _load_stream_methods(machine, clock, find_peers),
     )
-    add_standard_services(table, machine.descriptor_pools)
+    add_standard_services(table, machine.descriptor_pools, machine.serving)
     return table
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpclib.const import Status
 
@@ -35,13 +36,14 @@ from cogwork.resource.emergency_stop import EmergencyStop, stop_all
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.moving_component import find_moving_component
 from cogwork.resource.supplemental_transforms import read_supplemental_transforms
-from cogwork.robot.access import ModuleAccess
+from cogwork.robot.access import ModuleAccess, module_of
 from cogwork.robot.frame_system import FrameSystem
 from cogwork.robot.job_scheduler import JobCall, JobScheduler
 from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.motion_claims import MotionPlan
 from cogwork.robot.moving_methods import (
     MOTION_API,
+    is_marked,
     is_motion_service_move,
     read_component,
     sets_in_motion,
@@ -51,10 +53,12 @@ from cogwork.robot.package_host import NoPackages, PackageHost
 from cogwork.robot.process_host import NoProcesses, ProcessHost
 from cogwork.robot.remote_host import NoRemotes, RemoteHost
 from cogwork.robot.server_load import ServerLoad
+from cogwork.robot.serving_state import ServingState
 from cogwork.robot.session_manager import SessionManager
 from cogwork.robot.update_file import UpdateFile
 from cogwork.serving.tls_report import TlsReport
 from cogwork.wire.concurrency_limit import STOP_METHODS
+from cogwork.wire.event_streams import declares_events
 from cogwork.wire.handlers import Method
 from cogwork.wire.status import status_of
 
@@ -99,6 +103,13 @@ class BeingChanged(NotAvailable):
     def __init__(self, message: str, name: ResourceName) -> None:
         super().__init__(message)
         self.name = name
+
+
+class Stopping(NotAvailable):
+    """The machine stops: clients keep what they know of it, and connect again later."""
+
+    def __init__(self) -> None:
+        super().__init__("the machine is stopping; try again when it has restarted")
 
 
 class NotStopped(CogworkError):
@@ -158,6 +169,7 @@ class Machine:
         self.ignored_settings: Mapping[ResourceName, list[str]] = {}
         """Why parts of the configuration of a resource are ignored, such as mistyped attributes."""
         self.state = MachineState.INITIALIZING
+        self.serving = ServingState()
         self.applied_at: float | None = None
         """Time at which the running configuration was fully applied."""
         self.maintenance_denial: MaintenanceDenial | None = None
@@ -169,6 +181,8 @@ class Machine:
         self.update_file = UpdateFile({})
         self._remote_names: dict[tuple[Api, str], list[ResourceName]] = defaultdict(list)
         """Resources of remotes, by what they are called without their remotes."""
+        self._names_before_stop: tuple[ResourceName, ...] = ()
+        self._services_before_stop: Mapping[Api, str] = {}
         self._clock = clock
         self.load = ServerLoad(clock)
         self.jobs = JobScheduler(clock, job_call, redact=redact)
@@ -249,6 +263,24 @@ class Machine:
                 self._remote_names[name.api, name.name].append(name)
         self._reconciler.set_discovered(discovered)
 
+    def begin_stopping(self) -> None:
+        """Refuse new calls of clients, except those that stop something.
+
+        Modules may call: what they do when they are closed may need their dependencies.
+        """
+        if not self.serving.is_serving:
+            return
+        self._names_before_stop = tuple(self.nodes)
+        self._services_before_stop = self.services()
+        self.serving.end()
+
+    def names(self) -> Iterable[ResourceName]:
+        """Return the resources; while the machine stops, those that it had before.
+
+        Clients drop a resource whose name is missing once.
+        """
+        return self.nodes if self.serving.is_serving else self._names_before_stop
+
     @property
     def has_other_processes(self) -> bool:
         """Whether resources may run in another process. Checked with every call."""
@@ -256,11 +288,27 @@ class Machine:
 
     def services(self) -> Mapping[Api, str]:
         """Return the gRPC services of APIs that this server does not have itself."""
+        if not self.serving.is_serving:
+            return self._services_before_stop
         return {**self.remotes.services(), **self.modules.services()}
 
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
         """Return the descriptors of these services, by service."""
         return {**self.remotes.descriptor_pools(), **self.modules.descriptor_pools()}
+
+    def describe(self, path: str) -> MethodDescriptor | None:
+        """Return the descriptor of a method of these services; None if it is unknown."""
+        service, _, method = path.lstrip("/").rpartition("/")
+        pool: Any = self.descriptor_pools().get(service)
+        if pool is None:
+            return None
+        found: MethodDescriptor | None = pool.FindServiceByName(service).methods_by_name.get(method)
+        return found
+
+    def is_event_stream(self, path: str) -> bool:
+        """Return whether a method of these services is a stream that waits for events."""
+        method = self.describe(path)
+        return method is not None and declares_events(method) and not is_marked(method)
 
     def resolve(self, name: ResourceName) -> ResourceName:
         """Return the full name of a resource of a remote that a request names without the remote.
@@ -284,6 +332,8 @@ class Machine:
         is_stop = operation is not None and operation.method.path.endswith(STOP_METHODS)
         if is_stop:
             self._cancel_waiting_calls(name)
+        elif operation is not None and not self._may_begin(operation):
+            raise Stopping
         node = self.nodes.get(name)
         if node is None or node.usable is None:
             raise self.unavailable_error(name)
@@ -294,8 +344,13 @@ class Machine:
                 self._stop_counts[name] += 1
         return resource
 
+    def _may_begin(self, operation: Operation) -> bool:
+        return self.serving.is_serving or bool(module_of(operation.stream.peer))
+
     def unavailable_error(self, name: ResourceName) -> CogworkError:
         """Return the error that explains why a resource cannot be used."""
+        if not self.serving.is_serving:
+            return Stopping()
         node = self.nodes.get(name)
         if node is None:
             return NotConfigured(
@@ -497,6 +552,7 @@ class Machine:
 
         Return the resources that did not close within `budget` seconds.
         """
+        self.begin_stopping()
         _, running = await asyncio.gather(self._halt_motion(), self.jobs.aclose())
         for name in running:
             _log.error("job %s did not end in time; it may still be running", name)

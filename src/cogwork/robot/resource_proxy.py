@@ -61,7 +61,7 @@ class ResourceProxy:
 
     async def forward_unknown(self, path: str, stream: Stream) -> None:
         """Forward a call of an unregistered method, if a module provides its service."""
-        service, _, method = path.lstrip("/").rpartition("/")
+        service = path.lstrip("/").rpartition("/")[0]
         api = API_BY_SERVICE.get(service) or self._find_module_api(service)
         if api is None:
             raise self._not_served_error(path, service)
@@ -72,7 +72,7 @@ class ResourceProxy:
                 f"resource of {api}"
             )
         full = ResourceName.from_short(api, name)
-        if self._is_unary(service, method):
+        if self._is_unary(path):
             await self._forward_unary(full, path, stream, first)
         else:
             await self._forward(full, path, Cardinality.STREAM_STREAM, stream, first)
@@ -150,15 +150,10 @@ class ResourceProxy:
             f"{path} is not served: no module or remote of this machine provides {service}"
         )
 
-    def _is_unary(self, service: str, method: str) -> bool:
+    def _is_unary(self, path: str) -> bool:
         """Return whether the module's descriptors declare the method as unary."""
-        pool: Any = self._machine.descriptor_pools().get(service)
-        if pool is None:
-            return False
-        descriptor = pool.FindServiceByName(service).methods_by_name.get(method)
-        return descriptor is not None and not (
-            descriptor.client_streaming or descriptor.server_streaming
-        )
+        method = self._machine.describe(path)
+        return method is not None and not (method.client_streaming or method.server_streaming)
 
 
 def _rename(data: bytes, target: RemoteResource) -> bytes:

@@ -101,7 +101,7 @@ class RobotService:
         The SDK asks every few seconds, so the reply is kept until the names change.
         """
         services = self._services_by_api()
-        names = tuple(name for name in self._machine.nodes if name.api in services)
+        names = tuple(name for name in self._machine.names() if name.api in services)
         if names != self._listed_names:
             self._listed_names = names
             self._listed = robot.ResourceNamesResponse(resources=map(name_to_proto, names))
@@ -109,7 +109,7 @@ class RobotService:
 
     async def resource_rpc_subtypes(self, *_: object) -> robot.ResourceRPCSubtypesResponse:
         services = self._services_by_api()
-        apis = dict.fromkeys(name.api for name in self._machine.nodes)
+        apis = dict.fromkeys(name.api for name in self._machine.names())
         subtypes = [
             robot.ResourceRPCSubtype(
                 subtype=name_to_proto(ResourceName(api, "")), proto_service=services[api]

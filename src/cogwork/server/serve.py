@@ -393,6 +393,7 @@ class _Server:
         """Stop the server, and return the names of what did not close in time."""
         began = self._clock.monotonic()
         self._journal.record("stopping", {"reason": reason})
+        self._machine.begin_stopping()
         await self._listeners.stop_accepting()
         if self._webrtc is not None:
             self._webrtc.stop_answering()

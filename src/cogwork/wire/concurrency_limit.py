@@ -2,6 +2,7 @@
 
 A call that finds no free slot waits for a few seconds. Free slots go to the waiting clients in
 turn (round robin), so that a client with hundreds of calls does not starve one with a single call.
+A stream that waits for events has a slot only while it opens.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.wire.event_streams import EVENT_STREAMS, EventStreams
 from cogwork.wire.handlers import Handler, Method, Stream
 from cogwork.wire.raw_request import read_resource_name
 from cogwork.wire.resource_field import name_field
 
 STOP_METHODS = ("/Stop", "/StopAll", "/StopPlan")
 """Methods that end a motion; they are never limited."""
+_OPENING_TIME = 0.25
+"""Seconds after which a stream of events counts as open. Some say nothing until an event occurs."""
 
 
 class TooManyCalls(CogworkError):
@@ -41,8 +45,18 @@ class ConcurrencyLimits:
 class ConcurrencyLimiter:
     """Middleware that limits concurrent calls."""
 
-    def __init__(self, clock: Clock, limits: ConcurrencyLimits | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        limits: ConcurrencyLimits | None = None,
+        event_streams: EventStreams | None = None,
+        is_event_stream: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`is_event_stream` decides that for the path of an unregistered method."""
+        self._clock = clock
         self._slots = SlotQueues(clock, limits or ConcurrencyLimits())
+        self._event_streams = event_streams or EventStreams()
+        self._is_event_stream = is_event_stream
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
         if method.path.endswith(STOP_METHODS):
@@ -52,13 +66,59 @@ class ConcurrencyLimiter:
         # requests for the machine's status.
         name_of = resource_name_reader(method)
 
-        async def wrapper(stream: Stream) -> None:
+        def slot(stream: Stream) -> contextlib.AbstractAsyncContextManager[Slot]:
             name = name_of(stream.request)
             key = (service, name) if name else method.path
-            async with self._slots.hold(key, stream.peer, name or method.path):
+            return self._slots.hold(key, stream.peer, name or method.path)
+
+        async def serve_call(stream: Stream) -> None:
+            async with slot(stream):
                 await handle(stream)
 
-        return wrapper
+        async def serve_events(stream: Stream) -> None:
+            async with (
+                self._event_streams.hold(stream.peer),
+                slot(stream) as opening,
+                self._release_when_open(opening),
+            ):
+                await handle(stream)
+
+        async def serve_either(stream: Stream) -> None:
+            serve = serve_events if self._is_event_stream(method.path) else serve_call
+            await serve(stream)
+
+        if method.is_unregistered:
+            return serve_either
+        return serve_events if method.path in EVENT_STREAMS else serve_call
+
+    @contextlib.asynccontextmanager
+    async def _release_when_open(self, slot: Slot) -> AsyncIterator[None]:
+        """Release the slot of a stream that opens in this block."""
+
+        async def release() -> None:
+            await self._clock.sleep(_OPENING_TIME)
+            slot.release()
+
+        releasing = asyncio.ensure_future(release())
+        try:
+            yield
+        finally:
+            releasing.cancel()
+
+
+class Slot:
+    """A call's slot, until it is released."""
+
+    __slots__ = ("_client", "_queue")
+
+    def __init__(self, queue: SlotQueue, client: str) -> None:
+        self._queue: SlotQueue | None = queue
+        self._client = client
+
+    def release(self) -> None:
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            queue.release(self._client)
 
 
 class SlotQueues:
@@ -70,10 +130,11 @@ class SlotQueues:
         self._queues: dict[Hashable, SlotQueue] = {}
 
     @contextlib.asynccontextmanager
-    async def hold(self, key: Hashable, client: str, target: str) -> AsyncIterator[None]:
+    async def hold(self, key: Hashable, client: str, target: str) -> AsyncIterator[Slot]:
         """Run the block with a slot of the resource `key`, which errors call `target`.
 
-        Raise TooManyCalls if the client waits for too many slots, or for too long.
+        The block may release it earlier. Raise TooManyCalls if the client waits for too many slots,
+        or for too long.
         """
         slots = self._queues.get(key)
         if slots is None:
@@ -81,13 +142,14 @@ class SlotQueues:
         try:
             if not slots.try_acquire(client):
                 await self._wait_for_slot(slots, client, target)
+            slot = Slot(slots, client)
             try:
-                yield
+                yield slot
             finally:
-                slots.release(client)
+                slot.release()
         finally:
-            if slots.is_idle:
-                self._queues.pop(key, None)
+            if slots.is_idle and self._queues.get(key) is slots:
+                del self._queues[key]
 
     async def _wait_for_slot(self, slots: SlotQueue, client: str, target: str) -> None:
         turn = slots.enqueue(client)

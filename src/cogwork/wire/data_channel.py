@@ -29,6 +29,7 @@ from cogwork.wire.channel_frames import (
     read_deadline,
     read_metadata,
 )
+from cogwork.wire.event_streams import EventStreamLimits
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
@@ -36,8 +37,8 @@ from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import status_of
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
 
-MAX_CALLS = 256
-"""Calls in flight, which is as many as the clients allow."""
+MAX_CALLS = 256 + EventStreamLimits().per_client
+"""Calls in flight, open event streams included."""
 _LARGE_PACKET = 60_000
 SMALL_PACKET = 16_384
 """Bytes of a reply in one frame. A large frame is faster, but other calls wait for it."""

@@ -32,8 +32,8 @@ from cogwork.wire.channel_frames import (
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import code_of_number
 
-MAX_CALLS: Final = 256
-"""Calls in flight, which is as many as servers allow."""
+MAX_CALLS: Final = 768
+"""Calls and streams in flight, which is as many as a Cogwork server allows."""
 _MIB: Final = 1 << 20
 _MAX_UNSENT: Final = 4 * _MIB
 """Bytes that the other side has not read above which no call starts."""
