@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -12,11 +13,15 @@ import pytest
 from grpclib import GRPCError
 from grpclib.client import Channel
 from grpclib.const import Status
+from tests.support.archives import make_archive
 from tests.support.cloud.fleet import Cloud, make_part, run_cloud
 from tests.support.machine.running import start_server
 from viam.app.app_client import APIKeyAuthorization, AppClient
+from viam.gen.app.v1.app_pb2 import ModuleFileInfo
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials
+
+from cogwork.wire.request_limits import MAX_UPLOAD_SIZE
 
 PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 
@@ -106,6 +111,25 @@ async def test_operator_sees_a_machine_and_does_not_change_it(
     connected.close()
 
 
+async def upload_large_module(client: AppClient) -> None:
+    """Upload one whose archive the SDK sends in one message, and larger ones, which are refused."""
+    (organization,) = await client.list_organizations()
+    module, _ = await client.create_module(organization.id, "large")
+    content = random.Random(1).randbytes(39_900_000)
+    archive = make_archive(**{"run.sh": b"", "meta.json": b"{}", "weights": content})
+    info = ModuleFileInfo(module_id=module, version="1.0.0", platform="linux/arm64")
+    assert len(archive) > 39_900_000
+    assert await client.upload_module_file(info, archive)
+
+    other = ModuleFileInfo(module_id=module, version="1.0.1", platform="linux/arm64")
+    with pytest.raises(GRPCError, match="larger than max") as refused:
+        await client.upload_module_file(other, bytes(MAX_UPLOAD_SIZE + 1))
+    assert refused.value.status is Status.RESOURCE_EXHAUSTED
+    with pytest.raises(GRPCError, match="at most") as refused:
+        await client.create_organization("x" * 40_000_000)
+    assert refused.value.status is Status.RESOURCE_EXHAUSTED
+
+
 async def test_program_creates_and_serves_a_cloud(tmp_path: Path) -> None:
     data = ["--data", str(tmp_path / "cloud")]
     async with start_server(["init", *data, "--organization", "Acme"], program=PROGRAM) as init:
@@ -119,6 +143,7 @@ async def test_program_creates_and_serves_a_cloud(tmp_path: Path) -> None:
         connected = await cloud.connect()
         (organization,) = await connected.app_client.list_organizations()
         assert organization.name == "Acme"
+        await upload_large_module(connected.app_client)
         connected.close()
         server.signal(signal.SIGTERM)
         assert await server.exit_code() == 0

@@ -31,6 +31,7 @@ from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
+from cogwork.wire.request_limits import MAX_UPLOAD_SIZE
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -98,7 +99,13 @@ async def _start(
     plane = await stack.enter_async_context(
         open_cloud(directory, name, clock, options.relays, options.log_rates)
     )
-    listeners = Listeners(plane.table, lambda: create_app(plane), sockets, connections=_CONNECTIONS)
+    listeners = Listeners(
+        plane.table,
+        lambda: create_app(plane),
+        sockets,
+        connections=_CONNECTIONS,
+        max_request_size=MAX_UPLOAD_SIZE,
+    )
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
     await certificate.load(options.certificate)

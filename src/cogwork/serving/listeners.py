@@ -23,6 +23,7 @@ from cogwork.serving.public_port import PublicPort
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.running_calls import RunningCalls
 from cogwork.wire.supervised_server import SupervisedServer
 
@@ -40,8 +41,10 @@ class Listeners:
         directory: Path,
         on_client: OnClient = lambda *_: None,
         connections: ConnectionLimits = DEFAULT_LIMITS,
+        max_request_size: int = MAX_REQUEST_SIZE,
     ) -> None:
         self._table = table
+        self._max_request_size = max_request_size
         self._connections = connections
         self._on_client = on_client
         self._grpc_sockets = (directory / f"grpc{number}" for number in itertools.count(1))
@@ -126,7 +129,9 @@ class Listeners:
         stopping.cancel()
 
     async def _start_grpc_server(self) -> grpc.aio.Server:
-        server = grpc_server(self._table, parse_socket_name, self._proxies, self._running)
+        server = grpc_server(
+            self._table, parse_socket_name, self._proxies, self._running, self._max_request_size
+        )
         # Every server gets a new socket: the previous one may not have removed its own yet.
         path = next(self._grpc_sockets)
         server.add_insecure_port(f"unix:{path}")

@@ -39,14 +39,20 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
-    ("grpc.so_reuseport", 0),
-    # Clients of this API ping every 20 s, even without a call in flight.
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
-    ("grpc.http2.max_ping_strikes", 0),
     # Detect dead peers and close their connections.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # Between the two, gRPC would reject calls at random.
+    ("grpc.max_metadata_size", MAX_METADATA_SIZE),
+    ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
+)
+"""For servers and clients."""
+_SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.so_reuseport", 0),
+    # Clients of this API ping every 20 s.
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
+    ("grpc.http2.max_ping_strikes", 0),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
     # Otherwise the windows of all streams grow on a fast network. Larger requests get windows of
@@ -54,9 +60,6 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", SMALL_SIZE),
     ("grpc.http2.max_frame_size", SMALL_SIZE),
-    # Between the two, gRPC would reject requests at random.
-    ("grpc.max_metadata_size", MAX_METADATA_SIZE),
-    ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
     # Effectively unlimited: the relay limits bursts, and gRPC would reject requests at random.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
@@ -143,10 +146,11 @@ def grpc_server(
     peer_of: PeerOf = parse_socket_name,
     proxies: TrustedProxies | None = None,
     running: RunningCalls | None = None,
+    max_request_size: int = MAX_REQUEST_SIZE,
 ) -> grpc.aio.Server:
     """Return a server that is neither started nor listening.
 
-    `running` gets to know its calls.
+    `running` gets to know its calls. `max_request_size` is for the largest method of the table.
     """
     clients = _Clients(
         table.requests,
@@ -154,7 +158,10 @@ def grpc_server(
         proxies if proxies is not None else TrustedProxies(),
         running if running is not None else RunningCalls(),
     )
-    return grpc.aio.server(handlers=(_GenericHandler(table, clients),), options=GRPC_OPTIONS)
+    options = dict(GRPC_OPTIONS + _SERVER_OPTIONS)
+    options["grpc.max_receive_message_length"] = max_request_size
+    handler = _GenericHandler(table, clients)
+    return grpc.aio.server(handlers=(handler,), options=tuple(options.items()))
 
 
 class _GenericHandler(grpc.GenericRpcHandler):

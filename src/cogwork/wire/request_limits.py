@@ -20,6 +20,8 @@ from cogwork.wire.protobuf_encoding import read_varint
 
 MAX_REQUEST_SIZE = 1 << 25
 """Maximum bytes of a message with a payload; also the limit of the transports."""
+MAX_UPLOAD_SIZE = 100 << 20
+"""Maximum bytes of a message with the archive of a module, which the SDK sends in one piece."""
 MAX_FLEET_SIZE = 1 << 23
 """Maximum bytes of a configuration for a cloud, once as text and once as Struct, or of logs."""
 DEFAULT_MAX_SIZE = 1 << 18
@@ -38,6 +40,7 @@ _FLEET_MESSAGES = frozenset(
     f"viam.app.v1.{name}Request"
     for name in ("UpdateRobotPart", "CreateFragment", "UpdateFragment", "Log")
 )
+_UPLOAD_MESSAGES = ("viam.app.v1.UploadModuleFileRequest",)
 _STRUCTS = ("google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue")
 
 
@@ -110,7 +113,9 @@ def limit_of(method: Method) -> RequestLimit:
 
 def message_limit(message: Descriptor) -> RequestLimit:
     if _has_payload(message):
-        return RequestLimit(MAX_REQUEST_SIZE, message=message, has_payload=True)
+        is_upload = message.full_name in _UPLOAD_MESSAGES
+        size = MAX_UPLOAD_SIZE if is_upload else MAX_REQUEST_SIZE
+        return RequestLimit(size, message=message, has_payload=True)
     if "command" in message.fields_by_name:
         return RequestLimit(MAX_REQUEST_SIZE, MAX_COMMAND_ELEMENTS, message)
     if message.full_name in _FLEET_MESSAGES:

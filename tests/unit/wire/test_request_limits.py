@@ -16,6 +16,7 @@ from cogwork.wire.request_limits import (
     MAX_COMMAND_ELEMENTS,
     MAX_ELEMENTS,
     MAX_REQUEST_SIZE,
+    MAX_UPLOAD_SIZE,
     UNKNOWN_MESSAGE_LIMIT,
     RequestTooLarge,
     limit_of,
@@ -23,6 +24,7 @@ from cogwork.wire.request_limits import (
 )
 
 assert sdk.VERSION  # the SDK must be imported first
+from viam.gen.app.v1.app_pb2 import UploadModuleFileRequest  # noqa: E402
 from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402
 from viam.gen.component.arm.v1.arm_pb2 import MoveThroughJointPositionsRequest  # noqa: E402
 from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest  # noqa: E402
@@ -49,6 +51,7 @@ def get_limit(message: type[Any]) -> Any:
         (CopyFilesToMachineRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
         (TransformPoseRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
         (InferRequest, MAX_REQUEST_SIZE, MAX_ELEMENTS),
+        (UploadModuleFileRequest, MAX_UPLOAD_SIZE, MAX_ELEMENTS),
     ],
 )
 def test_limits_depend_on_the_message_type(message: type[Any], size: int, elements: int) -> None:
