@@ -86,8 +86,11 @@ async function watchAgain(cameras) {
 const found = await withPage(`${url}/status.json`, async (page) => {
   const seen = await page.evaluate(watch, { url, seconds: Number(seconds), cameras });
   if (picture) await page.locator("main").screenshot({ path: picture, type: "jpeg", quality: 85 });
-  seen.left = await page.evaluate(stop, cameras);
-  seen.again = await page.evaluate(watchAgain, cameras);
+  seen.again = [];
+  for (let round = 0; round < 3; round++) {
+    seen.left = await page.evaluate(stop, cameras);
+    seen.again.push(await page.evaluate(watchAgain, cameras));
+  }
   return seen;
 });
 console.log(JSON.stringify(found));

@@ -18,6 +18,7 @@ from aiortc.rtp import (
     RtcpRtpfbPacket,
     unpack_remb_fci,
 )
+from aiortc.utils import random32
 
 from cogwork.webrtc.inbound_stream import InboundStream
 from cogwork.webrtc.retransmissions import Retransmissions
@@ -48,6 +49,14 @@ def accept_any_order() -> None:
 def set_stream_id(sender: RTCRtpSender, stream_id: str) -> None:
     """Set the ID of the stream by which clients recognize a track."""
     sender._stream_id = stream_id
+
+
+def renew_source(sender: RTCRtpSender) -> None:
+    """Send from now on as another source: clients in Go announce a video only for a new one."""
+    router = sender.transport._rtp_router
+    router.unregister_sender(sender)
+    sender._ssrc, sender._rtx_ssrc = random32(), random32()
+    router.register_sender(sender, ssrc=sender._ssrc)
 
 
 def negotiated_codec(transceiver: RTCRtpTransceiver) -> str:

@@ -27,10 +27,12 @@ from cogwork.webrtc import session_description
 from cogwork.webrtc.aiortc_internals import (
     has_exceeded_window,
     negotiated_codec,
+    renew_source,
     set_stream_id,
 )
 from cogwork.webrtc.data_relay import DataRelay
 from cogwork.webrtc.session_description import is_usable_candidate
+from cogwork.webrtc.video_sections import VideoSections
 from cogwork.webrtc.video_track import VideoTrack
 
 OPEN_TIMEOUT = 20.0
@@ -71,6 +73,7 @@ class WebRtcPeer:
         self._relay = DataRelay(self._data, self.end)
         self._transceivers: dict[str, RTCRtpTransceiver] = {}
         """The tracks that are sent, by the name of the video."""
+        self._sections = VideoSections()
         self._negotiating = asyncio.Lock()
         self._answered: asyncio.Future[str] | None = None
         self._gathered = asyncio.Event()
@@ -149,7 +152,9 @@ class WebRtcPeer:
             if transceiver is None:
                 transceiver = self._connection.addTransceiver(VideoTrack(), "sendonly")
                 transceiver.setCodecPreferences(_preferred_codecs())
-            transceiver.direction = "sendonly"
+            elif transceiver.mid is not None:
+                self._sections.recycle(transceiver.mid)
+                renew_source(transceiver.sender)
             # Clients recognize the video by this name.
             set_stream_id(transceiver.sender, name.replace(":", "+"))
             self._transceivers[name] = transceiver
@@ -157,7 +162,7 @@ class WebRtcPeer:
                 await self._negotiate()
                 codec = negotiated_codec(transceiver)
             except BaseException:
-                self._release(name)
+                self._transceivers.pop(name)
                 raise
             track = transceiver.sender.track
             assert isinstance(track, VideoTrack)
@@ -165,34 +170,41 @@ class WebRtcPeer:
 
     async def remove_track(self, name: str) -> None:
         async with self._negotiating:
-            if name in self._transceivers:
-                self._release(name)
-                await self._negotiate()
+            transceiver = self._transceivers.pop(name, None)
+            if transceiver is None:
+                return
+            # Its track stays, for the next video.
+            assert isinstance(transceiver.sender.track, VideoTrack)
+            transceiver.sender.track.restart()
+            if transceiver.mid is not None and self._sections.reject(transceiver.mid):
+                await self._offer(self._connection.localDescription.sdp)
 
     def _find_free_transceiver(self) -> RTCRtpTransceiver | None:
         used = self._transceivers.values()
         return next((each for each in self._connection.getTransceivers() if each not in used), None)
 
-    def _release(self, name: str) -> None:
-        # Its track stays, for the next video.
-        self._transceivers.pop(name).direction = "inactive"
-
     async def _negotiate(self) -> None:
-        """Offer the current tracks to the client, and wait for its answer."""
+        """Agree with the client about the current tracks."""
+        await self._connection.setLocalDescription(await self._connection.createOffer())
+        offer = self._connection.localDescription.sdp
+        answer = self._sections.answer_from_client(await self._offer(offer), offer)
+        await self._connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
+
+    async def _offer(self, sdp: str) -> str:
+        """Offer aiortc's description to the client, and return the client's answer."""
         if self._negotiation.readyState != "open":
             raise ValueError("the client has no channel for negotiation")
         if self._is_ended:
             raise ValueError("the client is gone")
-        answered = self._answered = asyncio.get_running_loop().create_future()
-        await self._connection.setLocalDescription(await self._connection.createOffer())
-        offer = self._connection.localDescription.sdp
+        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answered = answered
+        offer = self._sections.offer_to_client(sdp)
         self._negotiation.send(session_description.encode("offer", offer))
         try:
             async with asyncio.timeout(_NEGOTIATION_TIMEOUT):
-                answer = await answered
+                return await answered
         except TimeoutError:
             raise ValueError("the client did not answer; it may not support video") from None
-        await self._connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
 
     def _on_negotiation(self, message: Any) -> None:
         """Take the answer to the last offer, and ignore everything else."""

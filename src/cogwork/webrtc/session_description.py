@@ -51,7 +51,9 @@ def _check_media(sdp: str, kind: DescriptionType) -> None:
             continue
         if kind == "offer":
             raise ValueError("an offer may have data channels only; add streams after connecting")
-        if not any(f"\na={direction}" in section for direction in ("recvonly", "inactive")):
+        is_rejected = re.match(r"\w+ 0 ", section)
+        is_received = any(f"\na={each}" in section for each in ("recvonly", "inactive"))
+        if not is_rejected and not is_received:
             raise ValueError("the answer sends audio or video, which is not used")
 
 

@@ -81,6 +81,14 @@ def test_media_that_a_client_would_send_is_refused() -> None:
     offer = session_description.encode("offer", CHANNELS + VIDEO % "sendrecv")
     with pytest.raises(ValueError, match="data channels only"):
         session_description.decode(offer, "offer")
+    rejected = CHANNELS + (VIDEO % "sendrecv").replace("m=video 9", "m=video 0")
+    for kind in ("offer", "answer"):
+        text = session_description.encode(kind, rejected)
+        if kind == "answer":
+            assert session_description.decode(text, kind) == rejected
+        else:
+            with pytest.raises(ValueError, match="data channels only"):
+                session_description.decode(text, kind)
     for direction, is_accepted in (("recvonly", True), ("inactive", True), ("sendrecv", False)):
         sdp = CHANNELS + VIDEO % direction
         answer = session_description.encode("answer", sdp)

@@ -1,0 +1,92 @@
+"""The video sections of a session, as the client sees them. Pure.
+
+A section is rejected when its video ends, and recycled with another name for the next one. Clients
+in Go never use a section again that was inactive; browsers announce a video only if its section was
+not in use before. aiortc has no rejected sections, so its own description is translated: there, a
+section stays as it was accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+_SECTION = re.compile(r"^(?=m=)", re.MULTILINE)
+_MID_LINE = re.compile(r"^a=mid:(\S+)$", re.MULTILINE)
+_MID_EXTENSION = re.compile(r"^a=extmap:\S+ urn:ietf:params:rtp-hdrext:sdes:mid\r?\n", re.MULTILINE)
+_DIRECTION = re.compile(r"^a=(sendrecv|sendonly|recvonly|inactive)$", re.MULTILINE)
+_PORT = re.compile(r"^(m=\w+) \d+")
+_REJECTED = re.compile(r"m=\w+ 0 ")
+_BUNDLE = re.compile(r"^a=group:BUNDLE.*$", re.MULTILINE)
+
+
+class VideoSections:
+    """Sections are named as aiortc names them, by their `mid`."""
+
+    def __init__(self) -> None:
+        self._uses: Counter[str] = Counter()
+        """How often each section was recycled."""
+        self._rejected: set[str] = set()
+        self._accepted: dict[str, str] = {}
+        """The client's last answer for each section."""
+
+    def reject(self, mid: str) -> bool:
+        """Reject a section from now on. Return whether the client has ever accepted it."""
+        if mid not in self._accepted:
+            return False
+        self._rejected.add(mid)
+        return True
+
+    def recycle(self, mid: str) -> None:
+        """Use a section again, under another name if it was rejected."""
+        if mid in self._rejected:
+            self._rejected.remove(mid)
+            self._uses[mid] += 1
+
+    def offer_to_client(self, sdp: str) -> str:
+        """Translate an offer of aiortc."""
+        head, *sections = _split(sdp)
+        used = [mid for each in sections if (mid := _mid_of(each)) not in self._rejected]
+        bundle = "a=group:BUNDLE " + " ".join(map(self._name, used))
+        return _BUNDLE.sub(bundle, head) + "".join(map(self._translate, sections))
+
+    def answer_from_client(self, sdp: str, offer: str) -> str:
+        """Translate the answer to an offer of aiortc. Raise ValueError if it cannot be one."""
+        mids = [_mid_of(each) for each in _split(offer)[1:]]
+        head, *sections = _split(sdp)
+        if len(sections) != len(mids):
+            raise ValueError("the answer has other sections than the offer")
+        for index, (mid, section) in enumerate(zip(mids, sections, strict=True)):
+            if mid in self._rejected:
+                sections[index] = self._accepted[mid]
+            elif _REJECTED.match(section):
+                raise ValueError("the client rejects the video")
+            else:
+                sections[index] = self._accepted[mid] = _MID_LINE.sub(f"a=mid:{mid}", section)
+        bundle = "a=group:BUNDLE " + " ".join(mids)
+        return _BUNDLE.sub(bundle, head) + "".join(sections)
+
+    def _name(self, mid: str) -> str:
+        uses = self._uses[mid]
+        return f"{mid}-{uses}" if uses else mid
+
+    def _translate(self, section: str) -> str:
+        mid = _mid_of(section)
+        section = _MID_LINE.sub(f"a=mid:{self._name(mid)}", section)
+        # Its packets would have the name that aiortc knows.
+        section = _MID_EXTENSION.sub("", section)
+        if mid in self._rejected:
+            section = _DIRECTION.sub("a=inactive", _PORT.sub(r"\1 0", section))
+        return section
+
+
+def _split(sdp: str) -> list[str]:
+    """Return what precedes the sections, and each section."""
+    return _SECTION.split(sdp.replace("\r\n", "\n"))
+
+
+def _mid_of(section: str) -> str:
+    found = _MID_LINE.search(section)
+    if found is None:
+        raise ValueError("a section has no name")
+    return found[1]
