@@ -122,6 +122,7 @@ async def drive_ticks(
     """Read a first tick, which proves that the stream is open."""
     stream = await board.stream_ticks([interrupt])
     reader = aiter(stream)
+    assert not (await anext(reader)).pin_name  # it is open
     first = asyncio.ensure_future(anext(reader))
     high = False
     while not first.done():
@@ -267,8 +268,9 @@ async def call(robot: RobotClient) -> dict[str, Any]:
 
     async def watch() -> None:
         await board.get_status()
-        stream = await board.stream_ticks([interrupt])
-        reading = asyncio.ensure_future(anext(aiter(stream)))
+        reader = aiter(await board.stream_ticks([interrupt]))
+        assert not (await anext(reader)).pin_name  # it is open
+        reading = asyncio.ensure_future(anext(reader))
         try:
             high = False
             while not reading.done():

@@ -97,7 +97,7 @@ class BoardContract(Contract):
             await self.drive(resource, name, False)
             before = await interrupt.value()
             async with _stream_ticks(resource, name) as stream:
-                await asyncio.wait_for(stream.recv_initial_metadata(), TIMEOUT)
+                await asyncio.wait_for(stream.recv_message(), TIMEOUT)  # it is open
                 for high in (True, False):
                     await self.drive(resource, name, high)
                     await _wait_for_tick(stream, name, high)
@@ -155,7 +155,7 @@ async def _wait_for_tick(stream: Any, interrupt: str, high: bool) -> None:
     """Wait for a tick and skip earlier ones, from the previous signal or from contact bounce."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(TIMEOUT):
-            while tick := await stream.recv_message():
+            while (tick := await stream.recv_message()) is not None:
                 assert tick.pin_name == interrupt
                 if tick.high is high:
                     return

@@ -83,6 +83,7 @@ _APIS = (
         "movement_sensor",
         "movementsensor.v1.MovementSensorService",
         "movement_sensor:MovementSensor",
+        ours=True,
     ),
     _component("pose_tracker", "posetracker.v1.PoseTrackerService", "pose_tracker:PoseTracker"),
     _component("power_sensor", "powersensor.v1.PowerSensorService", "power_sensor:PowerSensor"),
@@ -104,6 +105,7 @@ _APIS = (
         "world_state_store",
         "worldstatestore.v1.WorldStateStoreService",
         "worldstatestore:WorldStateStore",
+        ours=True,
     ),
 )
 

@@ -45,8 +45,8 @@ class BoardService(ResourceService):
             metadata=stream.metadata,
         )
         async with closing(aiter(ticks)) as replies:
-            # A client that waits for the initial metadata misses no tick after it.
-            await stream.send_initial_metadata()
+            # A client that waits for this message, which is no tick, misses none after it.
+            await stream.send_message(messages.StreamTicksResponse())
             async for tick in replies:
                 await stream.send_message(tick)
 

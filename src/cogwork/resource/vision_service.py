@@ -170,6 +170,7 @@ class VisionService(ResourceService):
             detections_3d=result.detections_3d,
             extra=await to_struct_async(result.extra),
         )
+        reply.image.SetInParent()  # clients in Go read it, whether they have asked for it or not
         if result.image is not None:
             # In place: the constructor would copy the bytes of the image twice.
             reply.image.source_name = camera_name

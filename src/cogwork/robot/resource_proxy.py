@@ -16,6 +16,8 @@ from cogwork.robot.machine import Machine, NotAvailable
 from cogwork.robot.operations import MAX_CALL_SECONDS, TookTooLong
 from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Method, ProxyRoute, Stream
+from cogwork.wire.opening_message import OPENED_BY_A_MESSAGE, opened_by_a_message
+from cogwork.wire.protobuf_encoding import encode_field_header
 from cogwork.wire.proxy import forward
 from cogwork.wire.raw_request import (
     read_nested_resource_name,
@@ -31,6 +33,9 @@ Rename = Callable[[bytes, RemoteResource], bytes]
 _CAMERA_API: Final = Api.parse("rdk:component:camera")
 _CAMERA_FIELD: Final = "camera_name"
 """A second resource that a request names."""
+_CAPTURE_ALL: Final = "/viam.service.vision.v1.VisionService/CaptureAllFromCamera"
+_EMPTY_PARTS: Final = encode_field_header(1, 0) + encode_field_header(99, 0)
+"""The image and what the service adds."""
 
 
 class ResourceProxy:
@@ -112,7 +117,14 @@ class ResourceProxy:
             )
         rename = rename or _rename
         rewrite = None if resource.name == name.short else lambda data: rename(data, resource)
-        await forward(resource.raw_channel, path, cardinality, stream, first, rewrite)
+        channel = resource.raw_channel
+        if path == _CAPTURE_ALL:
+            stream = _CompletedCapture(stream)
+        if path not in OPENED_BY_A_MESSAGE:
+            await forward(channel, path, cardinality, stream, first, rewrite)
+            return
+        async with opened_by_a_message(stream) as opened:
+            await forward(channel, path, cardinality, opened, first, rewrite)
 
     def _make_rename(self, method: Method, *, is_nested: bool) -> Rename:
         """Return a function that names a resource as its own machine does."""
@@ -154,6 +166,20 @@ class ResourceProxy:
         """Return whether the module's descriptors declare the method as unary."""
         method = self._machine.describe(path)
         return method is not None and not (method.client_streaming or method.server_streaming)
+
+
+class _CompletedCapture:
+    """Adds the parts of a capture that a module leaves out; clients in Go read them unchecked."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def send_message(self, message: bytes, *, end: bool = False) -> None:
+        # An empty part is merged with the one before.
+        await self._stream.send_message(message + _EMPTY_PARTS, end=end)
 
 
 def _rename(data: bytes, target: RemoteResource) -> bytes:

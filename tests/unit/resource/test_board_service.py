@@ -71,6 +71,7 @@ async def test_stream_ticks_passes_all_request_fields() -> None:
         BoardServiceStub(channel).StreamTicks.open(timeout=10) as stream,
     ):
         await stream.send_message(REQUEST, end=True)
+        assert await stream.recv_message() == Tick()
         tick = await stream.recv_message()
         await stream.cancel()
     assert tick == Tick(pin_name="door", high=True)
@@ -88,16 +89,16 @@ async def test_unserializable_tick_ends_the_call_with_an_error() -> None:
         with refused() as error:
             async for tick in await client.stream_ticks([door]):
                 received.append(tick.pin_name)
-    assert received == ["door"]
+    assert received == ["", "door"]
     assert (error.status, error.words) == (Status.INVALID_ARGUMENT, "its time does not fit")
     assert board.stream_closed.is_set()
 
 
-async def test_initial_metadata_is_sent_before_the_first_tick() -> None:
+async def test_empty_message_is_sent_before_the_first_tick() -> None:
     board = await make_board()
     async with served(board) as channel, BoardServiceStub(channel).StreamTicks.open() as stream:
         await stream.send_message(REQUEST, end=True)
-        await asyncio.wait_for(stream.recv_initial_metadata(), 10)
+        assert await asyncio.wait_for(stream.recv_message(), 10) == Tick()
         await stream.cancel()
         await asyncio.wait_for(board.stream_closed.wait(), 10)
 

@@ -10,6 +10,7 @@ import pytest
 from grpclib.metadata import Deadline
 from tests.unit.robot.bench import Bench
 from tests.unit.robot.module_api import OWN_API, OwnApiModules, make_modules
+from viam.gen.service.vision.v1.vision_pb2 import CaptureAllFromCameraResponse, Classification
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.clients import UnknownApiResource
@@ -18,6 +19,7 @@ from cogwork.robot.machine import NotAvailable
 from cogwork.robot.module_host import NoModules
 from cogwork.robot.operations import TookTooLong
 from cogwork.wire import first_message
+from cogwork.wire.handlers import Stream
 from cogwork.wire.in_process_call import InProcessStream
 
 GREET, FLOW = "/acme.own.v1.OwnService/Greet", "/acme.own.v1.OwnService/Flow"
@@ -108,3 +110,31 @@ async def test_call_without_descriptor_has_no_limit(call: Call, bench: Bench) ->
     assert not done
     running.cancel()
     await asyncio.wait({running})
+
+
+@pytest.mark.parametrize("image", [b"", b"pixels"])
+async def test_capture_of_a_module_has_all_parts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, image: bytes
+) -> None:
+    reply = CaptureAllFromCameraResponse(classifications=[Classification(class_name="cat")])
+    if image:
+        reply.image.image = image
+
+    async def answer(_channel: Any, _path: str, _kind: Any, stream: Stream, *_: object) -> None:
+        await stream.send_message(reply.SerializeToString())
+
+    monkeypatch.setattr(resource_proxy, "forward", answer)
+    resource: Any = UnknownApiResource("hers")
+    resource.raw_channel = None
+    monkeypatch.setattr(bench.machine, "find", lambda _: resource)
+    method = bench.table.find("/viam.service.vision.v1.VisionService/CaptureAllFromCamera")
+    assert method is not None
+    assert method.proxy_route is not None
+    stream = make_stream()
+    await method.proxy_route.handle(stream)
+    assert isinstance(stream.reply, bytes)
+    got = CaptureAllFromCameraResponse.FromString(stream.reply)
+    assert got.HasField("image")
+    assert got.HasField("extra")
+    assert got.image.image == image
+    assert got.classifications == reply.classifications

@@ -92,20 +92,18 @@ def _read_joint_options(options: MoveOptions, name: str, joints: int) -> Joints:
         raise InvalidRequest(
             f"{name}_joints has {len(values)} values: give one for each of the {joints} joints"
         )
-    for value in values:
-        _check_positive(f"{name}_joints", value)
-    return values
+    return tuple(_check_limit(f"{name}_joints", value) for value in values)
 
 
 def _read_option(options: MoveOptions, name: str) -> float:
     """Return the value, or infinity if the field is not set."""
     if not options.HasField(name):  # type: ignore[arg-type]
         return math.inf
-    value: float = getattr(options, name)
-    _check_positive(name, value)
-    return value
+    return _check_limit(name, getattr(options, name))
 
 
-def _check_positive(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
+def _check_limit(name: str, value: float) -> float:
+    """Return the limit; infinity for zero, which clients in Go send for none."""
+    if not 0 <= value < math.inf:
         raise InvalidRequest(f"{name} is {value:g}: give a number above 0, or omit it for no limit")
+    return value or math.inf

@@ -67,7 +67,8 @@ class TickReader:
                 stream = stream or await self._open_stream()
                 self.fault = None
                 async for tick in stream:
-                    self._on_tick(tick)
+                    if tick.ByteSize():  # otherwise, the stream has only begun
+                        self._on_tick(tick)
                     failures = 0
                 self._report_loss("the board ended the stream", failures)
             except Exception as error:

@@ -118,14 +118,15 @@ async def test_move_obeys_requested_tool_speed_limit(client: ArmClient, clock: M
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (MoveOptions(max_vel_degs_per_sec=0), "max_vel_degs_per_sec is 0: give a number above 0"),
+        (MoveOptions(max_vel_degs_per_sec=-1), "max_vel_degs_per_sec is -1: give a number above 0"),
+        (MoveOptions(max_vel_degs_per_sec=math.inf), "max_vel_degs_per_sec is inf"),
         (MoveOptions(max_acc_degs_per_sec2=-1), "max_acc_degs_per_sec2 is -1"),
         (MoveOptions(max_tcp_speed=math.nan), "max_tcp_speed is nan"),
         (
             MoveOptions(max_vel_degs_per_sec_joints=[1, 2]),
             "max_vel_degs_per_sec_joints has 2 values: give one for each of the 6 joints",
         ),
-        (MoveOptions(max_acc_degs_per_sec2_joints=[0] * 6), "max_acc_degs_per_sec2_joints is 0"),
+        (MoveOptions(max_acc_degs_per_sec2_joints=[-1] * 6), "max_acc_degs_per_sec2_joints is -1"),
     ],
 )
 async def test_move_refuses_invalid_motion_limits(

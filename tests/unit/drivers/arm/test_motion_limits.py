@@ -6,6 +6,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from viam.proto.component.arm import MoveOptions
 
 from cogwork.drivers.arm.motion_limits import MotionLimits
 from cogwork.drivers.joint_trajectory import Joints, JointTrajectory
@@ -48,6 +49,14 @@ def test_plan_takes_the_minimum_time() -> None:
     assert (leg.seconds, leg.ramp) == pytest.approx((3, 1))
     (short,) = MotionLimits((10.0,), (10.0,)).plan_segments((0.0,), [(2.5,)], fixed_tool_position)
     assert (short.seconds, short.ramp) == pytest.approx((1, 0.5))
+
+
+def test_limits_of_zero_are_none() -> None:
+    """Clients in Go send zeros for limits that were not set."""
+    zeros = MoveOptions(max_vel_degs_per_sec=0, max_acc_degs_per_sec2=0, max_tcp_speed=0)
+    assert MotionLimits.from_options(zeros, 60.0, 2) == MotionLimits.from_options(None, 60.0, 2)
+    mixed = MoveOptions(max_vel_degs_per_sec_joints=[0, 30])
+    assert MotionLimits.from_options(mixed, 60.0, 2).speeds == (60.0, 30.0)
 
 
 def test_tool_speed_limit_can_determine_the_duration() -> None:

@@ -133,9 +133,10 @@ async def read_ticks(client: BoardClient, *interrupts: str, count: int) -> list[
     found = []
     async for tick in await client.stream_ticks(parts):
         found.append(tick)
-        if len(found) == count:
+        if len(found) > count:
             break
-    return found
+    assert found[0] == Tick()  # the stream is open
+    return found[1:]
 
 
 def has_streams(client: BoardClient, number: int) -> Callable[[], Awaitable[bool]]:

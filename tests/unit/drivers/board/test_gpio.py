@@ -162,6 +162,7 @@ async def test_stream_ticks_reports_edges_with_kernel_timestamps(
     async def read() -> list[Tick]:
         parts = [await client.digital_interrupt_by_name(name) for name in ("door", "wheel")]
         stream = aiter(await client.stream_ticks(parts))
+        assert await anext(stream) == Tick()  # the stream is open
         return [await anext(stream) for _ in range(3)]
 
     async def has_stream() -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -9,6 +10,7 @@ from tests.support.machine.served import Serve
 from viam.components.base import Vector3
 from viam.components.movement_sensor import GeoPoint
 from viam.components.movement_sensor.client import MovementSensorClient
+from viam.gen.common.v1.common_pb2 import GetReadingsRequest
 
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Unsupported
@@ -92,6 +94,16 @@ async def test_readings_contain_all_measurements(
 ) -> None:
     await base.set_velocity(Vector3(y=500), STILL)
     readings = await client.get_readings()
+    assert readings["angular_velocity"] == await client.get_angular_velocity()
+    service: Any = client.client
+    reply = await service.GetReadings(GetReadingsRequest(name=client.name))
+    types = {
+        name: value.struct_value.fields["_type"].string_value
+        for name, value in reply.readings.items()
+        if value.HasField("struct_value")
+    }
+    assert types["angular_velocity"] == "angular_velocity"
+    assert types["linear_velocity"] == "vector3"
     assert readings["position"] == GeoPoint(longitude=20)
     assert readings["altitude"] == 34.5
     assert readings["compass"] == 90

@@ -101,8 +101,8 @@ async def test_streamed_changes_reproduce_the_world(
 ) -> None:
     stream = client.stream_transform_changes()
     async with contextlib.aclosing(stream):
+        assert await anext(stream) == StreamTransformChangesResponse()  # it is open
         first = asyncio.ensure_future(anext(stream))
-        await poll(has_streams(client, 1))
         world = {uuid: await client.get_transform(uuid) for uuid in await client.list_uuids()}
         kinds: set[int] = set()
         await clock.advance(0.1)
