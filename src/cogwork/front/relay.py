@@ -203,6 +203,7 @@ class RelayedConnection:
             self._socket_relay.close(f"a request sent no message for {REQUEST_TIMEOUT:g}s")
         else:
             self._timeout_timer = self._schedule_check()
+            self._socket_relay.check()
 
     def _schedule_check(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(REQUEST_TIMEOUT / 2, self._check_timeout)

@@ -25,7 +25,6 @@ _RETRY_DELAY = 0.05
 _MAX_HELD_BACK = 256 * 1024
 """Bytes that are held back above which no more are read."""
 
-
 class Backlog:
     """Counts the bytes that all relays hold for clients that do not read."""
 
@@ -125,6 +124,11 @@ class SocketRelay:
         """Send the client what the monitor adds to the server's bytes."""
         self._directions[1].forward()
 
+    def check(self) -> None:
+        """Close if one of the sockets has failed unnoticed."""
+        for direction in self._directions:
+            direction.check()
+
     def close(self, violation: str | None = None) -> None:
         """Close both sockets. `violation` is what the client did wrong, if that is the reason."""
         if self._closed:
@@ -186,9 +190,20 @@ class _Direction:
         """Whether to continue to read, and to discard it, when the target is closed."""
 
     def start(self) -> None:
+        try:
+            self._loop.add_reader(self._source.fileno(), self._read)
+        except RuntimeError:
+            # uvloop calls once after an error of a socket, and never again. The call may have read
+            # what came before the error.
+            self._on_end(broken=True)
+            return
         self._is_reading = True
-        self._loop.add_reader(self._source.fileno(), self._read)
         self._schedule_pending()
+
+    def check(self) -> None:
+        """Notice an error of the source that uvloop has not reported."""
+        if self._is_reading:
+            self.start()
 
     def stop(self) -> None:
         self._is_stopped = True

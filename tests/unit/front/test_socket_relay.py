@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 
+import pytest
 from tests.support.waiting import wait_until
 
 from cogwork.front.socket_relay import CHUNK_SIZE, SocketRelay
+
+pytestmark = pytest.mark.both_loops
 
 
 class Unlimited:
@@ -74,4 +78,26 @@ async def test_what_the_monitor_adds_is_sent_at_once_or_after_what_waits() -> No
             assert received.count(b"later") == 1
             await sending
             relay.close()
+            await closed.wait()
+
+
+async def test_client_that_is_cut_off_behind_its_data_is_noticed() -> None:
+    """uvloop calls once for both, and does not report the error any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        public, _ = listener.accept()
+    private, server = socket.socketpair()
+    for each in (public, private, server):
+        each.setblocking(False)
+    closed = asyncio.Event()
+    relay = SocketRelay(public, private, memoryview(bytearray(CHUNK_SIZE)), Unlimited(), closed.set)
+    with server:
+        relay.start()
+        client.send(b"data")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        async with asyncio.timeout(60):
+            assert await asyncio.get_running_loop().sock_recv(server, 100) == b"data"
+        relay.check()
+        async with asyncio.timeout(60):
             await closed.wait()
