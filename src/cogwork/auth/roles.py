@@ -67,6 +67,20 @@ ROLE_BY_METHOD: Final = {
 }
 """The required role by the name of the method."""
 
+ROLE_BY_OTHER_METHOD: Final = {
+    "AddWaypoint": Role.OPERATOR,
+    "Chunks": Role.VIEWER,
+    "GetMode": Role.VIEWER,
+    "GetObstacles": Role.VIEWER,
+    "GetPaths": Role.VIEWER,
+    "GetWaypoints": Role.VIEWER,
+    "Properties": Role.VIEWER,
+    "Record": Role.VIEWER,
+    "RemoveWaypoint": Role.OPERATOR,
+    "SetMode": Role.OPERATOR,
+}
+"""The same for methods of other versions of the API, which modules and remotes may have."""
+
 ROLE_BY_PATH: Final = {
     # A shell service may run any command.
     "/viam.service.shell.v1.ShellService/DoCommand": Role.OWNER,
@@ -85,10 +99,11 @@ def granted_role(name: str | None) -> Role:
 def required_role(path: str, *, is_public: bool) -> Role:
     """Return the role that a method requires.
 
-    `is_public`: whether the method belongs to the public API. The methods of other APIs, which
-    modules define, may set something in motion, so they require an operator.
+    `is_public`: whether the method belongs to the public API, in any version. The methods of other
+    APIs, which modules define, may set something in motion, so they require an operator.
     """
     if not is_public:
         return Role.OPERATOR
     method = path.rpartition("/")[2]
-    return ROLE_BY_PATH.get(path) or ROLE_BY_METHOD.get(method, Role.OWNER)
+    known = ROLE_BY_PATH.get(path) or ROLE_BY_METHOD.get(method)
+    return known or ROLE_BY_OTHER_METHOD.get(method, Role.OWNER)

@@ -32,8 +32,8 @@ def call(arguments: argparse.Namespace) -> int:
 
 
 def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
-    name, service_name = _find_resource(channel, arguments.resource)
-    method = _find_method(fetch_service(channel, service_name), arguments.method)
+    full, name, service_name = _find_resource(channel, arguments.resource)
+    method = _find_method(fetch_service(channel, service_name, full), arguments.method)
     request = _build_request(method, name, arguments.request)
     call = _Call(channel, method, arguments.timeout)
     if is_marked(method) and not arguments.detach:
@@ -64,8 +64,8 @@ def _move(call: _Call, name: str, request: Any) -> None:
             wait_while_moving(is_moving, lambda: list(sibling["Stop"].iter_replies(stopping)))
 
 
-def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
-    """Return the resource's name and the gRPC service of its API."""
+def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
+    """Return the resource's full name, its name, and the gRPC service of its API."""
     full = list_resources(channel)
     found = [each for each, r in full.items() if wanted in (each, r.name)]
     if not found:
@@ -87,7 +87,7 @@ def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str]:
             resource.type,
             resource.subtype,
         ):
-            return resource.name, each.proto_service
+            return found[0], resource.name, each.proto_service
     raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
 
 

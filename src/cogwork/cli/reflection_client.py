@@ -14,9 +14,12 @@ from cogwork.wire.reflection_client import query_descriptors, read_files, reflec
 _TIMEOUT = 10.0
 
 
-def fetch_service(channel: grpc.Channel, name: str) -> ServiceDescriptor:
-    """Fetch a service descriptor with all its messages."""
-    queries = query_descriptors(name)
+def fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDescriptor:
+    """Fetch the descriptor of a resource's service with all its messages.
+
+    It is that of the module or remote that has the resource, if they have another version of it.
+    """
+    queries = query_descriptors(name, resource)
     request = next(queries)
     try:
         while True:

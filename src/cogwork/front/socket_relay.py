@@ -25,6 +25,7 @@ _RETRY_DELAY = 0.05
 _MAX_HELD_BACK = 256 * 1024
 """Bytes that are held back above which no more are read."""
 
+
 class Backlog:
     """Counts the bytes that all relays hold for clients that do not read."""
 

@@ -23,7 +23,6 @@ from cogwork.auth.exempt_paths import EXEMPT_METHODS
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role, required_role
 from cogwork.front.peer_name import Peer
-from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.robot.operations import Operation, Operations, current_operation
 from cogwork.wire.handlers import Handler, Method, Stream
 
@@ -33,6 +32,8 @@ if TYPE_CHECKING:  # machines without login start without its libraries
 T = TypeVar("T")
 
 _AUTHORIZATION: Final = "authorization"
+_PUBLIC_PREFIX: Final = "viam."
+"""How the services of the public API begin, in all of its versions."""
 _INTERNAL_PREFIXES: Final = ("module:", "job:")
 
 
@@ -262,7 +263,7 @@ class Authentication:
 
 
 def _role_of(method: Method) -> Role:
-    is_public = not method.is_unregistered or method.service in API_BY_SERVICE
+    is_public = not method.is_unregistered or method.service.startswith(_PUBLIC_PREFIX)
     return required_role(method.path, is_public=is_public)
 
 

@@ -38,14 +38,15 @@ def build_handler_table(
     none.
     """
     authentication = authentication or Authentication(machine.operations)
-    proxy = ResourceProxy(machine)
+    limiter = ConcurrencyLimiter(clock)
+    proxy = ResourceProxy(machine, limiter)
     table = HandlerTable(
         middleware=(
             redact_errors(machine.redact),
             machine.operations.wrap,
             authentication.wrap,
             machine.access.wrap,
-            ConcurrencyLimiter(clock, is_event_stream=machine.is_event_stream).wrap,
+            limiter.wrap,
             machine.sessions.wrap,
             ChangeWait(machine, clock, proxy.make_proxy_route).wrap,
         ),
@@ -68,7 +69,7 @@ def build_handler_table(
         "proto.stream.v1.StreamService",
         lambda: _load_stream_methods(machine, clock, find_peers),
     )
-    add_standard_services(table, machine.descriptor_pools, machine.serving)
+    add_standard_services(table, machine.descriptor_pools, machine.serving, proxy.find_descriptors)
     return table
 
 

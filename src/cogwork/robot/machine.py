@@ -43,7 +43,6 @@ from cogwork.robot.module_host import ModuleHost, NoModules
 from cogwork.robot.motion_claims import MotionPlan
 from cogwork.robot.moving_methods import (
     MOTION_API,
-    is_marked,
     is_motion_service_move,
     read_component,
     sets_in_motion,
@@ -58,7 +57,6 @@ from cogwork.robot.session_manager import SessionManager
 from cogwork.robot.update_file import UpdateFile
 from cogwork.serving.tls_report import TlsReport
 from cogwork.wire.concurrency_limit import STOP_METHODS
-from cogwork.wire.event_streams import declares_events
 from cogwork.wire.handlers import Method
 from cogwork.wire.status import status_of
 
@@ -304,11 +302,6 @@ class Machine:
             return None
         found: MethodDescriptor | None = pool.FindServiceByName(service).methods_by_name.get(method)
         return found
-
-    def is_event_stream(self, path: str) -> bool:
-        """Return whether a method of these services is a stream that waits for events."""
-        method = self.describe(path)
-        return method is not None and declares_events(method) and not is_marked(method)
 
     def resolve(self, name: ResourceName) -> ResourceName:
         """Return the full name of a resource of a remote that a request names without the remote.

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
 from grpclib.const import Cardinality
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api, ResourceName
-from cogwork.graph.public_apis import API_BY_SERVICE
+from cogwork.graph.public_apis import API_BY_SERVICE, PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource.clients import RemoteResource
 from cogwork.robot.machine import Machine, NotAvailable
+from cogwork.robot.moving_methods import is_marked
 from cogwork.robot.operations import MAX_CALL_SECONDS, TookTooLong
+from cogwork.robot.provider_descriptors import ProviderDescriptors
+from cogwork.robot.session_manager import session_id_of
+from cogwork.wire.concurrency_limit import STOP_METHODS, ConcurrencyLimiter
+from cogwork.wire.event_streams import declares_events
 from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Method, ProxyRoute, Stream
 from cogwork.wire.opening_message import OPENED_BY_A_MESSAGE, opened_by_a_message
@@ -30,6 +38,8 @@ from cogwork.wire.resource_field import name_field
 Rename = Callable[[bytes, RemoteResource], bytes]
 """Returns a request with the name that its resource has in the other process."""
 
+_OWN_SERVICES: Final = ("viam.robot.", "grpc.", "proto.")
+"""How the names of services begin that no module provides."""
 _CAMERA_API: Final = Api.parse("rdk:component:camera")
 _CAMERA_FIELD: Final = "camera_name"
 """A second resource that a request names."""
@@ -39,8 +49,10 @@ _EMPTY_PARTS: Final = encode_field_header(1, 0) + encode_field_header(99, 0)
 
 
 class ResourceProxy:
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, limiter: ConcurrencyLimiter) -> None:
         self._machine = machine
+        self._limiter = limiter
+        self._descriptors = ProviderDescriptors()
 
     def make_proxy_route(self, method: Method) -> ProxyRoute | None:
         """Return the proxy route of a method of the public API; None for any other method."""
@@ -60,30 +72,80 @@ class ResourceProxy:
         async def handle(stream: Stream) -> None:
             first = stream.request if stream.request is not None else await stream.recv_message()
             name = ResourceName.from_short(api, read_name(first) or "")
-            await self._forward(name, method.path, method.cardinality, stream, first, rename)
+            target = self._find_target(name, method.path)
+            await self._forward(target, method.path, method.cardinality, stream, first, rename)
 
         return ProxyRoute(lambda: machine.has_other_processes, matches, handle)
 
     async def forward_unknown(self, path: str, stream: Stream) -> None:
-        """Forward a call of an unregistered method, if a module provides its service."""
+        """Forward a call of an unregistered method to the module or remote that has its resource.
+
+        It may belong to an API that only they know, or to another version of a public one.
+        """
         service = path.lstrip("/").rpartition("/")[0]
         api = API_BY_SERVICE.get(service) or self._find_module_api(service)
         if api is None:
             raise self._not_served_error(path, service)
         first = await recv_first_message(stream, path)
-        if not (name := read_resource_name(first)):
+        if not (short := read_resource_name(first)):
             raise InvalidRequest(
                 f"{path} names no resource: the first field of its request must be the name of a "
                 f"resource of {api}"
             )
-        full = ResourceName.from_short(api, name)
-        if self._is_unary(path):
-            await self._forward_unary(full, path, stream, first)
-        else:
-            await self._forward(full, path, Cardinality.STREAM_STREAM, stream, first)
+        name = self._machine.resolve(ResourceName.from_short(api, short))
+        target = self._find_target(name, path)
+        method = await self._describe(target.resource, service, path)
+        async with self._hold_place(name, method, path, stream):
+            with self._claim(name, service, method, stream):
+                if method is not None and _is_unary(method):
+                    await self._forward_unary(target, path, stream, first)
+                else:
+                    await self._forward(target, path, Cardinality.STREAM_STREAM, stream, first)
+
+    async def find_descriptors(self, resource: str) -> DescriptorPool | None:
+        """Return how the provider of a resource describes its API; None if we have the same."""
+        try:
+            name = self._machine.resolve(ResourceName.parse(resource))
+        except ValueError:
+            return None
+        service = SERVICE_BY_API.get(name.api)
+        node = self._machine.nodes.get(name)
+        live = node.usable if node is not None else None
+        if service is None or live is None or not isinstance(live.resource, RemoteResource):
+            return None
+        return await self._descriptors.find_pool(live.resource.raw_channel, service)
+
+    async def _describe(
+        self, resource: RemoteResource, service: str, path: str
+    ) -> MethodDescriptor | None:
+        if service in API_BY_SERVICE:
+            return await self._descriptors.describe(resource.raw_channel, path)
+        return self._machine.describe(path)
+
+    def _hold_place(
+        self, name: ResourceName, method: MethodDescriptor | None, path: str, stream: Stream
+    ) -> contextlib.AbstractAsyncContextManager[object]:
+        if path.endswith(STOP_METHODS):
+            return contextlib.nullcontext()
+        waits = method is not None and declares_events(method) and not is_marked(method)
+        hold = self._limiter.hold_events if waits else self._limiter.hold
+        return hold(name, stream.peer, name.short)
+
+    def _claim(
+        self, name: ResourceName, service: str, method: MethodDescriptor | None, stream: Stream
+    ) -> contextlib.AbstractContextManager[None]:
+        """Claim the resource for the caller, if the call moves it.
+
+        Whether it does is not known without a descriptor. A caller that names a session wants what
+        it moves to stop with it.
+        """
+        if service not in API_BY_SERVICE:
+            return contextlib.nullcontext()
+        moves = is_marked(method) if method is not None else session_id_of(stream) is not None
+        return self._machine.sessions.claimed(name, stream) if moves else contextlib.nullcontext()
 
     async def _forward_unary(
-        self, name: ResourceName, path: str, stream: Stream, request: bytes
+        self, target: _Target, path: str, stream: Stream, request: bytes
     ) -> None:
         """Forward a unary call with a time limit.
 
@@ -92,7 +154,7 @@ class ResourceProxy:
         timeout = MAX_CALL_SECONDS if stream.deadline is None else None
         try:
             async with asyncio.timeout(timeout) as limit:
-                await self._forward(name, path, Cardinality.UNARY_UNARY, stream, request)
+                await self._forward(target, path, Cardinality.UNARY_UNARY, stream, request)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -101,22 +163,28 @@ class ResourceProxy:
                 "take longer"
             ) from None
 
+    def _find_target(self, name: ResourceName, path: str) -> _Target:
+        """Return a resource in another process. Raise if it is not available, or is here."""
+        resource = self._machine.find(name)
+        if isinstance(resource, RemoteResource):
+            return _Target(resource, name.short)
+        if PUBLIC_APIS[name.api].is_served:
+            why = f"{name.short} is built in, and has no such method"
+        else:
+            why = f"{name.api} is not part of this release yet"
+        raise NotImplementedError(f"{path} is not served: {why}")
+
     async def _forward(
         self,
-        name: ResourceName,
+        target: _Target,
         path: str,
         cardinality: Cardinality,
         stream: Stream,
         first: bytes | None,
         rename: Rename | None = None,
     ) -> None:
-        resource = self._machine.find(name)
-        if not isinstance(resource, RemoteResource):
-            raise NotImplementedError(
-                f"{path} is not served: {name.api} is not part of this release yet"
-            )
-        rename = rename or _rename
-        rewrite = None if resource.name == name.short else lambda data: rename(data, resource)
+        resource, rename = target.resource, rename or _rename
+        rewrite = None if resource.name == target.name else lambda data: rename(data, resource)
         channel = resource.raw_channel
         if path == _CAPTURE_ALL:
             stream = _CompletedCapture(stream)
@@ -156,16 +224,19 @@ class ResourceProxy:
         return next((api for api, name in services.items() if name == service), None)
 
     def _not_served_error(self, path: str, service: str) -> CogworkError | NotImplementedError:
+        if service.startswith(_OWN_SERVICES):
+            return NotImplementedError(f"{path} is not served: this server has no such method")
         if reason := self._machine.modules.pending_reason():
             return NotAvailable(f"{path} is not served yet: {reason}")
         return NotImplementedError(
             f"{path} is not served: no module or remote of this machine provides {service}"
         )
 
-    def _is_unary(self, path: str) -> bool:
-        """Return whether the module's descriptors declare the method as unary."""
-        method = self._machine.describe(path)
-        return method is not None and not (method.client_streaming or method.server_streaming)
+
+class _Target(NamedTuple):
+    resource: RemoteResource
+    name: str
+    """What the caller calls it."""
 
 
 class _CompletedCapture:
@@ -180,6 +251,10 @@ class _CompletedCapture:
     async def send_message(self, message: bytes, *, end: bool = False) -> None:
         # An empty part is merged with the one before.
         await self._stream.send_message(message + _EMPTY_PARTS, end=end)
+
+
+def _is_unary(method: MethodDescriptor) -> bool:
+    return not (method.client_streaming or method.server_streaming)
 
 
 def _rename(data: bytes, target: RemoteResource) -> bytes:

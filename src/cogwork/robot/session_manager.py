@@ -8,8 +8,9 @@ session expires when it is silent for longer than the heartbeat window.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from grpclib import GRPCError
@@ -137,7 +138,7 @@ class SessionManager:
     def wrap(self, method: Method, handle: Handler) -> Handler:
         """Middleware that tracks which session moves which resource."""
         api = self._apis.get(method.service)
-        if api is None:
+        if api is None or method.is_unregistered:
             return handle
         if is_motion_service_move(method) or sets_in_motion(method):
             return self._wrap_move(method, api, handle)
@@ -149,20 +150,31 @@ class SessionManager:
         streams = method.cardinality.client_streaming
 
         async def wrapper(stream: Stream) -> None:
-            attempt = _ClaimAttempt(self, method, api, stream)
-            if streams:
-                # The first message names the resource.
-                stream = _TappedStream(stream, attempt.acquire)
-            else:
-                attempt.acquire(stream.request)
-            try:
+            attempt = _ClaimAttempt(self, stream)
+
+            def acquire(request: Any) -> None:
+                attempt.acquire(lambda: self.read_target(method, api, request))
+
+            with attempt.undone_if_refused():
+                if streams:
+                    # The first message names the resource.
+                    stream = _TappedStream(stream, acquire)
+                else:
+                    acquire(stream.request)
                 await handle(stream)
-            except (CogworkError, GRPCError, NotImplementedError) as error:
-                if _is_refusal(error):
-                    attempt.undo()
-                raise
 
         return wrapper
+
+    @contextlib.contextmanager
+    def claimed(self, name: ResourceName, stream: Stream) -> Iterator[None]:
+        """Run a call that moves a resource by a method that only its provider knows.
+
+        Raise SessionExpired.
+        """
+        attempt = _ClaimAttempt(self, stream)
+        attempt.acquire(lambda: Target(name))
+        with attempt.undone_if_refused():
+            yield
 
     def _wrap_stop(self, method: Method, api: Api, handle: Handler) -> Handler:
         """What was stopped is not stopped once more when its session expires: another client, or a
@@ -258,27 +270,35 @@ class SessionManager:
 class _ClaimAttempt:
     """One call's claim to a resource, undone if the call is refused and so moved nothing."""
 
-    def __init__(self, sessions: SessionManager, method: Method, api: Api, stream: Stream) -> None:
+    def __init__(self, sessions: SessionManager, stream: Stream) -> None:
         self._sessions = sessions
-        self._method = method
-        self._api = api
         self._session_id = session_id_of(stream)
         self._peer = stream.peer
         self._acquired: tuple[ResourceName, Claim, Claim | None] | None = None
 
-    def acquire(self, request: Any) -> None:
-        """Claim the resource that the request moves.
+    def acquire(self, read_target: Callable[[], Target]) -> None:
+        """Claim what the call moves, which `read_target` returns.
 
         Raise SessionExpired, also if the session ended between the call and its first message.
         """
         sessions, session = self._sessions, None
         if self._session_id is not None:
             session = sessions.find(self._session_id, self._peer)
-        name, plan = sessions.read_target(self._method, self._api, request)
+        name, plan = read_target()
         if session is None and self._is_part_of_plan(name):
             return
         claim = Claim(describe_mover(self._peer, current_identity()), session, plan)
         self._acquired = (name, claim, sessions.claim(name, claim))
+
+    @contextlib.contextmanager
+    def undone_if_refused(self) -> Iterator[None]:
+        """Run the call, and undo the claim if it is refused."""
+        try:
+            yield
+        except (CogworkError, GRPCError, NotImplementedError) as error:
+            if _is_refusal(error):
+                self.undo()
+            raise
 
     def undo(self) -> None:
         if self._acquired is None:

@@ -50,46 +50,51 @@ class ConcurrencyLimiter:
         clock: Clock,
         limits: ConcurrencyLimits | None = None,
         event_streams: EventStreams | None = None,
-        is_event_stream: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`is_event_stream` decides that for the path of an unregistered method."""
         self._clock = clock
         self._slots = SlotQueues(clock, limits or ConcurrencyLimits())
         self._event_streams = event_streams or EventStreams()
-        self._is_event_stream = is_event_stream
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        if method.path.endswith(STOP_METHODS):
+        # The handler of an unregistered method calls `hold`, when it knows the resource.
+        if method.path.endswith(STOP_METHODS) or method.is_unregistered:
             return handle
         service = method.service
         # A method without a resource name has its own slots: many modules that log must not block
         # requests for the machine's status.
         name_of = resource_name_reader(method)
 
-        def slot(stream: Stream) -> contextlib.AbstractAsyncContextManager[Slot]:
+        hold = self.hold_events if method.path in EVENT_STREAMS else self.hold
+
+        async def wrapper(stream: Stream) -> None:
             name = name_of(stream.request)
             key = (service, name) if name else method.path
-            return self._slots.hold(key, stream.peer, name or method.path)
-
-        async def serve_call(stream: Stream) -> None:
-            async with slot(stream):
+            async with hold(key, stream.peer, name or method.path):
                 await handle(stream)
 
-        async def serve_events(stream: Stream) -> None:
-            async with (
-                self._event_streams.hold(stream.peer),
-                slot(stream) as opening,
-                self._release_when_open(opening),
-            ):
-                await handle(stream)
+        return wrapper
 
-        async def serve_either(stream: Stream) -> None:
-            serve = serve_events if self._is_event_stream(method.path) else serve_call
-            await serve(stream)
+    def hold(
+        self, key: Hashable, client: str, target: str
+    ) -> contextlib.AbstractAsyncContextManager[Slot]:
+        """Run a call with a slot of the resource `key`, which errors call `target`.
 
-        if method.is_unregistered:
-            return serve_either
-        return serve_events if method.path in EVENT_STREAMS else serve_call
+        Raise TooManyCalls.
+        """
+        return self._slots.hold(key, client, target)
+
+    @contextlib.asynccontextmanager
+    async def hold_events(self, key: Hashable, client: str, target: str) -> AsyncIterator[None]:
+        """Run a stream of events with a slot while it opens, and a place among such streams.
+
+        Raise TooManyCalls or TooManyStreams.
+        """
+        async with (
+            self._event_streams.hold(client),
+            self._slots.hold(key, client, target) as opening,
+            self._release_when_open(opening),
+        ):
+            yield
 
     @contextlib.asynccontextmanager
     async def _release_when_open(self, slot: Slot) -> AsyncIterator[None]:

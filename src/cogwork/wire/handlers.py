@@ -137,7 +137,8 @@ class HandlerTable:
                 return self._fallback_method(path)
             self.load(service)
             method = self._methods.get(path)
-        return method
+        # A module may have the service in another version, with other methods.
+        return method or self._fallback_method(path)
 
     def services(self) -> list[str]:
         return sorted(self._loaders)

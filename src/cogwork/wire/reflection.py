@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import copy
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpclib.reflection.service import ServerReflection
 
-from cogwork.wire.handlers import HandlerTable, Method, methods_from_service
+from cogwork.wire.grpc_services import FindDescriptors
+from cogwork.wire.handlers import Handler, HandlerTable, Method, Stream, methods_from_service
 
 _T = TypeVar("_T")
 
@@ -19,12 +22,49 @@ ExternalDescriptors = Callable[[], Mapping[str, DescriptorPool]]
 """Returns the services that are not in the table, with their modules' current descriptors."""
 
 
-def reflection_methods(table: HandlerTable, external: ExternalDescriptors) -> list[Method]:
-    """Return the methods of both versions."""
+def reflection_methods(
+    table: HandlerTable, external: ExternalDescriptors, find_descriptors: FindDescriptors
+) -> list[Method]:
+    """Return the methods of both versions.
+
+    A client may name a resource as the host. If its provider has other descriptors than ours, which
+    `find_descriptors` returns, the answer is from them.
+    """
     versions: list[Any] = ServerReflection.extend([], pool=_CombinedPool(table, external))
     for version in versions:
         version._service_names = _ServiceNames(table, external)  # noqa: SLF001 - it copies the names
-    return [method for version in versions for method in methods_from_service(version)]
+    return [
+        replace(method, handle=_make_handler(version, find_descriptors))
+        for version in versions
+        for method in methods_from_service(version)
+    ]
+
+
+def _make_handler(service: Any, find_descriptors: FindDescriptors) -> Handler:
+    async def handle(stream: Stream) -> None:
+        async for request in stream:
+            pool = await find_descriptors(request.host) if request.host else None
+            chosen = service
+            if pool is not None:
+                chosen = copy.copy(service)
+                chosen._pool = pool  # noqa: SLF001 - it has no other way
+            await chosen.ServerReflectionInfo(_SingleRequest(stream, request))
+
+    return handle
+
+
+class _SingleRequest:
+    """A stream of which one request is left."""
+
+    def __init__(self, stream: Stream, request: Any) -> None:
+        self._stream = stream
+        self._request = request
+
+    async def send_message(self, message: Any) -> None:
+        await self._stream.send_message(message)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        yield self._request
 
 
 class _ServiceNames:

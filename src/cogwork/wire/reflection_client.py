@@ -26,21 +26,22 @@ def read_files(reply: ServerReflectionResponse) -> list[FileDescriptorProto]:
     return [FileDescriptorProto.FromString(data) for data in found]
 
 
-def query_descriptors(service: str) -> DescriptorQueries:
+def query_descriptors(service: str, resource: str = "") -> DescriptorQueries:
     """Query a service and all of its messages.
 
-    Raises KeyError, TypeError or ValueError for descriptors that are incomplete or too many.
+    With a resource, a Cogwork server answers with the descriptors that its provider has. Raises
+    KeyError, TypeError or ValueError for descriptors that are incomplete or too many.
     """
     pool = DescriptorPool()
     added: set[str] = set()
-    for file in (yield ServerReflectionRequest(file_containing_symbol=service)):
-        yield from _add_file(file, pool, added)
+    for file in (yield ServerReflectionRequest(host=resource, file_containing_symbol=service)):
+        yield from _add_file(file, pool, added, resource)
     pool.FindServiceByName(service)  # type: ignore[no-untyped-call]
     return pool
 
 
 def _add_file(
-    file: FileDescriptorProto, pool: DescriptorPool, added: set[str]
+    file: FileDescriptorProto, pool: DescriptorPool, added: set[str], resource: str
 ) -> Generator[ServerReflectionRequest, Sequence[FileDescriptorProto], None]:
     """Add a file after the files that it imports."""
     if file.name in added:
@@ -50,6 +51,6 @@ def _add_file(
     added.add(file.name)
     for name in file.dependency:
         if name not in added:
-            for imported in (yield ServerReflectionRequest(file_by_filename=name)):
-                yield from _add_file(imported, pool, added)
+            for imported in (yield ServerReflectionRequest(host=resource, file_by_filename=name)):
+                yield from _add_file(imported, pool, added, resource)
     pool.Add(file)  # type: ignore[no-untyped-call]

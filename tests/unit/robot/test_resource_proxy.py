@@ -18,7 +18,9 @@ from cogwork.robot import resource_proxy
 from cogwork.robot.machine import NotAvailable
 from cogwork.robot.module_host import NoModules
 from cogwork.robot.operations import TookTooLong
+from cogwork.robot.resource_proxy import ResourceProxy
 from cogwork.wire import first_message
+from cogwork.wire.concurrency_limit import ConcurrencyLimiter
 from cogwork.wire.handlers import Stream
 from cogwork.wire.in_process_call import InProcessStream
 
@@ -58,7 +60,7 @@ def call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Call:
     resource.raw_channel = None
     monkeypatch.setattr(bench.machine, "find", lambda _: resource)
     bench.machine.modules = make_modules(OWN_API)()
-    return resource_proxy.ResourceProxy(bench.machine).forward_unknown
+    return ResourceProxy(bench.machine, ConcurrencyLimiter(bench.clock)).forward_unknown
 
 
 async def test_unary_call_is_cancelled_after_the_limit(call: Call) -> None:
@@ -92,7 +94,7 @@ async def test_request_without_a_resource_name_raises(call: Call) -> None:
 
 
 async def test_unknown_api_is_unavailable_while_modules_start(bench: Bench) -> None:
-    call = resource_proxy.ResourceProxy(bench.machine).forward_unknown
+    call = ResourceProxy(bench.machine, ConcurrencyLimiter(bench.clock)).forward_unknown
     bench.machine.modules = StartingModules()
     with pytest.raises(NotAvailable, match='not served yet: module "own" is starting'):
         await call(GREET, make_stream())

@@ -30,7 +30,6 @@ from viam.gen.common.v1.common_pb2 import GetReadingsRequest  # noqa: E402
 CLIENTS = ("a", "b", "c", "d")
 PATH = "/test.Sensor/Read"
 TICKS = "/viam.component.board.v1.BoardService/StreamTicks"
-MODULE_EVENTS = "/acme.Gauge/Watch"
 
 clients = st.sampled_from(CLIENTS)
 shares = st.builds(
@@ -192,9 +191,7 @@ class LimitedCalls:
 
     def __init__(self, shares: ConcurrencyLimits) -> None:
         self.clock = ManualClock()
-        self.limiter = ConcurrencyLimiter(
-            self.clock, shares, is_event_stream=lambda path: path == MODULE_EVENTS
-        )
+        self.limiter = ConcurrencyLimiter(self.clock, shares)
         self.all: list[RunningCall] = []
         self.inside = 0
         self.most_inside = 0
@@ -205,14 +202,10 @@ class LimitedCalls:
         request: Message | None = None,
         kind: Cardinality = Cardinality.UNARY_UNARY,
         path: str = PATH,
-        *,
-        is_unregistered: bool = False,
     ) -> RunningCall:
         request = request or GetReadingsRequest(name="s")
         call = RunningCall()
-        method = Method(
-            path, kind, self._make_handler(call), type(request), is_unregistered=is_unregistered
-        )
+        method = Method(path, kind, self._make_handler(call), type(request))
         stream: Any = SimpleNamespace(
             peer=client, request=None if kind.client_streaming else request
         )
@@ -307,35 +300,19 @@ async def test_every_cardinality_is_handled(kind: Cardinality) -> None:
     assert not calls.limiter._slots._queues
 
 
-@pytest.mark.parametrize(
-    ("path", "is_unregistered"), [(TICKS, False), (MODULE_EVENTS, True)], ids=["known", "module's"]
-)
-async def test_streams_of_events_have_slots_only_while_they_open(
-    path: str, is_unregistered: bool
-) -> None:
+async def test_streams_of_events_have_slots_only_while_they_open() -> None:
     calls = LimitedCalls(ConcurrencyLimits(running=2))
-    kind = Cardinality.STREAM_STREAM if is_unregistered else Cardinality.UNARY_STREAM
-    streams = [
-        calls.start("a", kind=kind, path=path, is_unregistered=is_unregistered) for _ in range(10)
-    ]
+    kind = Cardinality.UNARY_STREAM
+    streams = [calls.start("a", kind=kind, path=TICKS) for _ in range(10)]
     await calls.clock.settle()
     assert sum(each.entered for each in streams) == 1, "more than the share of one client open"
     await calls.clock.advance(2.6)
     assert all(each.entered for each in streams)
-    late = calls.start("a", kind=kind, path=path, is_unregistered=is_unregistered)
+    late = calls.start("a", kind=kind, path=TICKS)
     await calls.clock.settle()
     assert late.entered, "open streams hold slots"
     await calls.end_all()
     assert not calls.limiter._slots._queues
-
-
-async def test_streams_of_unknown_methods_keep_their_slots() -> None:
-    calls = LimitedCalls(ConcurrencyLimits(running=2))
-    for _ in range(3):
-        calls.start("a", kind=Cardinality.STREAM_STREAM, path="/acme.X/Y", is_unregistered=True)
-    await calls.clock.advance(2.6)
-    assert calls.inside == 1
-    await calls.end_all()
 
 
 async def test_slots_are_shared_with_streams_that_are_open_already() -> None:
