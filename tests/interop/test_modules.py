@@ -6,6 +6,7 @@ They are written with the unmodified SDK.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import tarfile
@@ -596,6 +597,19 @@ async def check_log_levels(there: RunningMachine, config: dict[str, Any]) -> Non
     await there.apply(config)
     assert await read_audible_levels(there, "quiet") == {"ERROR", "CRITICAL"}
     assert await there.pid_of("wheel") == pid
+
+    # So does a lower one: the module is told.
+    config["components"] = [{**wheel, "log_configuration": {"level": "debug"}}]
+    await there.apply(config)
+    numbers = itertools.count()
+
+    async def logs_debug() -> bool:
+        return "DEBUG" in await read_audible_levels(there, f"lower {next(numbers)}.")
+
+    await poll(logs_debug, bool)
+    assert await there.pid_of("wheel") == pid
+    config["components"] = [{**wheel, **quiet}]
+    await there.apply(config)
 
     # A pattern has lower precedence.
     config["log"] = [{"pattern": "rdk.resource_manager.*", "level": "debug"}]

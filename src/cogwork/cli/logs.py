@@ -61,6 +61,9 @@ def format_entry(entry: dict[str, Any]) -> str:
         escape, (entry["time"], entry["level"], entry["logger"], entry["message"])
     )
     head = f"{time}  {level.upper():8}  {logger}  "
+    place = f"{escape(entry['place'])}  " if entry.get("place") else ""
+    more = json.dumps(entry["fields"], ensure_ascii=False) if entry.get("fields") else ""
+    fields = f"  {escape(more)}" if more else ""
     trace = f"\n{escape_lines(entry['trace'])}" if entry.get("trace") else ""
     style = _STYLES.get(level)
-    return f"{paint(head, style) if style else head}{message}{trace}"
+    return f"{paint(head, style) if style else head}{place}{message}{fields}{trace}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -147,7 +148,7 @@ def _format_message(record: logging.LogRecord) -> str:
 
 def make_entry(record: logging.LogRecord, redact: Callable[[str], str]) -> Entry:
     """Convert a record to an entry, with all texts redacted and truncated."""
-    place = f"{record.filename}:{record.lineno}" if record.filename else ""
+    place = f"{record.filename}:{record.lineno}" if record.lineno else record.filename or ""
     trace = _format_trace(record)
     return Entry(
         record.created,
@@ -166,6 +167,9 @@ def _make_dedup() -> Dedup[MessageKey]:
 
 def _make_key(entry: Entry) -> MessageKey:
     message = entry.message
+    if entry.fields:
+        fields = json.dumps(entry.fields, ensure_ascii=False, default=str)
+        message = f"{message} {fields}" if message else fields
     if len(message) <= _EXCERPT_LENGTH:
         return MessageKey(entry.logger, entry.level, message, b"")
     digest = hashlib.blake2b(message.encode(errors="surrogatepass"), digest_size=16).digest()

@@ -80,7 +80,7 @@ class ModuleManager:
                 self._add_module(_make_module(config, self._context))
             else:
                 self._modules[name].config = config
-                self._modules[name].restart_if_too_quiet()
+                self._modules[name].apply_levels()
         # The order decides which of two modules provides a model that both have.
         self._modules = {name: self._modules[name] for name in wanted}
         self._on_change()

@@ -21,7 +21,7 @@ from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
 from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
 from cogwork.modules.address import remove_socket
-from cogwork.modules.client import ModuleCapabilities, ModuleClient
+from cogwork.modules.client import ModuleCallError, ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.first_run import perform_first_run
 from cogwork.modules.handshake import Handshake, NotRunning
@@ -75,6 +75,7 @@ class Module:
         self._capabilities: ModuleCapabilities | None = None
         """Capabilities of the module when it was last ready."""
         self._session: ModuleSession | None = None
+        self._levels_changed = asyncio.Event()
         self._start_level: Level | None = None
         """The log level with which the module was started."""
         self._run_task: asyncio.Task[None] | None = None
@@ -163,19 +164,30 @@ class Module:
             return f'module "{self.name}" {self.error}{again}'
         return f'module "{self.name}" is starting'
 
-    def restart_if_too_quiet(self) -> None:
-        """Restart the module if it was started with a higher log level than the rules now require.
+    def apply_levels(self) -> None:
+        """Let the module log what the rules now require.
 
-        A module that is starting is checked when it is ready.
+        A resource is told its level. The level of the module itself is an argument of its program,
+        so that a lower one needs a restart. A module that is starting is checked when it is ready.
         """
-        if self._session is not None and self._is_too_quiet(self._session):
-            self.restart("its log level was lowered")
-
-    def _is_too_quiet(self, session: ModuleSession) -> bool:
         rules = self._context.get_log_rules()
-        if self._start_level is not None and rules.launch_level(self.name) < self._start_level:
-            return True
-        return any(self._level_of(name) < level for name, level in session.levels.items())
+        started = self._start_level
+        if self._session is None or started is None:
+            return
+        if rules.launch_level(self.name) < started:
+            self.restart("its log level was lowered")
+        else:
+            self._levels_changed.set()
+
+    async def _lower_levels(self, session: ModuleSession) -> None:
+        """Tell the module levels of its resources when they change. Run until cancelled."""
+        while True:
+            await self._levels_changed.wait()
+            self._levels_changed.clear()
+            try:
+                await session.lower_levels()
+            except ModuleCallError as error:
+                self._log.warning("cannot lower the log levels of module %s: %s", self.name, error)
 
     async def _run(self) -> None:
         while True:
@@ -311,15 +323,19 @@ class Module:
         self._set_state(State.READY)
         self._log.info("module %s is ready, with %s", self.name, _format_models(capabilities))
         self._context.notify_changed()
-        self.restart_if_too_quiet()
-        reflection = asyncio.ensure_future(self._fetch_descriptors(session))
+        self.apply_levels()
+        beside = (
+            asyncio.ensure_future(self._fetch_descriptors(session)),
+            asyncio.ensure_future(self._lower_levels(session)),
+        )
         try:
             await HealthProbe(self.name, child, session, self._context, self._log).run_until(
                 self._restart_requested
             )
         finally:
-            reflection.cancel()
-            await asyncio.gather(reflection, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             if self._context.clock.monotonic() - started >= _STABLE_AFTER:
                 self.failures = 0
         if not child.exited.done():

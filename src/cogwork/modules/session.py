@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import Callable
 
 import grpc.aio
@@ -82,6 +83,10 @@ class ModuleSession(Builder):
         self._ended = False
         self._names_by_id: dict[int, ResourceName] = {}
         """Resource names by the `id` of the object in the graph."""
+        self._configured: dict[ResourceName, tuple[Spec, Dependencies]] = {}
+        """With what each of its resources was last built or reconfigured."""
+        self._changing: defaultdict[ResourceName, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Held while a resource is changed or removed."""
         self._live_resources: set[ResourceName] = set()
         self._maybe_added: set[ResourceName] = set()
         """Resources that it may have added, or may add later, although the call was given up."""
@@ -136,14 +141,19 @@ class ModuleSession(Builder):
         self._names_by_id[id(resource)] = spec.name
         self._live_resources.add(spec.name)
         self.levels[spec.name] = level
+        self._configured[spec.name] = spec, dependencies
         self._on_provided(spec.name, True)
         self.drained.clear()
         return resource
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
         del resource  # identified by its name
-        level = self._level_of(spec.name)
         await self._validations.ensure_validated(spec)
+        async with self._changing[spec.name]:
+            await self._reconfigure(spec, dependencies)
+
+    async def _reconfigure(self, spec: Spec, dependencies: Dependencies) -> None:
+        level = self._level_of(spec.name)
         message = _make_message(spec, level)
         try:
             await self.client.reconfigure(message, dependencies, self._deadlines.add)
@@ -153,6 +163,18 @@ class ModuleSession(Builder):
             await self.client.remove(spec.name, self._deadlines.remove)
             await self.client.add(message, dependencies, self._deadlines.add)
         self.levels[spec.name] = level
+        self._configured[spec.name] = spec, dependencies
+
+    async def lower_levels(self) -> None:
+        """Tell the module the levels of its resources that log less than they should now.
+
+        Those that log more need not know: what is too much is dropped. Raise ModuleCallError.
+        """
+        for name in tuple(self._configured):
+            async with self._changing[name]:
+                known = self._configured.get(name)
+                if known is not None and self._level_of(name) < self.levels[name]:
+                    await self._reconfigure(*known)
 
     async def close(self, resource: object) -> None:
         name = self._names_by_id.get(id(resource))
@@ -160,11 +182,14 @@ class ModuleSession(Builder):
             return
         self._live_resources.discard(name)
         self._on_provided(name, False)
-        self.levels.pop(name, None)
         try:
-            if not self._ended:
-                await self._remove(name)
+            async with self._changing[name]:
+                self.levels.pop(name, None)
+                self._configured.pop(name, None)
+                if not self._ended:
+                    await self._remove(name)
         finally:
+            self._changing.pop(name, None)
             self._names_by_id.pop(id(resource), None)
             if not self._names_by_id:
                 self.drained.set()

@@ -14,9 +14,11 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.escape import TAB_WIDTH
 from cogwork.logs.entry import format_timestamp
+from cogwork.logs.pipeline import EXTRA_LINES
 from cogwork.logs.rules import LevelOf, log_everything
 from cogwork.logs.truncation import NAME_LIMIT, truncate
 from cogwork.robot.access import module_of
+from cogwork.robot.log_details import read_fields, read_place
 from cogwork.wire.handlers import Stream
 
 _END_OF_TIME = 253402300800
@@ -129,14 +131,21 @@ def _to_log_record(entry: common.LogEntry, name: str, level: int, now: float) ->
     )
     if place:
         record.filename, record.lineno = place[1], int(place[2])
+    elif entry.HasField("caller"):
+        record.filename, record.lineno = read_place(entry.caller)
+    if entry.stack:
+        setattr(record, EXTRA_LINES, entry.stack)
+    fields = read_fields(entry.fields) if entry.fields else {}
     claimed = _parse_time(entry)
     if claimed is not None:
         if now - MAX_PAST_SKEW <= claimed <= now + MAX_FUTURE_SKEW:
             record.created = claimed
         else:
             record.created = now
-            record.fields = {"client_time": format_timestamp(claimed)}
+            fields["client_time"] = format_timestamp(claimed)
         record.msecs = record.created * 1000 % 1000
+    if fields:
+        record.fields = fields
     return record
 
 

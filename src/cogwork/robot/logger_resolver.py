@@ -34,12 +34,13 @@ class LoggerResolver:
     def resolve(self, name: str, module: str) -> str:
         """Map the logger name of an entry to ours. `module` sent the entry; empty for a client.
 
-        A module may use the names of its resources, as the SDK does, and its own name; its other
-        loggers are placed below its own. A client may use a name that nothing else here has.
+        A module may use the names of its resources, as the SDK does, or as Go does after its own
+        name; its other loggers are placed below its own. A client may use a name that nothing
+        else here has.
         """
         if not module:
             return _client_logger(name) if self._is_in_use(name) else name
-        resource, child = _split_resource(name)
+        resource, child = _split_resource(name.removeprefix(f"{module}."))
         node = self._nodes.get(resource) if resource is not None else None
         if node is not None and self._modules().provides_model(
             module, node.spec.name.api, node.spec.model

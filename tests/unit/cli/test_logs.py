@@ -21,6 +21,15 @@ def test_entries_cannot_forge_lines_or_control_the_terminal() -> None:
         assert len(lines) == (3 if part == "trace" else 1)
 
 
+def test_entry_shows_its_place_and_its_fields() -> None:
+    entry = {"time": "T", "level": "info", "logger": "rdk", "message": "m"}
+    more = {"place": "lamp/main.go:42", "fields": {"lux": 3.5, "on": True}}
+    assert format_entry({**entry, **more}) == (
+        'T  INFO      rdk  lamp/main.go:42  m  {"lux": 3.5, "on": true}'
+    )
+    assert format_entry(entry) == "T  INFO      rdk  m"
+
+
 def test_quoted_text_cannot_control_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -99,6 +99,16 @@ def test_messages_with_other_text_level_or_logger_are_distinct(log: Log) -> None
     assert len(log.lines) == 12
 
 
+def test_messages_with_other_fields_are_distinct(log: Log) -> None:
+    for number in range(10):
+        log.logger.info("", extra={"fields": {"number": number}})
+    for _ in range(5):
+        log.logger.info("", extra={"fields": {"number": 0}})
+    messages = [entry.message for entry in log.entries]
+    assert messages.count("") == 12
+    assert messages[-1] == 'repeated; suppressing for 10s: {"number": 0}'
+
+
 async def test_wall_clock_jump_does_not_affect_suppression(log: Log) -> None:
     for jump in (0.0, 3600.0, -3600.0, 0.0):
         log.clock.jump = jump

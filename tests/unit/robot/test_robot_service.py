@@ -14,6 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
 from tests.support.machine.served import refused
 from tests.support.waiting import block, run_others
+from tests.unit.robot.test_access import LimitedModules
 from tests.unit.robot.bench import ROBOT, Bench, InProcess, thing
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
@@ -21,6 +22,9 @@ from viam.version_metadata import API_VERSION
 
 from cogwork import __version__
 from cogwork.core.clock import SystemClock
+from cogwork.logs.entry import Entry
+from cogwork.logs.pipeline import Pipeline
+from cogwork.logs.redactor import Redactor
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.log_service import LogService
 from cogwork.robot.robot_service import REFUSALS
@@ -261,6 +265,50 @@ class TestLog:
             "Log", log_request(log_entry("rdk.networking", "info", "x")), peer="module:acme"
         )
         assert [each.name for each in caplog.records] == ["rdk.modmanager.acme.rdk.networking"]
+
+    @pytest.mark.parametrize(
+        ("name", "kept"),
+        [
+            ("acme.rdk:component:generic/hers", "rdk.resource_manager.rdk:component:generic/hers"),
+            ("rdk:component:generic/hers", "rdk.resource_manager.rdk:component:generic/hers"),
+            ("acme.rdk:component:generic/other", "rdk.modmanager.acme.rdk:component:generic.other"),
+            ("acme.lamp", "rdk.modmanager.acme.lamp"),
+            ("acme", "rdk.modmanager.acme"),
+        ],
+    )
+    async def test_module_logs_under_its_resources_as_go_names_them(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture, name: str, kept: str
+    ) -> None:
+        bench.machine.modules = LimitedModules()
+        await bench.apply(thing("hers", "mutable"), thing("other"))
+        caplog.clear()
+        await bench.call_robot("Log", log_request(log_entry(name, "info", "x")), peer="module:acme")
+        assert [each.name for each in caplog.records] == [kept]
+
+    async def test_fields_caller_and_stack_are_kept_masked_and_bounded(self, bench: Bench) -> None:
+        line = log_entry("acme.lamp", "info", "")
+        line.caller.update({"File": "/home/me/lamp/main.go", "Line": 42})
+        line.stack = "goroutine 1\nmain.go s3cret"
+        line.fields.add().update({"Key": "key", "Type": 15, "String": "s3cret", "Integer": 0})
+        line.fields.add().update({"Key": "on", "Type": 4, "String": "", "Integer": 1})
+        line.fields.add().update({"big": "x" * 40_000})
+        entries: list[Entry] = []
+        redactor = Redactor()
+        redactor.add_secrets(["s3cret"])
+        pipeline = Pipeline(bench.clock, [entries.append], redactor=redactor)
+        root = logging.getLogger("rdk")
+        root.addHandler(pipeline)
+        try:
+            await bench.call_robot("Log", log_request(line))
+        finally:
+            root.removeHandler(pipeline)
+            pipeline.close()
+        (entry,) = entries
+        assert (entry.place, entry.message) == ("lamp/main.go:42", "")
+        assert entry.trace == "goroutine 1\nmain.go ***"
+        assert list(entry.fields) == ["key", "on", "big"]
+        assert (entry.fields["key"], entry.fields["on"]) == ("***", True)
+        assert len(entry.fields["big"]) < 33_000
 
     async def test_logger_names_of_clients_are_not_kept(self, bench: Bench) -> None:
         known = set(logging.root.manager.loggerDict)

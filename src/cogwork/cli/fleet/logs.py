@@ -86,12 +86,20 @@ def describe_entry(entry: LogEntry) -> dict[str, Any]:
         "logger": entry.logger_name,
         "message": entry.message,
     }
+    place = _read_place(entry)
     fields = {key: value for each in entry.fields for key, value in MessageToDict(each).items()}
     return (
         line
+        | ({"place": place} if place else {})
         | ({"fields": fields} if fields else {})
         | ({"trace": entry.stack} if entry.stack else {})
     )
+
+
+def _read_place(entry: LogEntry) -> str:
+    caller = MessageToDict(entry.caller)
+    file, line = caller.get("File"), caller.get("Line")
+    return f"{file}:{int(line)}" if file and isinstance(line, float) and line else str(file or "")
 
 
 def list_levels(least: str | None) -> list[str]:
