@@ -161,6 +161,22 @@ async def test_deadline_is_forwarded(bench: ProvidedBench, provider: Provider) -
     assert 5 < provider.deadline < 7.1
 
 
+@pytest.mark.parametrize("allowed", [(), ("x-mine",)])
+async def test_only_listed_headers_of_the_client_are_forwarded(
+    bench: ProvidedBench, provider: Provider, allowed: tuple[str, ...]
+) -> None:
+    wheel: Any = bench.machine.find(ResourceName(MOTOR, "wheel"))
+    wheel.forwarded_headers = allowed
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    secrets = {"cookie": "a=b", "viam-sid": (await start_session(bench))["viam-sid"]}
+    given = {"opid": "mine", "traceparent": trace, "x-mine": "1", "x-other": "2", **secrets}
+    await bench.send(TWIRL, "owner", metadata=given)
+    kept = {key: value for key, value in provider.metadata.items() if key != "user-agent"}
+    assert kept == {"opid": "mine", "traceparent": trace, **dict.fromkeys(allowed, "1")}
+    await bench.send(GET_MODE, "owner")
+    assert len(provider.metadata["opid"]) == 36  # its own, if the client gives none
+
+
 async def start_session(bench: ProvidedBench) -> dict[str, str]:
     reply = await bench.call_robot("StartSession", metadata=await bench.log_in("owner"))
     return {"viam-sid": reply.id}

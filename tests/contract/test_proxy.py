@@ -44,7 +44,9 @@ async def near(tmp_path: Any) -> AsyncIterator[grpc.aio.Channel]:
 
     async def forward_call(path: str, stream: Stream) -> None:
         kind = Cardinality.UNARY_UNARY if path.endswith("Once") else Cardinality.STREAM_STREAM
-        await forward(carrier, path, kind, stream, await stream.recv_message())
+        first, metadata = await stream.recv_message(), stream.metadata.items()
+        given = [(name, value) for name, value in metadata if name.startswith("x-")]
+        await forward(carrier, path, kind, stream, first, metadata=given)
 
     server = grpc_server(HandlerTable(fallback=forward_call))
     server.add_insecure_port(f"unix:{tmp_path}/near")

@@ -63,6 +63,9 @@ MUCH = size(ci=200, full=2000)
 ROOM = 64.0
 """Megabytes that server or module may grow by meanwhile: windows and data in transit."""
 
+FORWARDED = ["x-one", "x-raw-bin"]
+"""Headers of a client that the modules get."""
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningMachine]:
@@ -71,7 +74,10 @@ async def there(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runni
     names = ("camera", "motor", "mlmodel", "sensor", "echo")
     config = {
         "modules": [
-            *(module(name, make.sdk_module(directory, name)) for name in names),
+            *(
+                module(name, make.sdk_module(directory, name), forward_headers=FORWARDED)
+                for name in names
+            ),
             module("colors", make.executable(directory, Path(colors_module.__file__))),
         ],
         "components": [
@@ -204,7 +210,7 @@ async def test_metadata_passes_in_both_directions(there: RunningMachine) -> None
     with separate_client(there) as echo:
         listen(echo.channel, RecvInitialMetadata, on_initial_metadata)
         listen(echo.channel, RecvTrailingMetadata, on_trailing_metadata)
-        given: Any = {"x-one": "1", "x-raw-bin": b"\0\xff"}
+        given: Any = {"x-one": "1", "x-raw-bin": b"\0\xff", "x-other": "2"}
         reply = await echo.unary("", metadata=given)
     assert dict(reply.metadata) == {"x-one": "1", "x-raw-bin": str(b"\0\xff")}
     assert first.get("x-said-first") == "echo"

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from cogwork.config import codes
 from cogwork.config.fields import Duration, LevelField, LongNameField, Section, fault
+
+_NEVER_FORWARDED = frozenset({"authorization", "cookie", "viam-sid"})
+
+
+def _check_header(value: str) -> str:
+    if value in _NEVER_FORWARDED or value.startswith("grpc-"):
+        raise fault(codes.BAD_VALUE, f'the header "{value}" is never forwarded to a module')
+    return value
+
+
+Header = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,100}$"), AfterValidator(_check_header)]
+"""The name of a header, in lower case as gRPC has it."""
 
 
 class AppStatus(Section):
@@ -53,6 +65,9 @@ class ModuleConfig(Section):
     access: Literal["machine", "dependencies"] = "machine"
     """Which resources it may call: every resource of the machine, or only its own resources and
     their dependencies."""
+    forward_headers: list[Header] = []
+    """Headers of a client's call that the module gets, besides `opid` and `traceparent`. It never
+    gets `authorization`, `cookie` or `viam-sid`."""
     tcp_mode: bool = False
     """Whether to use TCP instead of a Unix socket. Any local process can then call the module."""
     first_run_timeout: Duration = 3600.0

@@ -148,6 +148,13 @@ class Reconciler:
         faults = self._execution.plan.edges.faults.get(name, ())
         return tuple(fault.reference for fault in faults if isinstance(fault, MissingDependency))
 
+    def circular_wants(self, name: ResourceName) -> tuple[ResourceName, ...]:
+        """Return the optional dependencies of a resource that are left out to avoid a cycle."""
+        if self._execution is None:
+            return ()
+        left_out = self._execution.plan.edges.circular_wants
+        return tuple(wanted for wanting, wanted in left_out if wanting == name)
+
     def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
         """Set the desired state. The future is done when it is applied or superseded."""
         if self._close_outcome is not None:

@@ -7,6 +7,7 @@ from viam.gen.app.v1 import robot_pb2 as app
 from cogwork.config.frame import FrameConfig
 from cogwork.config.schema import ResourceConfig
 from cogwork.logs.levels import Level
+from cogwork.resource.pose_proto import geometry_to_proto
 from cogwork.resource.structs import to_struct
 
 
@@ -26,13 +27,15 @@ def resource_to_proto(config: ResourceConfig, level: Level | None = None) -> app
         ],
     )
     if config.frame is not None:
-        message.frame.CopyFrom(_frame_to_proto(config.frame))
+        message.frame.CopyFrom(_frame_to_proto(config.frame, config.name))
     if level is not None:
         message.log_configuration.level = level.name.lower()
     return message
 
 
-def _frame_to_proto(frame: FrameConfig) -> app.Frame:
+def _frame_to_proto(frame: FrameConfig, name: str) -> app.Frame:
+    """`name`: what its geometry is called, unless it has a label."""
+    geometry = geometry_to_proto(frame.geometry, name) if frame.geometry is not None else None
     translation, rotation = frame.translation, frame.pose.rotation
     return app.Frame(
         parent=frame.parent,
@@ -42,4 +45,5 @@ def _frame_to_proto(frame: FrameConfig) -> app.Frame:
                 w=rotation.w, x=rotation.x, y=rotation.y, z=rotation.z
             )
         ),
+        geometry=geometry,
     )

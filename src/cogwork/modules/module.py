@@ -317,6 +317,7 @@ class Module:
             self._context,
             self._level_of,
             self._on_provided,
+            frozenset(self.config.forward_headers),
         )
         self._capabilities = capabilities
         self.error = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -59,6 +59,7 @@ class ModuleSession(Builder):
         context: ModuleContext,
         level_of: Callable[[ResourceName], Level],
         on_provided: Callable[[ResourceName, bool], None],
+        forwarded_headers: Collection[str],
     ) -> None:
         """`target`: the address of `channel`. `on_provided` is called when a resource is built
         (True) and when it is closed (False)."""
@@ -80,6 +81,7 @@ class ModuleSession(Builder):
         self._deadlines = context.deadlines
         self._level_of = level_of
         self._on_provided = on_provided
+        self._forwarded_headers = forwarded_headers
         self._ended = False
         self._names_by_id: dict[int, ResourceName] = {}
         """Resource names by the `id` of the object in the graph."""
@@ -131,6 +133,7 @@ class ModuleSession(Builder):
             self._channel,
             self._target,
             lambda: self.unresponsive_reason,
+            self._forwarded_headers,
         )
         level = self._level_of(spec.name)
         await self._validations.ensure_validated(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import grpc.aio
@@ -26,6 +26,8 @@ class RemoteResource:
 
     name: str
     """Its name in that process."""
+    forwarded_headers: Collection[str] = ()
+    """The headers of a client's call that its process gets."""
     raw_channel: ForwardChannel
     _check_fault: FaultCheck
     _call_stop: Callable[[], None]
@@ -46,14 +48,21 @@ class UnknownApiResource(RemoteResource):
 
 
 async def connect_resource(
-    api: Api, name: str, channel: grpc.aio.Channel, target: str, check_fault: FaultCheck
+    api: Api,
+    name: str,
+    channel: grpc.aio.Channel,
+    target: str,
+    check_fault: FaultCheck,
+    forwarded_headers: Collection[str],
 ) -> RemoteResource:
     """Create a client for a resource of a process on this computer.
 
     `target` is the address that the channel connects to.
     """
     stop = functools.partial(call_stop, target, SERVICE_BY_API.get(api, ""), name)
-    return await connect_to(api, name, channel, stop, check_fault)
+    resource = await connect_to(api, name, channel, stop, check_fault)
+    resource.forwarded_headers = forwarded_headers
+    return resource
 
 
 async def connect_to(

@@ -235,6 +235,16 @@ class Machine:
         """Return the dependencies of a resource: first those that are configured, then the rest."""
         return (*self._reconciler.dependencies(name), *self._reconciler.missing_dependencies(name))
 
+    def list_ignored(self, name: ResourceName) -> list[str]:
+        """Return which parts of the configuration of a resource are ignored, and why."""
+        ignored = list(self.ignored_settings.get(name, []))
+        for wanted in self._reconciler.circular_wants(name):
+            why = f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without'
+            # The configuration may say so already; only a module knows its other dependencies.
+            if not any(why in each for each in ignored):
+                ignored.append(f'{why} "{wanted.short}"')
+        return ignored
+
     @property
     def is_reconfiguring(self) -> bool:
         """Whether a running resource is being changed, replaced or removed.

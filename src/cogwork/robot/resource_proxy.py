@@ -17,7 +17,12 @@ from cogwork.graph.public_apis import API_BY_SERVICE, PUBLIC_APIS, SERVICE_BY_AP
 from cogwork.resource.clients import RemoteResource
 from cogwork.robot.machine import Machine, NotAvailable
 from cogwork.robot.moving_methods import is_marked
-from cogwork.robot.operations import MAX_CALL_SECONDS, TookTooLong
+from cogwork.robot.operations import (
+    MAX_CALL_SECONDS,
+    OPERATION_ID_KEY,
+    TookTooLong,
+    current_operation,
+)
 from cogwork.robot.provider_descriptors import ProviderDescriptors
 from cogwork.robot.session_manager import session_id_of
 from cogwork.wire.concurrency_limit import STOP_METHODS, ConcurrencyLimiter
@@ -43,6 +48,7 @@ _OWN_SERVICES: Final = ("viam.robot.", "grpc.", "proto.")
 _CAMERA_API: Final = Api.parse("rdk:component:camera")
 _CAMERA_FIELD: Final = "camera_name"
 """A second resource that a request names."""
+_TRACE_KEY: Final = "traceparent"
 _CAPTURE_ALL: Final = "/viam.service.vision.v1.VisionService/CaptureAllFromCamera"
 _EMPTY_PARTS: Final = encode_field_header(1, 0) + encode_field_header(99, 0)
 """The image and what the service adds."""
@@ -185,14 +191,14 @@ class ResourceProxy:
     ) -> None:
         resource, rename = target.resource, rename or _rename
         rewrite = None if resource.name == target.name else lambda data: rename(data, resource)
-        channel = resource.raw_channel
+        channel, metadata = resource.raw_channel, _metadata_for(resource, stream)
         if path == _CAPTURE_ALL:
             stream = _CompletedCapture(stream)
         if path not in OPENED_BY_A_MESSAGE:
-            await forward(channel, path, cardinality, stream, first, rewrite)
+            await forward(channel, path, cardinality, stream, first, rewrite, metadata)
             return
         async with opened_by_a_message(stream) as opened:
-            await forward(channel, path, cardinality, opened, first, rewrite)
+            await forward(channel, path, cardinality, opened, first, rewrite, metadata)
 
     def _make_rename(self, method: Method, *, is_nested: bool) -> Rename:
         """Return a function that names a resource as its own machine does."""
@@ -251,6 +257,22 @@ class _CompletedCapture:
     async def send_message(self, message: bytes, *, end: bool = False) -> None:
         # An empty part is merged with the one before.
         await self._stream.send_message(message + _EMPTY_PARTS, end=end)
+
+
+def _metadata_for(resource: RemoteResource, stream: Stream) -> list[tuple[str, str | bytes]]:
+    """Return what the process of a resource gets to know of the call, besides the request.
+
+    Other headers of the client are none of its business: they may be credentials.
+    """
+    operation = current_operation()
+    found: list[tuple[str, str | bytes]] = (
+        [(OPERATION_ID_KEY, operation.id)] if operation is not None else []
+    )
+    allowed = resource.forwarded_headers
+    for name, value in stream.metadata.items():
+        if name == _TRACE_KEY or name in allowed:
+            found.append((name, value))
+    return found
 
 
 def _is_unary(method: MethodDescriptor) -> bool:

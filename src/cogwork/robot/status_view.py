@@ -123,7 +123,7 @@ def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:
         "model": node.spec.model.short if node.spec.model.name else "",
         "state": health.state.name.lower(),
         "reason": health.reason,
-        "ignored_settings": machine.ignored_settings.get(name, []),
+        "ignored_settings": machine.list_ignored(name),
         "since": node.since,
         "revision": node.revision,
         "depends_on": [str(other) for other in machine.dependencies(name)],

@@ -1,7 +1,7 @@
 """Forward a call to another process as raw bytes, without parsing its messages.
 
-Deadline, metadata and cancellation are forwarded too. Backpressure applies end to end: a side that
-does not read stops the other side from writing.
+Deadline and cancellation are forwarded too, and the metadata that the caller chooses. Backpressure
+applies end to end: a side that does not read stops the other side from writing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MetadataPairs = Iterable[tuple[str, str | bytes]] | None
 Rewrite = Callable[[bytes], bytes]
 
 _HOP_BY_HOP = ("te", "content-type", "user-agent", "host")
-"""Headers that belong to one connection, in addition to all that begin with `grpc-` or a colon."""
+"""Headers of a reply that belong to one connection, in addition to all that begin with `grpc-`."""
 _STATUS_DETAILS = "grpc-status-details-bin"
 """The one `grpc-` header that is forwarded: details that some servers add to a status."""
 
@@ -36,8 +36,9 @@ async def forward(
     stream: Stream,
     first: Any,
     rewrite: Rewrite | None = None,
+    metadata: Iterable[tuple[str, str | bytes]] = (),
 ) -> None:
-    """Forward a call to `channel`.
+    """Forward a call to `channel`, with this metadata.
 
     `first` is the message that determined the destination, or None if there was none. `rewrite`
     changes each request, which may name its resource.
@@ -45,7 +46,7 @@ async def forward(
     deadline = stream.deadline
     options = {
         "timeout": deadline.time_remaining() if deadline is not None else None,
-        "metadata": tuple(_filter_metadata(stream.metadata.items())),
+        "metadata": tuple(metadata),
     }
     if rewrite is not None and first is not None:
         first = rewrite(first)

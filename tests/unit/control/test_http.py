@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.support.waiting import run_others
 from tests.unit.control.asgi import AsgiResponse, send_request
-from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, fail_with, probe, thing
+from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, fail_with, full_name, probe, thing
 from tests.unit.robot.conftest import bench
 
 from cogwork.config.config_report import ConfigReport, ConfigState, RunningConfig
@@ -118,6 +118,22 @@ async def test_status_page_after_a_start_on_a_broken_file_says_so(bench: Bench) 
     ) in page
     assert "fix the configuration file and save it" in page
     assert "add one" not in page
+
+
+async def test_optional_dependency_that_was_left_out_is_shown(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its module knows that a resource wants another."""
+    await bench.apply(thing("a"), thing("b", needs="a"))
+    left_out = {full_name("a"): (full_name("b"),)}
+    monkeypatch.setattr(
+        bench.machine._reconciler, "circular_wants", lambda name: left_out.get(name, ())
+    )
+    view = json.loads((await get_path(bench, "/status.json"))[2])
+    assert [each["ignored_settings"] for each in view["resources"]] == [
+        ['"b" depends on "a", so "a" is built without "b"'],
+        [],
+    ]
 
 
 async def test_ignored_settings_are_shown_beside_a_ready_resource(bench: Bench) -> None:

@@ -569,6 +569,8 @@ async def test_optional_dependency_in_a_cycle_is_dropped() -> None:
         assert [world.state(name) for name in "ab"] == [State.READY] * 2
         assert world.thing("a").holds == {}
         assert world.thing("b").holds == {full_name("a"): world.thing("a")}
+        assert world.graph.circular_wants(full_name("a")) == (full_name("b"),)
+        assert world.graph.circular_wants(full_name("b")) == ()
 
 
 async def test_constructor_given_its_future_dependent_is_repeated_without_it() -> None:
