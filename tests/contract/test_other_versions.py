@@ -23,6 +23,7 @@ from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
 from viam.gen.component.motor.v1.motor_pb2 import IsMovingRequest
 from viam.gen.robot.v1 import robot_pb2 as robot
 
+from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.reflection_client import fetch_service
 from cogwork.graph.name import Api, ResourceName
 from cogwork.resource.clients import RemoteResource
@@ -256,6 +257,21 @@ async def test_reflection_for_a_resource_describes_what_its_provider_has(
         service = await asyncio.to_thread(fetch_service, channel, SERVICE, resource)
     assert ("Twirl" in service.methods_by_name) == has_it
     assert ("SetPower" in service.methods_by_name) != has_it
+    await server.stop(None)
+
+
+async def test_service_that_nobody_describes_is_an_error_with_a_sentence(
+    bench: ProvidedBench,
+) -> None:
+    bench.authentication.use(None)
+    server = grpc_server(bench.table)
+    port = server.add_insecure_port("localhost:0")
+    await server.start()
+    with (
+        grpc.insecure_channel(f"localhost:{port}") as channel,
+        pytest.raises(CommandError, match=r"does not describe acme\.v1\.Unknown, so its methods"),
+    ):
+        await asyncio.to_thread(fetch_service, channel, "acme.v1.Unknown", "")
     await server.stop(None)
 
 

@@ -215,6 +215,7 @@ async def test_unknown_service_is_unimplemented(channel: Any) -> None:
     with pytest.raises(GRPCError) as told:
         await call(StringValue(value="a"), timeout=60)
     assert told.value.status is Status.UNIMPLEMENTED
+    assert told.value.message == "/test.Nobody/Knows is not served here, or not in this version"
 
 
 async def test_raw_bytes_pass_unchanged(port: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cogwork import __version__
+from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 
 EXIT_OK: Final = 0
@@ -24,9 +25,15 @@ DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    return run_until_cut_off(lambda: _run_command(argv))
+
+
+def _run_command(argv: Sequence[str] | None) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
+    except BrokenPipeError:
+        raise
     except CogworkError as error:
         print(f"cogwork-agent: {error}", file=sys.stderr)
     except OSError as error:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
-import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from cogwork.cli.commands import build_parser
-from cogwork.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
+from cogwork.cli.exit_codes import EXIT_INTERRUPTED
+from cogwork.core.cut_output import run_until_cut_off
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -21,18 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Print an escape for a character that the terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = _run(argv)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader, such as `head`, closed the pipe. Discard what is flushed at exit.
-        with Path(os.devnull).open("w") as null:
-            os.dup2(null.fileno(), sys.stdout.fileno())
-        return EXIT_OK
+        return run_until_cut_off(lambda: _run(argv))
     except KeyboardInterrupt:
         if sys.stderr.isatty():
             print(file=sys.stderr)  # after the ^C of the terminal
         return EXIT_INTERRUPTED
-    return code
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -9,6 +9,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpclib.reflection.v1.reflection_pb2 import ServerReflectionRequest, ServerReflectionResponse
 
+from cogwork.cli.grpc_client import CommandError
 from cogwork.wire.reflection_client import query_descriptors, read_files, reflection_path
 
 _TIMEOUT = 10.0
@@ -18,6 +19,7 @@ def fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDes
     """Fetch the descriptor of a resource's service with all its messages.
 
     It is that of the module or remote that has the resource, if they have another version of it.
+    Raise CommandError if the machine does not describe it.
     """
     queries = query_descriptors(name, resource)
     request = next(queries)
@@ -27,6 +29,11 @@ def fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDes
     except StopIteration as end:
         service: ServiceDescriptor = end.value.FindServiceByName(name)
         return service
+    except (KeyError, TypeError, ValueError):
+        raise CommandError(
+            f"the machine does not describe {name}, so its methods are unknown; call it from a "
+            "program, or from a machine that knows this API"
+        ) from None
 
 
 def _fetch_files(

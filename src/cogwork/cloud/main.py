@@ -15,6 +15,7 @@ from cogwork import __version__
 from cogwork.cloud.key_parser import add_key_parser, cloud_directory
 from cogwork.cloud.machine.log_quota import LINES_PER_SECOND
 from cogwork.cloud.updates.release_parser import add_release_parser
+from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
 from cogwork.serving import process
@@ -27,6 +28,10 @@ _MAX_LOG_QUOTA = 1_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    return run_until_cut_off(lambda: _run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cogwork import __version__
+from cogwork.core.cut_output import run_until_cut_off
 from cogwork.server.options import Options, UsageError, format_usage, list_option_warnings, parse
 from cogwork.serving import process
 
@@ -39,12 +40,8 @@ def main(argv: Sequence[str] | None = None, packed: Path | None = None) -> int:
     except UsageError as error:
         print(f"cogwork-server: {error}\nfor help, run: cogwork-server -h", file=sys.stderr)
         return EXIT_USAGE
-    if options.help:
-        print(format_usage())
-        return EXIT_OK
-    if options.version:
-        print(f"cogwork-server {__version__}")
-        return EXIT_OK
+    if options.help or options.version:
+        return run_until_cut_off(lambda: _print_about(options))
     if options.aix_install or options.aix_uninstall:
         from cogwork.server.install import command
 
@@ -56,6 +53,11 @@ def main(argv: Sequence[str] | None = None, packed: Path | None = None) -> int:
     for warning in list_option_warnings(options):
         print(f"cogwork-server: {warning}", file=sys.stderr)
     return _run(options) if options.runs_machine else EXIT_FAILURE
+
+
+def _print_about(options: Options) -> int:
+    print(format_usage() if options.help else f"cogwork-server {__version__}")
+    return EXIT_OK
 
 
 def _run(options: Options) -> int:

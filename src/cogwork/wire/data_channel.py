@@ -17,7 +17,7 @@ from grpclib.metadata import Deadline
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request, RequestHeaders, RequestMessage
 
 from cogwork.core.byte_budget import Hold
-from cogwork.core.errors import CogworkError, InvalidRequest, Unsupported
+from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.front.peer_name import Peer
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
 from cogwork.wire.call_runner import run_call
@@ -31,7 +31,7 @@ from cogwork.wire.channel_frames import (
 )
 from cogwork.wire.event_streams import EventStreamLimits
 from cogwork.wire.first_message import with_timeout
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import status_of
@@ -189,7 +189,7 @@ class DataChannel(asyncio.Protocol):
             raise TooManyStreams(f"there are {MAX_CALLS} calls in flight; wait for some to end")
         method = self._table.find(path)
         if method is None:
-            raise Unsupported(f"{path} is not served by this machine")
+            raise NotServed(path)
         return method
 
     async def _serve(self, number: int, call: _Call, method: Method) -> None:

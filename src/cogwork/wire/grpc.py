@@ -20,7 +20,7 @@ from cogwork.front.trusted_proxies import TrustedProxies
 from cogwork.front.uploads import SMALL_SIZE
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.first_message import with_timeout
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.running_calls import RunningCalls
@@ -172,27 +172,25 @@ class _GenericHandler(grpc.GenericRpcHandler):
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+    ) -> grpc.RpcMethodHandler[Any, Any]:
         path = handler_call_details.method
         handler = self._grpc_handlers.get(path)
         if handler is None:
             method = self._find(path)
-            if method is None:
-                return None
             handler = _to_grpc_handler(method, self._clients)
             if not method.is_unregistered:
                 self._grpc_handlers[path] = handler
         return handler
 
-    def _find(self, path: str) -> Method | None:
+    def _find(self, path: str) -> Method:
         try:
-            return self._table.find(path)
+            return self._table.find(path) or _failing_method(path, NotServed(path))
         except Exception as error:
             return _failing_method(path, error)
 
 
 def _failing_method(path: str, error: Exception) -> Method:
-    """Return a method that raises the error with which its service failed to load."""
+    """Return a method that raises an error."""
 
     async def fail(_: object) -> NoReturn:
         raise error

@@ -23,7 +23,7 @@ from cogwork.core.errors import InvalidRequest, Unsupported
 from cogwork.front.peer_name import Peer
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.deadline import parse_deadline
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, Stream
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed, Stream
 from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, Receive, read_body
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
@@ -97,7 +97,7 @@ class GrpcWebApp:
     def _find(self, path: str) -> Method:
         method = self._table.find(path)
         if method is None:
-            raise Unsupported(f"{path} is not served by this machine")
+            raise NotServed(path)
         return method
 
 

@@ -16,6 +16,7 @@ from grpclib.const import Handler as ServiceHandler
 from grpclib.metadata import Deadline
 
 from cogwork.core.byte_budget import request_budget
+from cogwork.core.errors import Unsupported
 from cogwork.core.memory import total_memory
 from cogwork.front.peer_name import Peer
 
@@ -105,6 +106,13 @@ MethodLoader = Callable[[], Iterable[Method]]
 FallbackHandler = Callable[[str, Stream], Awaitable[None]]
 """Takes the path and the call."""
 ProxyRouteFactory = Callable[[Method], ProxyRoute | None]
+
+
+class NotServed(Unsupported):
+    """Nobody here has the method."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path[:200]} is not served here, or not in this version")
 
 
 class HandlerTable:

@@ -12,7 +12,7 @@ from grpclib.metadata import Deadline
 from cogwork.core.errors import Unsupported
 from cogwork.front.peer_name import Peer
 from cogwork.wire.grpc import NoReply
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
 
 
 async def call(
@@ -57,7 +57,7 @@ def _select_handler(method: Method, request: Message) -> tuple[Message | bytes, 
 def _find_unary_method(table: HandlerTable, path: str) -> Method:
     method = table.find(path)
     if method is None:
-        raise Unsupported(f"{path} is not served by this machine")
+        raise NotServed(path)
     streams = method.cardinality.client_streaming or method.cardinality.server_streaming
     # The cardinality of an unregistered method is known only to the module that serves it.
     if streams and not method.is_unregistered:
