@@ -147,7 +147,7 @@ async def test_client_can_call_everything(tmp_path: Path) -> None:
     assert machine["resources"]["probe"] == [READY, ""]
     assert machine["resources"]["dead"] == [UNHEALTHY, "no such device"]
     assert machine["resources"]["orphan"] == [UNHEALTHY, orphaned]
-    assert machine["version"] == ["rdk", __version__]
+    assert machine["version"] == ["rdk", f"cogwork-{__version__}"]
     assert machine["cloud"][0] == "FAILED_PRECONDITION"
     assert machine["models of modules"] == ["OK", "[]"]
     assert machine["loud"][0] == "INVALID_ARGUMENT"

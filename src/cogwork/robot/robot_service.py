@@ -8,9 +8,9 @@ from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.version_metadata import API_VERSION
 
-from cogwork import __version__
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.product import NAMED_VERSION
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
 from cogwork.graph.public_apis import SERVICE_BY_API
@@ -142,7 +142,7 @@ class RobotService:
 
     async def get_version(self, *_: object) -> robot.GetVersionResponse:
         return robot.GetVersionResponse(
-            platform="rdk", version=__version__, api_version=API_VERSION
+            platform="rdk", version=NAMED_VERSION, api_version=API_VERSION
         )
 
     async def get_cloud_metadata(self, *_: object) -> robot.GetCloudMetadataResponse:

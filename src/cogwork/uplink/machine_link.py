@@ -16,7 +16,6 @@ from typing import Any, Final, Protocol
 from google.protobuf.message import DecodeError
 from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, RobotConfig
 
-from cogwork import __version__
 from cogwork.auth.access_list import AccessList
 from cogwork.config.cloud import CloudConfig
 from cogwork.core.backoff import Backoff
@@ -24,6 +23,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
 from cogwork.core.error_text import error_text
 from cogwork.core.platform_name import PLATFORM
+from cogwork.core.product import NAMED_VERSION
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
 from cogwork.uplink.access_link import AccessLink
@@ -275,6 +275,6 @@ def _describe_machine() -> AgentInfo:
     return AgentInfo(
         host=socket.gethostname(),
         os=platform.system().lower(),
-        version=__version__,
+        version=NAMED_VERSION,
         platform=PLATFORM,
     )

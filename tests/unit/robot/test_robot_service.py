@@ -14,8 +14,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from grpclib.const import Status
 from tests.support.machine.served import refused
 from tests.support.waiting import block, run_others
-from tests.unit.robot.test_access import LimitedModules
 from tests.unit.robot.bench import ROBOT, Bench, InProcess, thing
+from tests.unit.robot.test_access import LimitedModules
 from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 from viam.version_metadata import API_VERSION
@@ -58,7 +58,7 @@ async def test_get_version(bench: Bench) -> None:
     version = await bench.call_robot("GetVersion")
     assert (version.platform, version.version, version.api_version) == (
         "rdk",
-        __version__,
+        f"cogwork-{__version__}",
         API_VERSION,
     )
 
