@@ -22,7 +22,7 @@ FETCH = -@$(MAKE) --no-print-directory models
 # proxies to test the server behind.
 DEBIAN = $(if $(shell command -v chromium),,chromium) gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good python3-gi fish graphviz iproute2 coturn nftables man-db zsh systemd mmdebstrap ruby haproxy nginx-light
 
-.PHONY: system browser page setup server deb tap image docker quick test coverage lint lint-page bench soak docs site release lock demo models
+.PHONY: system browser go-programs page setup server deb tap image docker quick test coverage lint lint-page bench soak docs site release lock demo models
 
 system:  ## what the tests need of Debian, where that is what runs here and we may install it
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
@@ -30,6 +30,9 @@ system:  ## what the tests need of Debian, where that is what runs here and we m
 
 browser:  ## the public TypeScript SDK, to test the server with in a browser
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+
+go-programs:  ## the client in Go, to test the server with; left out where Go is not installed
+	command -v go >/dev/null || exit 0; go build -C tests/interop/go/client -o ../../../../build/go/client .
 
 page:  ## the control page, which is part of the package; needs Node 22.12 or newer
 	@$(PYTHON) -m scripts.control_page --packages

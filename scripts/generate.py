@@ -18,6 +18,7 @@ from scripts.cli_page import cli_page
 from scripts.cloud_api_page import render_cloud_api_page
 from scripts.decisions_page import decisions_page
 from scripts.driver_page import render_driver_page
+from scripts.limits_page import render_limits_page
 from scripts.moving_methods import render_moving_methods
 from scripts.roles_page import render_roles_page
 
@@ -59,6 +60,7 @@ def generate_files() -> dict[str, str]:
         "docs/reference/configuration.md": _render_configuration(),
         "docs/reference/diagnostics.md": _render_diagnostics(),
         "docs/reference/driver.md": render_driver_page(),
+        "docs/reference/limits.md": render_limits_page(),
         "docs/reference/models.md": _render_models(),
         "docs/reference/options.md": _render_options(),
         "docs/reference/roles.md": render_roles_page(),

@@ -10,7 +10,7 @@ from viam.version_metadata import API_VERSION
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.product import NAMED_VERSION
+from cogwork.core.named_version import NAMED_VERSION
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
 from cogwork.graph.public_apis import SERVICE_BY_API

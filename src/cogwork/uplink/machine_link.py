@@ -22,8 +22,8 @@ from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
 from cogwork.core.error_text import error_text
+from cogwork.core.named_version import NAMED_VERSION
 from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import NAMED_VERSION
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
 from cogwork.uplink.access_link import AccessLink
