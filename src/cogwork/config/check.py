@@ -54,6 +54,7 @@ _RESOURCE_SECTIONS: dict[str, type[ResourceConfig]] = {
     "services": ServiceConfig,
 }
 _NO_MODEL = ModelName("", "", "")
+_DISABLED = 'it is disabled in the configuration; remove "disabled" to run it'
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,11 +386,15 @@ class _Checker:
                 resource.settings,
                 tuple(resource.needs),
                 tuple(resource.wants),
-                faults.get(resource.pointer),
+                _DISABLED if _is_disabled(resource) else faults.get(resource.pointer),
                 json.dumps(resource.config.attributes, sort_keys=True) if resource.config else "",
             )
             for resource in resources
         )
+
+
+def _is_disabled(resource: ParsedResource) -> bool:
+    return resource.config is not None and resource.config.disabled
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,8 @@ class ResourceConfig(Section):
     """The log level of the resource. It overrides the rules of `log`."""
     service_configs: list[AssociatedConfig] = []
     """Settings of services for this resource, such as which data to capture."""
+    disabled: bool = False
+    """Whether the resource does not run. What depends on it waits."""
 
     @property
     def full_name(self) -> ResourceName:

@@ -36,6 +36,9 @@ _CREDENTIALS: Final = {
     "robot-location-secret": "CREDENTIALS_TYPE_ROBOT_LOCATION_SECRET",
     "robot-secret": "CREDENTIALS_TYPE_ROBOT_SECRET",
 }
+_DISABLED: Final = {"type": "cogwork", "attributes": {"disabled": True}}
+"""Among the settings of services for a resource, it says that the resource does not run: the message
+has no other place for that."""
 _DURATIONS: Final = {
     "modules": ("first_run_timeout",),
     "processes": ("stop_timeout",),
@@ -60,6 +63,8 @@ def _to_message(config: Mapping[str, Any]) -> RobotConfig:
         for each in _items(found, section):
             _change(each, "frame", _frame_to_message)
             _add_legacy_api(each)
+            if each.get("disabled") is True:
+                each.setdefault("service_configs", []).append(_DISABLED)
     for section, names in _DURATIONS.items():
         for each in _items(found, section):
             for name in names:
@@ -90,6 +95,9 @@ def from_message(message: RobotConfig) -> Json:
     for section in ("components", "services", "remotes"):
         for each in _items(found, section):
             _change(each, "frame", _frame_from_message)
+            if _DISABLED in each.get("service_configs", ()):
+                each["service_configs"].remove(_DISABLED)
+                each["disabled"] = True
             if each.get("api"):
                 each.pop("namespace", None)
                 each.pop("type", None)

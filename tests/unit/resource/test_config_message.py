@@ -126,6 +126,19 @@ def test_configuration_survives_the_message() -> None:
     assert from_message(message) == CONFIG
 
 
+def test_disabled_resource_survives_the_message() -> None:
+    sensor = {"name": "s", "api": "rdk:component:sensor", "model": "fake"}
+    capture = {"type": "data_manager", "attributes": {"rate": 1.0}}
+    components = [
+        {**sensor, "disabled": True},
+        {**sensor, "name": "t", "service_configs": [capture]},
+        {**sensor, "name": "u", "service_configs": [capture], "disabled": True},
+    ]
+    found = from_message(to_message({"components": components}))["components"]
+    assert [each.get("disabled", False) for each in found] == [True, False, True]
+    assert [each.get("service_configs", []) for each in found] == [[], [capture], [capture]]
+
+
 def test_message_has_what_older_servers_read() -> None:
     message = to_message(CONFIG)
     (arm, _), (module,) = message.components, message.modules

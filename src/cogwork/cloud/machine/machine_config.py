@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 from viam.gen.app.v1 import robot_pb2 as pb
 
@@ -35,6 +35,7 @@ def build_machine_config(
     if has_access_list:
         auth = carry_roles(auth)
     else:
+        config = _drop_disabled(config)
         keys = list_local_keys(tx, context.keyring, part["machine_id"])
         auth, left_out = join_logins(auth, keys, list_part_token_keys(tx))
     message, unfit = fit_message({**config, "auth": auth} if auth is not None else config)
@@ -47,6 +48,20 @@ def build_machine_config(
         message.cloud.location_secrets.add(id=part["id"], secret=secret)
     message.revision = f"{part['revision']}-{_digest(message)}"
     return message
+
+
+def _drop_disabled(config: dict[str, Any]) -> dict[str, Any]:
+    """Leave out resources that must not run: machines of other makes would run them."""
+
+    def is_enabled(resource: Any) -> bool:
+        return not isinstance(resource, dict) or resource.get("disabled") is not True
+
+    dropped = {
+        section: [each for each in config[section] if is_enabled(each)]
+        for section in ("components", "services")
+        if isinstance(config.get(section), list)
+    }
+    return {**config, **dropped}
 
 
 def _digest(message: pb.RobotConfig) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from cogwork.cloud.machine.log_losses import list_losses
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 from cogwork.core.token_bucket import Rate
+from cogwork.resource.config_message import from_message
 from cogwork.wire.follow_method import ACCESS_METADATA
 from cogwork.wire.retry_info import read_retry_delay
 
@@ -92,6 +94,21 @@ async def test_only_servers_without_an_access_list_get_logins(cloud: TwoTenantCl
     assert key not in str(config)
     assert key_id not in str(config)
     assert not config.cloud.location_secret
+
+
+async def test_disabled_resources_are_sent_to_machines_that_know_what_it_means(
+    cloud: TwoTenantCloud,
+) -> None:
+    sensor = {"name": "s", "api": "rdk:component:sensor", "model": "fake"}
+    config = {"components": [sensor, {**sensor, "name": "off", "disabled": True}]}
+    owner = await cloud.log_in_as(OWNER, ResourceType.MACHINE)
+    change = app_pb2.UpdateRobotPartRequest(id=cloud.mine.part, robot_config_json=json.dumps(config))
+    await cloud.call("UpdateRobotPart", owner, change)
+    token, request = await cloud.log_in_part(), make_request("Config", cloud.mine.part)
+    others = (await cloud.call("Config", token, request)).config
+    assert [each.name for each in others.components] == ["s"]
+    ours = (await cloud.call("Config", token, request, metadata=dict([ACCESS_METADATA]))).config
+    assert [each.get("disabled") for each in from_message(ours)["components"]] == [None, True]
 
 
 async def test_what_a_machine_says_about_itself_is_shown(cloud: TwoTenantCloud) -> None:
