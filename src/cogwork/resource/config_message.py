@@ -37,8 +37,8 @@ _CREDENTIALS: Final = {
     "robot-secret": "CREDENTIALS_TYPE_ROBOT_SECRET",
 }
 _DISABLED: Final = {"type": "cogwork", "attributes": {"disabled": True}}
-"""Among the settings of services for a resource, it says that the resource does not run: the message
-has no other place for that."""
+"""Among the settings of services for a resource, it says that the resource does not run. The
+message has no other place for that."""
 _DURATIONS: Final = {
     "modules": ("first_run_timeout",),
     "processes": ("stop_timeout",),

@@ -112,13 +112,13 @@ def list_fragments(
 ) -> pb.ListFragmentsResponse:
     """Lists the fragments of the organization and the public ones of all, or those asked for.
 
-    If they are very large together, the last ones are listed without their content.
+    Without an organization, those of all whose member the actor is. If they are very large
+    together, the last ones are listed without their content.
     """
-    organization = request.organization_id
-    require_member(tx, call, organization)
+    organizations = _list_organizations(tx, call, request.organization_id)
     wanted = {*request.fragment_visibility} or {*Visibility}
     with_others = request.show_public or bool(request.fragment_visibility)
-    rows = _list_rows(tx, organization, with_others=with_others)
+    rows = _list_rows(tx, organizations, with_others=with_others)
     views: dict[str, FragmentView] = {}
     found, size = pb.ListFragmentsResponse(), 0
     for row in rows:
@@ -135,16 +135,29 @@ def list_fragments(
     return found
 
 
-def _list_rows(tx: Transaction, organization: str, *, with_others: bool) -> Sequence[Row]:
-    """Return the fragments of an organization, and the public ones of others, without content."""
-    condition = "(organization_id = ? OR visibility = ?)" if with_others else "organization_id = ?"
+def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[str]:
+    """Return the organization that is asked for; without one, all whose member the actor is."""
+    if organization:
+        require_member(tx, call, organization)
+        return [organization]
+    return sorted(organizations_of(tx, call.actor))
+
+
+def _list_rows(
+    tx: Transaction, organizations: Sequence[str], *, with_others: bool
+) -> Sequence[Row]:
+    """Return the fragments of organizations, and the public ones of others, without content."""
+    marks = ", ".join("?" * len(organizations)) or "NULL"
+    condition = f"organization_id IN ({marks})"
+    if with_others:
+        condition = f"({condition} OR visibility = ?)"
     return tx.query(
         "SELECT fragment.id, organization_id, created_at, fragment_revision.revision, edited_at, "  # noqa: S608 - all of it is ours
         "name, visibility FROM fragment JOIN fragment_revision "
         "ON fragment_revision.fragment_id = fragment.id "
         "AND fragment_revision.revision = fragment.revision WHERE fragment.deleted_at IS NULL "
         f"AND {condition} ORDER BY name, fragment.id",
-        *((organization, Visibility.PUBLIC) if with_others else (organization,)),
+        *(*organizations, *((Visibility.PUBLIC,) if with_others else ())),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
@@ -117,13 +118,14 @@ def delete_location(
 def list_locations(
     tx: Transaction, call: Call, request: pb.ListLocationsRequest
 ) -> pb.ListLocationsResponse:
-    """Lists those on which the actor has a role."""
+    """Lists those on which the actor has a role, and those of machines on which it has one."""
     rows = tx.query(
         f"{_SELECT} location.organization_id = ? ORDER BY location.name, location.id",
         request.organization_id,
     )
     roles = OrganizationRoles(tx, call.actor, request.organization_id)
     found = [(row, roles.find_for_location(row["id"])) for row in rows]
+    of_machines = _find_locations(tx, request.organization_id, roles.list_machines())
     counts = _count_machines(tx, request.organization_id)
     is_owner = any(role is CloudRole.OWNER for _, role in found)
     secrets = list_location_secrets(tx, call.keyring, request.organization_id) if is_owner else {}
@@ -135,9 +137,39 @@ def list_locations(
                 secrets.get(row["id"], []) if role is CloudRole.OWNER else [],
             )
             for row, role in found
-            if role is not None
+            if role is not None or row["id"] in of_machines
         ]
     )
+
+
+def _find_locations(tx: Transaction, organization: str, machines: Iterable[str]) -> set[str]:
+    """Return the locations of some machines of an organization."""
+    query = (
+        "SELECT location_id FROM machine JOIN location ON location.id = machine.location_id "
+        "WHERE machine.id = ? AND location.organization_id = ?"
+    )
+    return {row["location_id"] for each in machines for row in tx.query(query, each, organization)}
+
+
+def list_organizations_of_location(
+    tx: Transaction, call: Call, request: pb.GetOrganizationsWithAccessToLocationRequest
+) -> pb.GetOrganizationsWithAccessToLocationResponse:
+    """Returns the one organization that a location belongs to: locations are not shared.
+
+    For everyone who may see the location in a list.
+    """
+    row = first(tx.query(f"{_SELECT} location.id = ?", request.location_id))
+    if row is not None:
+        roles = OrganizationRoles(tx, call.actor, row["organization_id"])
+        machines = _find_locations(tx, row["organization_id"], roles.list_machines())
+        if roles.find_for_location(row["id"]) is None and row["id"] not in machines:
+            row = None
+    if row is None:
+        raise NotFound(
+            f'there is no location "{request.location_id[:64]}", or it is not shared with you'
+        )
+    owner = pb.OrganizationIdentity(id=row["organization_id"], name=row["organization_name"])
+    return pb.GetOrganizationsWithAccessToLocationResponse(organization_identities=[owner])
 
 
 def location_auth(
@@ -244,6 +276,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "GetLocation": reading(get_location),
     "UpdateLocation": writing(update_location),
     "DeleteLocation": writing(delete_location),
+    "GetOrganizationsWithAccessToLocation": reading(list_organizations_of_location),
     "ListLocations": reading(list_locations),
     "LocationAuth": reading(location_auth),
     "CreateLocationSecret": writing(create_location_secret),

@@ -48,7 +48,10 @@ async def get_robot_part_logs(
 async def tail_robot_part_logs(
     context: CloudContext, actor: Actor, request: pb.TailRobotPartLogsRequest
 ) -> AsyncIterator[pb.TailRobotPartLogsResponse]:
-    """Yield new lines. Never yields an empty message, at which the SDK's client stops."""
+    """Yield new lines, one at a time: clients disagree about the order of several in a message.
+
+    Never yields an empty message, at which the SDK's client stops.
+    """
 
     async def check_role() -> None:
         await context.records.read(lambda tx: find_part(tx, context.make_call(actor), request.id))
@@ -65,7 +68,8 @@ async def tail_robot_part_logs(
             ]
             if shown:
                 await check_role()  # which may have been removed in the meantime
-                yield pb.TailRobotPartLogsResponse(logs=shown)
+                for entry in shown:
+                    yield pb.TailRobotPartLogsResponse(logs=[entry])
 
 
 def _read_query(request: pb.GetRobotPartLogsRequest, now: int, keyring: Keyring) -> LogQuery:

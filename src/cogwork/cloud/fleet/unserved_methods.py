@@ -79,9 +79,7 @@ UNSERVED_METHODS: Final[Mapping[str, str]] = {
         ),
         _METADATA,
     ),
-    **dict.fromkeys(
-        ("GetOrganizationsWithAccessToLocation", "ShareLocation", "UnshareLocation"), _SHARING
-    ),
+    **dict.fromkeys(("ShareLocation", "UnshareLocation"), _SHARING),
     **dict.fromkeys(
         ("AddFavoriteMachine", "ListFavoriteMachines", "RemoveFavoriteMachine"), _FAVORITES
     ),

@@ -30,6 +30,10 @@ class OrganizationRoles:
         own = self._granted.get((ResourceType.MACHINE, machine))
         return max((*self._list_above(location), *([own] if own is not None else ())), default=None)
 
+    def list_machines(self) -> list[str]:
+        """Return the machines on which a role is granted, not above them."""
+        return [each for kind, each in self._granted if kind is ResourceType.MACHINE]
+
     def _list_above(self, location: str) -> list[CloudRole]:
         resources: list[Resource] = [(ResourceType.ORGANIZATION, self._organization)]
         above: str | None = location

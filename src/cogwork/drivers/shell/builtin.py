@@ -112,9 +112,12 @@ class BuiltinShell(ServiceBase):
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """Return the directory where the server keeps its files; the content of the command is
-        ignored."""
+        ignored.
+
+        Go's command line reads it under the second name.
+        """
         del command
-        return {_HOME_VARIABLE: str(cogwork_home(os.environ))}
+        return dict.fromkeys((_HOME_VARIABLE, "viam_home"), str(cogwork_home(os.environ)))
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
         return {

@@ -176,3 +176,22 @@ def test_operators_see_no_secrets(acme: OwnedOrganization) -> None:
     assert not seen.HasField("auth")
     (owned,) = acme.run(listing).locations
     assert owned.auth.secret != ""
+
+
+def test_key_of_one_machine_lists_its_location_and_who_owns_it(acme: OwnedOrganization) -> None:
+    """Go's command line finds a machine by its ID in this way."""
+    guest = acme.create(acme.grant("robot", "operator")).id
+    elsewhere = acme.run(
+        pb.CreateLocationRequest(organization_id=acme.tenant.organization, name="Elsewhere")
+    ).location.id
+    listing = pb.ListLocationsRequest(organization_id=acme.tenant.organization)
+    (seen,) = acme.cloud.run(guest, listing).locations
+    assert seen.id == acme.tenant.location
+    assert not seen.HasField("auth")
+    asked = pb.GetOrganizationsWithAccessToLocationRequest(location_id=acme.tenant.location)
+    (owner,) = acme.cloud.run(guest, asked).organization_identities
+    assert owner.id == acme.tenant.organization
+    assert acme.run(asked).organization_identities == [owner]
+    asked.location_id = elsewhere
+    with pytest.raises(NotFound, match="or it is not shared with you"):
+        acme.cloud.run(guest, asked)

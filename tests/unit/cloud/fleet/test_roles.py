@@ -37,6 +37,7 @@ REQUIRED = {
     (MACHINE, OPERATOR): {
         *("GetRobot", "GetRobotParts", "GetRobotPart", "GetRobotPartByNameAndLocation"),
         *("GetRobotPartHistory", "MarkPartForRestart", "ListMachineFragments"),
+        "GetOrganizationsWithAccessToLocation",
         # What an organization shares with all of its machines.
         *("GetFragment", "ListFragments", "GetFragmentUsage", "GetFragmentHistory"),
         *("GetRegistryItem", "ListRegistryItems", "GetModule", "ListModules"),

@@ -102,7 +102,9 @@ async def test_disabled_resources_are_sent_to_machines_that_know_what_it_means(
     sensor = {"name": "s", "api": "rdk:component:sensor", "model": "fake"}
     config = {"components": [sensor, {**sensor, "name": "off", "disabled": True}]}
     owner = await cloud.log_in_as(OWNER, ResourceType.MACHINE)
-    change = app_pb2.UpdateRobotPartRequest(id=cloud.mine.part, robot_config_json=json.dumps(config))
+    change = app_pb2.UpdateRobotPartRequest(
+        id=cloud.mine.part, robot_config_json=json.dumps(config)
+    )
     await cloud.call("UpdateRobotPart", owner, change)
     token, request = await cloud.log_in_part(), make_request("Config", cloud.mine.part)
     others = (await cloud.call("Config", token, request)).config
