@@ -63,7 +63,7 @@ MUCH = size(ci=200, full=2000)
 ROOM = 64.0
 """Megabytes that server or module may grow by meanwhile: windows and data in transit."""
 
-FORWARDED = ["x-one", "x-raw-bin"]
+FORWARDED = ["x-mark", "x-one", "x-raw-bin"]
 """Headers of a client that the modules get."""
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grpclib import GRPCError
 from grpclib.client import Channel
+from grpclib.const import Status
 from tests.support.machine import sdk_mover
 from tests.support.machine.programs import start_mover
 from tests.support.machine.running import Server, plug_in, run_server
@@ -23,11 +25,12 @@ from cogwork.resource import sdk
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.motor.client import MotorClient  # noqa: E402
 from viam.gen.component.motor.v1.motor_grpc import MotorServiceStub  # noqa: E402
-from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest  # noqa: E402
+from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest, StopRequest  # noqa: E402
 from viam.gen.robot.v1.robot_grpc import RobotServiceStub  # noqa: E402
 from viam.gen.robot.v1.robot_pb2 import (  # noqa: E402
     GetOperationsRequest,
     GetSessionsRequest,
+    SendSessionHeartbeatRequest,
     StartSessionRequest,
     StopAllRequest,
 )
@@ -58,15 +61,18 @@ log = logging.getLogger("acme")
 
 
 class Slow:
+    def __init__(self, motor):
+        self.motor = motor
+
     async def close(self):
-        log.info("closing slowly")
+        log.info("closing slowly; the motor moves: %s", await self.motor.is_moving())
         while not os.path.exists(os.environ["MAY_CLOSE"]):
             await asyncio.sleep(0.01)
-        log.info("closed at last")
+        log.info("closed at last; the motor moves: %s", await self.motor.is_moving())
 
 
 async def new(name, attributes, dependencies):
-    return Slow()
+    return Slow(*dependencies.values())
 
 
 SLOW = Model(Api.parse("rdk:component:generic"), ModelName.parse("acme:test:slow"), Attributes, new)
@@ -166,27 +172,30 @@ async def test_motor_stops_before_its_dependents_have_closed(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
     async with machine_closing_slowly(tmp_path, acme, "motor") as (server, channel):
-        motor = MotorClient("motor", channel)
-        await motor.set_power(1)
+        await MotorClient("motor", channel).set_power(1)
         server.signal(signal.SIGTERM)
-        await server.out.wait_for("closing slowly")
-        assert not await motor.is_moving()
+        await server.out.wait_for("closing slowly; the motor moves: False")
         assert "closed at last" not in server.out.text
 
 
-async def test_client_lost_while_the_machine_closes_leaves_nothing_moving(
+async def test_nothing_can_be_moved_while_the_machine_closes(
     tmp_path: Path, acme: dict[str, str]
 ) -> None:
+    """Clients keep their sessions, and may still stop what moves."""
     async with machine_closing_slowly(tmp_path, acme, "motor") as (server, channel):
-        motor = MotorClient("motor", channel)
+        motor, robot = MotorServiceStub(channel), RobotServiceStub(channel)
+        session = (await robot.StartSession(StartSessionRequest())).id
         server.signal(signal.SIGTERM)
         await server.out.wait_for("closing slowly")
-        session = (await RobotServiceStub(channel).StartSession(StartSessionRequest())).id
-        full = SetPowerRequest(name="motor", power_pct=1)
-        await MotorServiceStub(channel).SetPower(full, metadata={"viam-sid": session})
-        await seconds_until_rest(motor.is_moving, time.monotonic())
-        await server.out.wait_for(f"stopped motor, which session {session} had moved")
+        full, metadata = SetPowerRequest(name="motor", power_pct=1), {"viam-sid": session}
+        with pytest.raises(GRPCError, match="the machine is stopping") as refused:
+            await motor.SetPower(full, metadata=metadata)
+        assert refused.value.status is Status.UNAVAILABLE
+        await motor.Stop(StopRequest(name="motor"), metadata=metadata)
+        await robot.SendSessionHeartbeat(SendSessionHeartbeatRequest(id=session))
         assert "closed at last" not in server.out.text
+        Path(acme["MAY_CLOSE"]).touch()
+        await server.out.wait_for("closed at last; the motor moves: False")
 
 
 async def find_moving(channel: Channel) -> set[str]:

@@ -173,7 +173,7 @@ async def test_camera_shows_live_video_until_its_card_is_closed(machine: Machine
     assert brightness > 100
     await machine.click("Close the card")
     # The machine stops sending.
-    await machine.page.wait_for_function("() => window.watched.muted")
+    await machine.page.wait_for_function('() => window.watched.readyState === "ended"')
 
 
 async def test_camera_sends_nothing_while_the_page_is_hidden(machine: Machine) -> None:
@@ -186,7 +186,7 @@ async def test_camera_sends_nothing_while_the_page_is_hidden(machine: Machine) -
           document.dispatchEvent(new Event("visibilitychange"));
         }"""
     )
-    await machine.page.wait_for_function("() => window.watched.muted")
+    await machine.page.wait_for_function('() => window.watched.readyState === "ended"')
     await machine.page.evaluate(
         """
         delete document.hidden;

@@ -1,7 +1,7 @@
 r"""A client of a machine that another client mistreats: it asks for the resources every 10 ms.
 
-Run as ``bystander.py <port>``. Each line on its standard input ends a phase: it then prints a
-report of that phase as JSON.
+Run as ``bystander.py <port> [<token>]``. Each line on its standard input ends a phase: it then
+prints a report of that phase as JSON.
 """
 
 import asyncio
@@ -69,8 +69,9 @@ class Phase:
 
 
 class Bystander:
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, token: str = "") -> None:
         self.phase = Phase()
+        self._metadata = {"authorization": f"Bearer {token}"} if token else None
         self._channel = Channel("127.0.0.1", port)
         self._stub = RobotServiceStub(self._channel)
         self._calls: set[asyncio.Task[None]] = set()
@@ -92,7 +93,9 @@ class Bystander:
     async def _call(self, phase: Phase) -> None:
         began = time.monotonic()
         try:
-            reply = await self._stub.ResourceNames(ResourceNamesRequest(), timeout=DEADLINE)
+            reply = await self._stub.ResourceNames(
+                ResourceNamesRequest(), timeout=DEADLINE, metadata=self._metadata
+            )
             assert reply.resources
         except Exception as error:
             phase.failures.append(repr(error))
@@ -107,8 +110,8 @@ def is_timeout(error: Exception) -> bool:
     return isinstance(error, TimeoutError)
 
 
-async def main(port: int) -> None:
-    bystander = Bystander(port)
+async def main(port: int, token: str = "") -> None:
+    bystander = Bystander(port, token)
     running = asyncio.ensure_future(bystander.run())
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
@@ -122,4 +125,4 @@ async def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))

@@ -209,17 +209,23 @@ class WatchedServer:
 
 
 @contextlib.asynccontextmanager
-async def run_watched(directory: Path, config: Config = FAKES) -> AsyncIterator[WatchedServer]:
+async def run_watched(
+    directory: Path,
+    config: Config = FAKES,
+    log_in: Callable[[int], str] = lambda _: "",
+) -> AsyncIterator[WatchedServer]:
+    """`log_in` returns the token of the bystander, given the port; empty if it needs none."""
     lag = directory / "lag"
     lag.write_bytes(LAYOUT.pack(0, 0, False))
     inside = [str(Path(__file__).parent / "inside"), *os.environ.get("PYTHONPATH", "").split(":")]
     environment = {FILE: str(lag), "PYTHONPATH": ":".join(inside)}
     async with run_server(config, directory, environment=environment) as server:
-        await server.wait_for_status(state="running")
+        await server.out.wait_for("applied in")  # the status may need a login
         bystander = await asyncio.create_subprocess_exec(
             sys.executable,
             bystander_program.__file__,
             str(server.port),
+            *filter(None, [log_in(server.port)]),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ},

@@ -78,10 +78,12 @@ class Client:
         besides: Iterable[Header] = (),
         instead: Iterable[Header] | None = None,
         framed: bool = True,
+        ends: bool = True,
     ) -> Answer:
         """Besides or instead of the headers that a well-behaved client sends.
 
-        Unframed: the bytes are not even a message of gRPC.
+        Unframed: the bytes are not even a message of gRPC. `ends`: whether the request ends with
+        them.
         """
         if self._gone is not None:
             raise Gone(self._gone)
@@ -90,7 +92,7 @@ class Client:
         self._answers[number] = (Answer(), ended)
         try:
             self._h2.send_headers(number, [*_default_headers(path, instead), *besides])
-            await self._send(number, message(body) if framed else body, ended)
+            await self._send(number, message(body) if framed else body, ended, ends=ends)
             return await ended
         finally:
             del self._answers[number]
@@ -117,7 +119,9 @@ class Client:
             self._end("the client was closed")
             raise
 
-    async def _send(self, number: int, data: bytes, ended: asyncio.Future[Answer]) -> None:
+    async def _send(
+        self, number: int, data: bytes, ended: asyncio.Future[Answer], *, ends: bool
+    ) -> None:
         """Send as much as the server accepts before it answers."""
         view = memoryview(data)
         try:
@@ -137,8 +141,9 @@ class Client:
                 view = view[size:]
                 self._flush()
                 await self._writer.drain()
-            self._h2.end_stream(number)
-            self._flush()
+            if ends:
+                self._h2.end_stream(number)
+                self._flush()
         except (ProtocolError, OSError):
             # The server has closed the call or the connection, and says why.
             return
