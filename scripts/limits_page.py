@@ -139,7 +139,11 @@ def _bytes() -> list[Limit]:
         Limit("elements in the lists of a request", f"{MAX_ELEMENTS:,}", "`RESOURCE_EXHAUSTED`"),
         Limit("elements of a command", f"{MAX_COMMAND_ELEMENTS:,}", "`RESOURCE_EXHAUSTED`"),
         Limit("values in `extra`", f"{MAX_EXTRA_VALUES:,}", "`INVALID_ARGUMENT`"),
-        Limit("metadata of a call", "64 kB", "`RESOURCE_EXHAUSTED`; HTTP 431 with gRPC-web"),
+        Limit(
+            "metadata of a call",
+            "64 kB, a little more with gRPC-web",
+            "`RESOURCE_EXHAUSTED`; HTTP 400 with gRPC-web",
+        ),
         Limit(
             "requests that are being served, their copies included, of all clients",
             _size(requests.total),

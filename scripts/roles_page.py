@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from cogwork.auth.roles import ROLE_BY_PATH, Role, required_role
+from cogwork.auth.roles import ROLE_BY_OTHER_METHOD, ROLE_BY_PATH, Role, required_role
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource import sdk
 from cogwork.resource.services import load_methods
@@ -12,13 +12,25 @@ from cogwork.resource.services import load_methods
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.robot.v1 import robot_pb2  # noqa: E402
 
+
+def _render_other_methods() -> str:
+    return "; ".join(
+        f"{role.name.lower()}: "
+        + ", ".join(f"`{name}`" for name, each in ROLE_BY_OTHER_METHOD.items() if each is role)
+        for role in (Role.VIEWER, Role.OPERATOR)
+    )
+
+
 _HEAD = "\n\n".join(
     (
         "# Roles",
         "A key of a machine has a role, which limits what its clients may call: see\n"
         "[Put it on a network](../guides/put-it-on-a-network.md). Each role includes the ones "
         "before it.",
-        "Methods of APIs that modules define require an operator. The HTTP pages, the logs and the "
+        "Methods of APIs that modules define require an operator. Methods that only other versions "
+        "of the public API\nhave, which a module or a remote may serve, require an owner, except: "
+        f"{_render_other_methods()}.",
+        "The HTTP pages, the logs and the "
         "pictures of\ncameras require a viewer; reading, checking and saving the configuration "
         "over HTTP requires an owner.",
         "This page is generated from the code.\n",

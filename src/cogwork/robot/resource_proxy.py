@@ -174,10 +174,11 @@ class ResourceProxy:
         resource = self._machine.find(name)
         if isinstance(resource, RemoteResource):
             return _Target(resource, name.short)
-        if PUBLIC_APIS[name.api].is_served:
-            why = f"{name.short} is built in, and has no such method"
-        else:
+        public = PUBLIC_APIS.get(name.api)
+        if public is not None and not public.is_served:
             why = f"{name.api} is not part of this release yet"
+        else:
+            why = f"{name.short} is built in, and has no such method"
         raise NotImplementedError(f"{path} is not served: {why}")
 
     async def _forward(

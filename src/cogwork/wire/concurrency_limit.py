@@ -17,15 +17,13 @@ from typing import Any
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.wire.event_streams import EVENT_STREAMS, EventStreams
+from cogwork.wire.event_streams import EVENT_STREAMS, OPENING_TIME, EventStreams
 from cogwork.wire.handlers import Handler, Method, Stream
 from cogwork.wire.raw_request import read_resource_name
 from cogwork.wire.resource_field import name_field
 
 STOP_METHODS = ("/Stop", "/StopAll", "/StopPlan")
 """Methods that end a motion; they are never limited."""
-_OPENING_TIME = 0.25
-"""Seconds after which a stream of events counts as open. Some say nothing until an event occurs."""
 
 
 class TooManyCalls(CogworkError):
@@ -63,7 +61,6 @@ class ConcurrencyLimiter:
         # A method without a resource name has its own slots: many modules that log must not block
         # requests for the machine's status.
         name_of = resource_name_reader(method)
-
         hold = self.hold_events if method.path in EVENT_STREAMS else self.hold
 
         async def wrapper(stream: Stream) -> None:
@@ -101,7 +98,7 @@ class ConcurrencyLimiter:
         """Release the slot of a stream that opens in this block."""
 
         async def release() -> None:
-            await self._clock.sleep(_OPENING_TIME)
+            await self._clock.sleep(OPENING_TIME)
             slot.release()
 
         releasing = asyncio.ensure_future(release())

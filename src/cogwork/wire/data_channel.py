@@ -29,7 +29,7 @@ from cogwork.wire.channel_frames import (
     read_deadline,
     read_metadata,
 )
-from cogwork.wire.event_streams import EventStreamLimits
+from cogwork.wire.event_streams import EventStreamLimits, TooManyStreams
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
@@ -50,10 +50,6 @@ _PACKET_OVERHEAD = 64
 """Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
 
 _log = logging.getLogger("rdk.networking")
-
-
-class TooManyStreams(CogworkError):
-    status = "RESOURCE_EXHAUSTED"
 
 
 class DataChannel(asyncio.Protocol):

@@ -31,6 +31,10 @@ _PREFIXES: Final = ("Stream", "Watch", "Subscribe", "Listen")
 """How the names of others begin."""
 
 
+OPENING_TIME: Final = 0.25
+"""Seconds after which a stream of events counts as open. Some say nothing until an event occurs."""
+
+
 class TooManyStreams(CogworkError):
     status = "RESOURCE_EXHAUSTED"
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from cogwork.wire.event_streams import OPENING_TIME
 from cogwork.wire.handlers import Metadata, Stream
 
 OPENED_BY_A_MESSAGE: Final = frozenset(
@@ -19,9 +20,6 @@ OPENED_BY_A_MESSAGE: Final = frozenset(
     }
 )
 """The methods that begin with an empty message."""
-OPENING_TIME: Final = 0.25
-"""Seconds after which a stream of another process counts as open. Some send nothing until an event
-occurs."""
 
 
 @contextlib.asynccontextmanager
