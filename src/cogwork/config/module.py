@@ -62,6 +62,9 @@ class ModuleConfig(Section):
     environment: Literal["inherit", "clean"] = "inherit"
     """Which environment variables of the server it inherits: all except credentials, or only
     `PATH`, `HOME`, `USER`, `LANG`, `LC_*`, `TZ` and `TMPDIR`."""
+    username: str = ""
+    """The user to run it as, which requires a server that runs as root, and a program that this
+    user can reach. Defaults to the user of the server."""
     access: Literal["machine", "dependencies"] = "machine"
     """Which resources it may call: every resource of the machine, or only its own resources and
     their dependencies."""

@@ -44,8 +44,8 @@ class ModuleContext:
     programs: ProgramHost
     socket_directory: Path
     """A directory that only the server's user can access."""
-    open_parent_socket: Callable[[str], AbstractContextManager[str]]
-    """Opens a socket on which the module of this name reaches the machine."""
+    open_parent_socket: Callable[[str, Path], AbstractContextManager[str]]
+    """Opens a socket in a folder, on which the module of this name reaches the machine."""
     home: Path
     environment: Mapping[str, str]
     get_log_rules: Callable[[], LevelRules]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,15 +19,35 @@ from cogwork.modules.environment import module_argv, module_data_directory, modu
 from cogwork.programs.executable_check import CannotStart, Misconfigured
 from cogwork.programs.limits import make_limits
 from cogwork.programs.process import LaunchSpec
+from cogwork.programs.user_account import UserAccount, find_account, switch_user_command
 
 _DISK_TIMEOUT = 10.0
 
 
-def choose_address(config: ModuleConfig, context: ModuleContext) -> str:
+def choose_address(config: ModuleConfig, folder: Path) -> str:
     """Return an address that is unique for each start."""
     if config.tcp_mode:
         return f"127.0.0.1:{free_port()}"
-    return unix_address(context.socket_directory, config.name, secrets.token_hex(3))
+    return unix_address(folder, config.name, secrets.token_hex(3))
+
+
+async def find_user(config: ModuleConfig) -> UserAccount | None:
+    """Return the user to run the module as; None for that of the server.
+
+    Raises CannotStart, and Misconfigured if another attempt is pointless.
+    """
+    if not config.username:
+        return None
+    try:
+        account = await run_in_thread(
+            f"find user {config.username}", _DISK_TIMEOUT, find_account, config.username
+        )
+    except TimeoutError:
+        raise CannotStart(
+            f'the user "{config.username}" was not found within {_DISK_TIMEOUT:g} s; check the '
+            "directory service of this computer"
+        ) from None
+    return None if account.is_ours else account
 
 
 async def make_launch_spec(
@@ -35,20 +56,28 @@ async def make_launch_spec(
     address: str,
     level: Level,
     log: Callable[[str], None],
+    account: UserAccount | None,
 ) -> LaunchSpec:
-    """`level`: the lowest level to log. `log` gets the progress of unpacking.
+    """`level`: the lowest level to log. `log` gets the progress of unpacking. `account`: the user
+    to run it as, if that is another.
 
     Raises CannotStart, and Misconfigured if another attempt is pointless.
     """
     path = _find_executable(config)
     if is_bundle(path):
+        if account is not None:
+            raise Misconfigured(
+                f'its archive is unpacked where user "{account.name}" may not read it; unpack it '
+                'elsewhere and set the path of the program, or remove "username"'
+            )
         folder, executable = await unpack_bundle(
             config.name, path, context.home, log, context.clock
         )
     else:
         folder, executable = path.parent, path
-    data = module_data_directory(context.home, context.cloud.machine_part_id, config.name)
-    await _make_directory(data)
+    home = context.home if account is None else _find_home(account, config) / ".cogwork"
+    data = module_data_directory(home, context.cloud.machine_part_id, config.name)
+    await _make_directory(data, account)
     environment = module_environment(
         context.environment,
         name=config.name,
@@ -67,7 +96,9 @@ async def make_launch_spec(
         str(executable), address, log_level.name.lower() if log_level else None, config.tcp_mode
     )
     root = Path(environment.get("VIAM_MODULE_ROOT") or folder)
-    return LaunchSpec(argv, environment, root, make_limits(config.limits))
+    if account is not None:
+        environment = {**environment, **account.environment, **config.env}
+    return LaunchSpec(argv, environment, root, make_limits(config.limits), account)
 
 
 def _find_executable(config: ModuleConfig) -> Path:
@@ -85,9 +116,28 @@ def _find_executable(config: ModuleConfig) -> Path:
     return path
 
 
-async def _make_directory(data: Path) -> None:
+def _find_home(account: UserAccount, config: ModuleConfig) -> Path:
+    return Path(config.env.get("HOME", account.home))
+
+
+async def _make_directory(data: Path, account: UserAccount | None) -> None:
+    def make() -> None:
+        if account is None:
+            make_directory(data, 0o750)
+            return
+        # As that user: its home may have links that lead elsewhere.
+        command = (*switch_user_command(account), "mkdir", "-p", "-m", "750", str(data))
+        made = subprocess.run(  # noqa: S603 - a program and a path, no shell
+            command, check=False, capture_output=True, text=True, timeout=_DISK_TIMEOUT
+        )
+        if made.returncode:
+            raise CannotStart(
+                f'its user "{account.name}" cannot create the folder for its data '
+                f'({made.stderr.strip()}); set HOME in its "env" to a folder of this user'
+            )
+
     try:
-        await run_in_thread(f"make {data}", _DISK_TIMEOUT, make_directory, data, 0o750)
+        await run_in_thread(f"make {data}", _DISK_TIMEOUT, make)
     except TimeoutError:
         raise CannotStart(
             f"cannot create {data}: the disk did not respond for {_DISK_TIMEOUT:g} s; check the "

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc.aio
@@ -26,12 +27,14 @@ from cogwork.modules.context import ModuleContext
 from cogwork.modules.first_run import perform_first_run
 from cogwork.modules.handshake import Handshake, NotRunning
 from cogwork.modules.health_probe import HealthProbe
-from cogwork.modules.launch_spec import choose_address, make_launch_spec
+from cogwork.modules.launch_spec import choose_address, find_user, make_launch_spec
 from cogwork.modules.session import ModuleSession
+from cogwork.modules.socket_folder import SocketFolder, open_socket_folder
 from cogwork.programs.executable_check import Misconfigured
 from cogwork.programs.line_level import find_level
 from cogwork.programs.output import OutputStream
 from cogwork.programs.process import CannotStop, Child, LaunchSpec
+from cogwork.programs.user_account import UserAccount
 from cogwork.robot.module_host import ModuleState as State
 from cogwork.robot.module_host import ModuleStatus
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE
@@ -49,6 +52,10 @@ _MAX_LOGGED_MODELS = 50
 """Models that are listed in the log; the rest are counted."""
 _STABLE_AFTER = 30.0
 """Seconds of running after which earlier failures no longer count."""
+_USER_HINT = (
+    "; only the user of the server can enter the folder of its socket: if its program changes the "
+    'user, remove that, and set "username" of the module instead'
+)
 
 
 class Module:
@@ -222,14 +229,19 @@ class Module:
         """Run the process once, until it exits or a restart is requested."""
         self._set_state(State.STARTING)
         self.starts += 1
-        with self._context.open_parent_socket(self.name) as parent:
-            await self._run_process(parent)
+        account = await find_user(self.config)
+        with (
+            open_socket_folder(self._context.socket_directory, account) as folder,
+            self._context.open_parent_socket(self.name, folder.path) as parent,
+        ):
+            folder.hand_over(parent)
+            await self._run_process(folder, parent)
 
-    async def _run_process(self, parent: str) -> None:
+    async def _run_process(self, folder: SocketFolder, parent: str) -> None:
         """Start the process and serve it. `parent`: the socket on which it reaches the machine."""
-        address = choose_address(self.config, self._context)
+        address = choose_address(self.config, folder.path)
         self._start_level = self._context.get_log_rules().launch_level(self.name)
-        launch = await self._install(address, self._start_level)
+        launch = await self._install(address, self._start_level, folder.account)
         context = self._context
         child = await Child.start(launch, self._log_output, context.programs)
         self.pid = child.pid
@@ -253,7 +265,8 @@ class Module:
             await self._serve(child, capabilities, channel, target)
         except NotRunning as error:
             # Report it at once, because ending the rest of the process may take a while.
-            self._fail(str(error), error.last_lines)
+            hint = _USER_HINT if _is_locked_out(folder, error.last_lines) else ""
+            self._fail(f"{error}{hint}", error.last_lines)
         finally:
             session, self._session = self._session, None
             self.pid = None
@@ -263,11 +276,11 @@ class Module:
             self._context.notify_changed()
             await await_shielded(self._clean_up(session, channel, child, address))
 
-    async def _install(self, address: str, level: Level) -> LaunchSpec:
+    async def _install(self, address: str, level: Level, account: UserAccount | None) -> LaunchSpec:
         """Unpack the module and perform its first run, if necessary."""
         try:
             launch = await make_launch_spec(
-                self.config, self._context, address, level, self._report_progress
+                self.config, self._context, address, level, self._report_progress, account
             )
             await perform_first_run(
                 self.name,
@@ -436,3 +449,8 @@ class Module:
 def _format_models(capabilities: ModuleCapabilities) -> str:
     names = sorted(str(model) for _, model in capabilities.models)
     return join_names(names, _MAX_LOGGED_MODELS) if names else "no models"
+
+
+def _is_locked_out(folder: SocketFolder, last_lines: Sequence[str]) -> bool:
+    """Return whether a module says that it may not use its socket."""
+    return any("denied" in line.lower() and str(folder.path) in line for line in last_lines)

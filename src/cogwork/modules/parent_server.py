@@ -36,7 +36,8 @@ class ParentServer:
     """One gRPC server with a socket for each module, so that the module of each call is known.
 
     The sockets are in a directory that only the server's user can access. Modules run as that user,
-    so access rules protect against mistakes, not against a malicious program.
+    so access rules protect against mistakes, not against a malicious program, unless the module has
+    a user of its own.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -59,10 +60,10 @@ class ParentServer:
         self._relay.close()
 
     @contextlib.contextmanager
-    def open_socket(self, module: str) -> Iterator[str]:
+    def open_socket(self, module: str, folder: Path) -> Iterator[str]:
         """Open a socket for this module alone, and remove it at the end."""
         token = secrets.token_hex(3)
-        address = unix_address(self._directory, f"parent-{module}", token)
+        address = unix_address(folder, f"parent-{module}", token)
         self._peers[token] = module_peer(module)
         listener = _Listener(address, module_peer(module), Peer(token), self._relay)
         try:

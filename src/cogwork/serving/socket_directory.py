@@ -24,18 +24,29 @@ def private_directory() -> Iterator[Path]:
 
     Directories that killed servers left behind are removed first.
     """
-    parent = Path(tempfile.gettempdir())
-    if len(os.fsencode(parent)) > _MAX_PARENT_PATH:
-        parent = Path("/tmp")  # noqa: S108 - mkdtemp makes it private
-    for entry in parent.iterdir():
+    for entry in _find_parent().iterdir():
         match = _STALE_NAME.fullmatch(entry.name)
         if match is not None and not _is_running(match[1]):
             _remove_stale(entry)
-    directory = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)
+    with further_directory() as directory:
+        yield directory
+
+
+@contextlib.contextmanager
+def further_directory() -> Iterator[Path]:
+    """Create another such directory, for some of the sockets."""
+    directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_find_parent()))
     try:
-        yield Path(directory)
+        yield directory
     finally:
-        remove_directory(Path(directory))
+        remove_directory(directory)
+
+
+def _find_parent() -> Path:
+    parent = Path(tempfile.gettempdir())
+    if len(os.fsencode(parent)) > _MAX_PARENT_PATH:
+        parent = Path("/tmp")  # noqa: S108 - mkdtemp makes it private
+    return parent
 
 
 def remove_directory(directory: Path) -> None:

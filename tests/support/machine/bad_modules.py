@@ -117,6 +117,7 @@ class ModuleMachine:
         self._registry = Registry(builtin_models(machine_access))
         providers = Providers({"built in": self._registry})
         clock = SystemClock()
+        self._sockets = sockets
         self._parent = ParentServer(sockets)
         self._programs = ProgramHost(clock, Reaper())
         self.modules = ModuleManager(
@@ -143,7 +144,7 @@ class ModuleMachine:
 
     async def start(self) -> None:
         await self._parent.start(self._table)
-        address = self._open.enter_context(self._parent.open_socket("visitor"))
+        address = self._open.enter_context(self._parent.open_socket("visitor", self._sockets))
         self._carrier = grpc.aio.insecure_channel(f"unix:{address}")
 
     async def aclose(self) -> list[Any]:

@@ -32,7 +32,7 @@ def pending(tmp_path: Path) -> ModuleManager:
     context = ModuleContext(
         ProgramHost(SystemClock()),
         tmp_path,
-        contextlib.nullcontext,
+        lambda name, _: contextlib.nullcontext(name),
         tmp_path,
         {},
         LevelRules,

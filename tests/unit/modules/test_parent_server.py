@@ -42,25 +42,31 @@ async def ask_peer(address: str) -> str:
         return bytes(await call(b"", timeout=DEADLINE)).decode()
 
 
-async def test_peer_of_a_call_is_its_module(parent: ParentServer) -> None:
-    with parent.open_socket("one") as one, parent.open_socket("other") as other:
+async def test_peer_of_a_call_is_its_module(parent: ParentServer, tmp_path: Path) -> None:
+    with (
+        parent.open_socket("one", tmp_path) as one,
+        parent.open_socket("other", tmp_path) as other,
+    ):
         assert one != other
         assert [await ask_peer(one), await ask_peer(other)] == ["module:one", "module:other"]
 
 
 async def test_socket_is_removed_with_its_module(parent: ParentServer, tmp_path: Path) -> None:
-    with parent.open_socket("one") as address:
+    with parent.open_socket("one", tmp_path) as address:
         assert Path(address).is_socket()
     assert not Path(address).exists()
     assert not list(tmp_path.glob("*.sock"))
 
 
 async def test_connections_per_module_are_limited(
-    parent: ParentServer, monkeypatch: pytest.MonkeyPatch
+    parent: ParentServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parents, "_MAX_CONNECTIONS", 2)
     loop = asyncio.get_running_loop()
-    with parent.open_socket("one") as address, parent.open_socket("other") as other:
+    with (
+        parent.open_socket("one", tmp_path) as address,
+        parent.open_socket("other", tmp_path) as other,
+    ):
         with contextlib.ExitStack() as stack:
             clients = [socket.socket(socket.AF_UNIX) for _ in range(3)]
             for client in clients:

@@ -1,0 +1,39 @@
+"""The folder with the sockets of a module, which only the module and the server can enter."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cogwork.programs.user_account import UserAccount
+from cogwork.serving.socket_directory import further_directory
+
+
+@dataclass(frozen=True, slots=True)
+class SocketFolder:
+    path: Path
+    account: UserAccount | None = None
+    """The user of the module; None for that of the server."""
+
+    def hand_over(self, socket: str) -> None:
+        """Give the folder, and the socket in it, to the user of the module.
+
+        Afterwards, that user may replace what is in the folder, so nothing there may be changed as
+        root any more.
+        """
+        if self.account is not None:
+            for each in (socket, self.path):
+                os.chown(each, self.account.uid, self.account.gid)
+
+
+@contextlib.contextmanager
+def open_socket_folder(shared: Path, account: UserAccount | None) -> Iterator[SocketFolder]:
+    """Yield the folder that modules share, or one for a module that another user runs."""
+    if account is None:
+        yield SocketFolder(shared)
+        return
+    with further_directory() as path:
+        yield SocketFolder(path, account)
