@@ -39,6 +39,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.core.product import Product
 from cogwork.wire.update_method import ROLLBACK, Outcome, read_rollbacks
 
+KEEP = pb.UpdateInfo()
 AT_ONCE = RolloutPlan(stages=(100,))
 
 
@@ -106,20 +107,20 @@ async def software_of(cloud: Cloud, part: str) -> Any:
 async def test_without_a_rollout_a_part_keeps_what_it_has(cloud: Cloud, agent: UpdateAgent) -> None:
     reply = await agent.poll()
     assert reply.check_interval.seconds == 60
-    assert reply.agent_update_info == pb.UpdateInfo(version="0.1.0")
-    assert reply.viam_server_update_info == pb.UpdateInfo(version="1.0.0")
+    assert not reply.HasField("agent_update_info")
+    assert not reply.HasField("viam_server_update_info")
     found = await software_of(cloud, agent.part)
     assert found["server"]["running"] == "1.0.0"
     assert found["server"]["platform"] == "linux/amd64"
     agent.server = ""
-    assert (await agent.poll_server()).version == "unknown"
+    assert await agent.poll_server() == KEEP
 
 
 async def test_channel_without_a_version_is_a_hindrance(
     cloud: Cloud, app: AppClient, agent: UpdateAgent
 ) -> None:
     await configure(app, agent.part, version_control={"viam-server": "betaa"})
-    assert await agent.poll_server() == pb.UpdateInfo(version="1.0.0")
+    assert await agent.poll_server() == KEEP
     hindrance = (await software_of(cloud, agent.part))["server"]["hindrance"]
     assert hindrance == "the channel betaa has no version of server; roll one out"
 
@@ -152,7 +153,7 @@ async def test_pinned_version_ignores_rollouts(
     await configure(app, agent.part, version_control={"viam-server": "1.5.0"})
     assert (await agent.poll_server()).version == "1.5.0"
     await configure(app, agent.part, version_control={"viam-server": "1.7.0"})
-    assert await agent.poll_server() == pb.UpdateInfo(version="1.0.0")
+    assert await agent.poll_server() == KEEP
     hindrance = (await software_of(cloud, agent.part))["server"]["hindrance"]
     assert hindrance == "there is no release of server 1.7.0"
 
@@ -173,7 +174,7 @@ async def test_source_that_is_none_changes_nothing(
     cloud: Cloud, app: AppClient, agent: UpdateAgent, source: Any
 ) -> None:
     await configure(app, agent.part, version_control={"viam-server": source})
-    assert await agent.poll_server() == pb.UpdateInfo(version="1.0.0")
+    assert await agent.poll_server() == KEEP
     hindrance = (await software_of(cloud, agent.part))["server"]["hindrance"]
     assert hindrance.startswith("agent.version_control.viam-server is")
 
@@ -184,7 +185,7 @@ async def test_part_of_another_platform_keeps_what_it_has(
     await add(cloud, tmp_path, "2.0.0")
     await roll_out(cloud, "2.0.0")
     agent.platform = "linux/arm64"
-    assert await agent.poll_server() == pb.UpdateInfo(version="1.0.0")
+    assert await agent.poll_server() == KEEP
     hindrance = (await software_of(cloud, agent.part))["server"]["hindrance"]
     assert hindrance == "server 2.0.0 is not released for linux/arm64, only for linux/amd64"
     assert (await status_of(cloud)).counts.offered == 0
@@ -336,7 +337,7 @@ async def test_paused_rollout_takes_back_an_offer(
         lambda tx: resume_rollout(tx, "stable", Product.SERVER, context.now())
     )
     versions.append((await agent.poll_server()).version)
-    assert versions == ["2.0.0", "1.0.0", "2.0.0"]
+    assert versions == ["2.0.0", "", "2.0.0"]
 
 
 async def test_supervisor_begins_stages_by_itself(

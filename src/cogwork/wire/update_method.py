@@ -3,8 +3,9 @@
 `Report` takes a google.protobuf.Struct and returns a google.protobuf.Empty. The fields of the
 Struct are those of `UpdateReport`. A cloud without the method answers UNIMPLEMENTED.
 
-The reply of `DeviceAgentConfig` names the products that go back to the version in it, even if that
-is older than the current one: `cogwork_rollback` in its advanced settings.
+The request of `DeviceAgentConfig` says which make of agent asks: ours puts `AGENT_TAG` among the
+tags of its host. Its reply names the products that go back to the version in it, even if that is
+older than the current one: `cogwork_rollback` in its advanced settings.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cogwork.core.product import Product
 UPDATE_SERVICE: Final = "cogwork.cloud.v1.UpdateService"
 REPORT: Final = f"/{UPDATE_SERVICE}/Report"
 
+AGENT_TAG: Final = "cogwork-agent"
 ROLLBACK: Final = "cogwork_rollback"
 
 _MAX_ID: Final = 100

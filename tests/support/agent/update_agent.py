@@ -15,7 +15,7 @@ from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub  # noqa: E402
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials  # noqa: E402
 
 from cogwork.core.product import Product  # noqa: E402
-from cogwork.wire.update_method import REPORT, Outcome, UpdateReport  # noqa: E402
+from cogwork.wire.update_method import AGENT_TAG, REPORT, Outcome, UpdateReport  # noqa: E402
 
 PLATFORM = "linux/amd64"
 
@@ -40,7 +40,7 @@ class UpdateAgent:
     async def poll(self, part: str = "") -> pb.DeviceAgentConfigResponse:
         request = pb.DeviceAgentConfigRequest(
             id=part or self.part,
-            host_info=pb.HostInfo(platform=self.platform, distro="debian:12"),
+            host_info=pb.HostInfo(platform=self.platform, distro="debian:12", tags=[AGENT_TAG]),
             version_info=pb.VersionInfo(
                 agent_running=self.agent,
                 agent_installed=self.agent,

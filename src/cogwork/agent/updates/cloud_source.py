@@ -29,7 +29,7 @@ from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.uplink.link_files import link_directory
 from cogwork.uplink.part_secret import read_current_cloud
-from cogwork.wire.update_method import REPORT, UpdateReport, read_rollbacks
+from cogwork.wire.update_method import AGENT_TAG, REPORT, UpdateReport, read_rollbacks
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
@@ -59,7 +59,7 @@ class CloudSource:
         part, client = await self._connect()
         request = pb.DeviceAgentConfigRequest(
             id=part,
-            host_info=pb.HostInfo(platform=PLATFORM, distro=_distribution()),
+            host_info=pb.HostInfo(platform=PLATFORM, distro=_distribution(), tags=[AGENT_TAG]),
             version_info=pb.VersionInfo(
                 agent_running=running[Product.AGENT],
                 agent_installed=installed[Product.AGENT],

@@ -23,11 +23,11 @@ from cogwork.cloud.updates.part_software import (
     save_software,
 )
 from cogwork.cloud.updates.rollouts import note_outcome, offer
-from cogwork.cloud.updates.update_choice import Update, choose_update
+from cogwork.cloud.updates.update_choice import OTHER_AGENT, Update, choose_update
 from cogwork.cloud.updates.version_control import read_source
 from cogwork.core.product import Product
 from cogwork.wire.handlers import Method, Stream, methods_from_service
-from cogwork.wire.update_method import Outcome, UpdateReport, write_rollbacks
+from cogwork.wire.update_method import AGENT_TAG, Outcome, UpdateReport, write_rollbacks
 
 AGENT_DEVICE_SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
 
@@ -51,10 +51,11 @@ class _AgentDeviceService(AgentDeviceServiceBase):
         actor = await self._login.identify(stream)
         request: pb.DeviceAgentConfigRequest = await stream.recv_message()
         context, now = self._context, self._context.now()
+        is_ours = _is_our_agent(stream, request)
 
         def answer(tx: Transaction) -> _Answer:
             part = require_own_part(tx, actor, request.id)
-            return _Answer(tx, part, request, context.name.url, now)
+            return _Answer(tx, part, request, context.name.url, now, is_ours=is_ours)
 
         def answer_and_save(tx: Transaction) -> _Answer:
             found = answer(tx)
@@ -73,8 +74,16 @@ class _Answer:
     """The reply to a part, and what is saved about it. Most calls have nothing to save."""
 
     def __init__(
-        self, tx: Transaction, part: Row, request: pb.DeviceAgentConfigRequest, url: str, now: int
+        self,
+        tx: Transaction,
+        part: Row,
+        request: pb.DeviceAgentConfigRequest,
+        url: str,
+        now: int,
+        *,
+        is_ours: bool,
     ) -> None:
+        """`is_ours`: whether the agent is of our make, so that it takes our releases."""
         section = read_agent_section(tx, part)
         platform = read_platform(tx, part["id"]).name
         self._part, self._now = part, now
@@ -82,11 +91,20 @@ class _Answer:
         for product in Product:
             software = read_software(request, product, platform, now)
             source = read_source(section, product)
-            update = choose_update(tx, source, product, part["id"], software, url)
+            update = (
+                choose_update(tx, source, product, part["id"], software, url)
+                if is_ours
+                else Update(hindrance=OTHER_AGENT)
+            )
             self._products[product] = software, update
         self.reply = _make_reply(section)
-        self.reply.agent_update_info.CopyFrom(self._products[Product.AGENT][1].info)
-        self.reply.viam_server_update_info.CopyFrom(self._products[Product.SERVER][1].info)
+        # Entries without a URL are left out, because agents of another make report them as errors.
+        for product, info in (
+            (Product.AGENT, self.reply.agent_update_info),
+            (Product.SERVER, self.reply.viam_server_update_info),
+        ):
+            if (offered := self._products[product][1].info) is not None:
+                info.CopyFrom(offered)
         rollbacks = [each for each, (_, update) in self._products.items() if update.is_rollback]
         write_rollbacks(self.reply.advanced_settings, rollbacks)
         self._unsaved = {
@@ -118,6 +136,13 @@ class _Answer:
                     'part "%s" (%s) keeps its %s: %s',
                     *(self._part["name"], self._part["id"], product, update.hindrance),
                 )
+
+
+def _is_our_agent(stream: Stream, request: pb.DeviceAgentConfigRequest) -> bool:
+    if AGENT_TAG in request.host_info.tags:
+        return True
+    # Version 0.1 sends no tag, but is written in Python, unlike the agents of others.
+    return str((stream.metadata or {}).get("user-agent", "")).startswith("grpc-python")
 
 
 def _make_reply(section: Mapping[str, Any]) -> pb.DeviceAgentConfigResponse:

@@ -25,14 +25,17 @@ from cogwork.wire.update_method import Outcome
 
 CUSTOM_URL: Final = "customURL"
 """The version of what is at a URL: agents take it as it is."""
-NO_VERSION: Final = "unknown"
-"""The version of a part that has none and gets none, because agents expect one."""
+OTHER_AGENT: Final = (
+    "its agent is of another make, so it keeps what it runs; to move the machine over, install "
+    "cogwork-agent there"
+)
 
 
 class Update(NamedTuple):
     """What a part gets of a product."""
 
-    info: pb.UpdateInfo
+    info: pb.UpdateInfo | None = None
+    """What to install, and where it is; None to keep what the part has."""
     hindrance: str = ""
     """Why it does not get the version that it should have; empty if it does."""
     offered_by: Rollout | None = None
@@ -53,7 +56,7 @@ def choose_update(
                 pb.UpdateInfo(filename=source.filename, url=source.url, version=CUSTOM_URL)
             )
         case InvalidSource():
-            return Update(_keep(software), source.reason)
+            return Update(hindrance=source.reason)
         case PinnedVersion():
             return _find_update(tx, product, Choice(source.version), software, origin)
         case Channel():
@@ -67,10 +70,10 @@ def _follow_channel(
     if not rollouts:
         reason = f"the channel {channel} has no version of {product}; roll one out"
         # No one asked for updates of a part that follows the default.
-        return Update(_keep(software), "" if channel == DEFAULT_CHANNEL else reason)
+        return Update(hindrance="" if channel == DEFAULT_CHANNEL else reason)
     choice = choose_version(rollouts, part_id, software.current)
     if not choice.version:
-        return Update(_keep(software), f"the channel {channel} has no version that works here")
+        return Update(hindrance=f"the channel {channel} has no version that works here")
     found = _find_update(tx, product, choice, software, origin)
     trials = {rollout.id: trial for rollout, trial in rollouts}
     if found.offered_by is not None and trials[found.offered_by.id].outcome is not None:
@@ -111,12 +114,8 @@ def _find_update(
         )
         return Update(info, offered_by=choice.rollout)
     if choice.version == software.current:
-        return Update(pb.UpdateInfo(version=software.current))
-    return Update(_keep(software), _explain_missing(tx, product, choice.version, software.platform))
-
-
-def _keep(software: Software) -> pb.UpdateInfo:
-    return pb.UpdateInfo(version=software.installed or software.running or NO_VERSION)
+        return Update()
+    return Update(hindrance=_explain_missing(tx, product, choice.version, software.platform))
 
 
 def _explain_missing(tx: Transaction, product: Product, version: str, platform: str) -> str:

@@ -21,7 +21,7 @@ from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.cloud.updates.rollouts import RolloutPlan, list_newest, start_rollout
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome, UpdateReport
+from cogwork.wire.update_method import AGENT_TAG, Outcome, UpdateReport
 
 SERVER = Product.SERVER
 HOUR = 3_600_000_000
@@ -40,10 +40,14 @@ async def roll_out(cloud: TwoTenantCloud, version: str, plan: RolloutPlan) -> Ro
     )
 
 
-async def ask(cloud: TwoTenantCloud, running: str = "1.0.0", token: str = "") -> Any:
+async def ask(
+    cloud: TwoTenantCloud, running: str = "1.0.0", token: str = "", *, is_ours: bool = True
+) -> Any:
     request = pb.DeviceAgentConfigRequest(id=cloud.mine.part)
     request.version_info.viam_server_running = running
     request.host_info.platform = "linux/amd64"
+    if is_ours:
+        request.host_info.tags.append(AGENT_TAG)
     return await cloud.call("DeviceAgentConfig", token or await cloud.log_in_part(), request)
 
 
@@ -63,7 +67,7 @@ ALL = RolloutPlan(stages=(100,))
 async def test_part_gets_the_release_that_is_rolled_out(
     cloud: TwoTenantCloud, tmp_path: Path
 ) -> None:
-    assert (await ask(cloud)).viam_server_update_info.version == "1.0.0"
+    assert (await ask(cloud)).HasField("viam_server_update_info") is False
     made = await release(cloud, tmp_path, "2.0.0")
     await roll_out(cloud, "2.0.0", ALL)
     reply = await ask(cloud)
@@ -76,6 +80,24 @@ async def test_part_gets_the_release_that_is_rolled_out(
     assert found.headers["content-type"] == "application/x-tar"
     assert (await cloud.request("GET", f"/releases/{made.digest}/other.tar")).status == 404
     assert (await cloud.request("GET", f"/releases/{'0' * 64}/{made.filename}")).status == 404
+
+
+async def test_agent_of_another_make_is_offered_nothing(
+    cloud: TwoTenantCloud, tmp_path: Path
+) -> None:
+    await release(cloud, tmp_path, "2.0.0")
+    await roll_out(cloud, "2.0.0", ALL)
+    reply = await ask(cloud, "0.98.0", is_ours=False)
+    assert not reply.HasField("viam_server_update_info")
+    assert not reply.HasField("agent_update_info")
+    owner = await cloud.log_in_as(CloudRole.OWNER)
+    asked = app_pb2.GetRobotPartRequest(id=cloud.mine.part)
+    part = (await cloud.call("GetRobotPart", owner, asked)).part
+    server = part.user_supplied_info["software"]["server"]
+    assert server["running"] == "0.98.0"
+    assert "install cogwork-agent there" in server["hindrance"]
+    (status,) = await cloud.context.records.read(read_status)
+    assert status.counts.offered == 0
 
 
 async def test_version_that_runs_is_proved(cloud: TwoTenantCloud, tmp_path: Path) -> None:
@@ -112,7 +134,7 @@ async def test_failure_is_shown_and_pauses_the_rollout(
         [status]
     )
     # It is not offered there again.
-    assert (await ask(cloud)).viam_server_update_info.version == "1.0.0"
+    assert (await ask(cloud)).HasField("viam_server_update_info") is False
     owner = await cloud.log_in_as(CloudRole.OWNER)
     asked = app_pb2.GetRobotPartRequest(id=cloud.mine.part)
     part = (await cloud.call("GetRobotPart", owner, asked)).part
