@@ -181,3 +181,15 @@ async def test_impossible_rollout_is_refused(directory: Path) -> None:
         usage = await release(directory, "rollout", "stable", "server", "1.0.0", option, code=2)
         assert f"argument {option.partition('=')[0]}: " in usage
     assert await release_json(directory, "status") == []
+
+
+async def test_installer_needs_both_products_and_a_public_key(directory: Path) -> None:
+    key = directory / "key.pem"
+    key.write_text("-----BEGIN PRIVATE KEY-----")
+    installer = ("installer", "https://fleet.example", "--key", str(key))
+    assert "no platform has a release of both" in await release(directory, *installer, code=1)
+    await release(directory, "add", str(write_release(directory, "1.0.0")))
+    await release(directory, "add", str(write_release(directory, "1.0.0", product="agent")))
+    assert "is not a public key" in await release(directory, *installer, code=1)
+    refused = await release(directory, "installer", "fleet", "--key", str(key), code=2)
+    assert '"fleet" is not an address like https://fleet.example' in refused

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cogwork import __version__
 from cogwork.agent.errors import AgentRunning
-from cogwork.agent.installation.agent_installer import DATA
+from cogwork.agent.installation.units import DATA
 from cogwork.agent.launcher import ALIVE_INTERVAL, EXIT_UPDATED
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.settings import AgentSettings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pwd
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +14,14 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from cogwork.agent.errors import CannotInstallAgent
-from cogwork.agent.installation.other_services import (
-    PACKAGED_CONFIG,
-    find_packaged_unit,
-    refuse_other_unit,
-)
+from cogwork.agent.installation.agent_remover import AgentRemover
+from cogwork.agent.installation.command import write_command
+from cogwork.agent.installation.other_services import refuse_other_unit
+from cogwork.agent.installation.predecessor import Predecessor, find_predecessors
 from cogwork.agent.installation.system_user import create_user, has_user
 from cogwork.agent.installation.units import (
     AGENT_SERVICE,
+    DATA,
     format_agent_unit,
     format_server_script,
     format_server_unit,
@@ -35,8 +36,9 @@ from cogwork.core import atomic
 from cogwork.core.product import Product
 from cogwork.systemd.systemctl import RUNNING, Systemctl
 
-DATA: Final = Path("/var/lib/cogwork")
 _EMPTY_CONFIG: Final = b'{\n  "components": [],\n  "services": []\n}\n'
+
+_POLL: Final = 0.5
 
 Report = Callable[[str], None]
 
@@ -49,6 +51,8 @@ class AgentInstaller:
     """The user that the server runs as."""
     systemctl: Systemctl
     report: Report
+    start_timeout: float = 300.0
+    """Seconds for the server to start before its predecessor runs the machine again."""
 
     def install(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
         """Install or update. Raise CogworkError or OSError."""
@@ -63,10 +67,14 @@ class AgentInstaller:
         self._create_user()
         write_launcher(self.layout.launcher)
         self._write_settings()
-        self._create_config()
-        self._replace_packaged_service()
+        predecessors = find_predecessors()
+        self._create_config(predecessors)
+        replaced = self._replace(predecessors)
         self._write_units()
+        write_command(self.layout.root, self.report)
         self._start()
+        if replaced and RUNNING.is_dir():
+            self._require_server(replaced)
         self.report("To undo this, run: sudo cogwork-agent uninstall")
 
     def _check(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
@@ -115,7 +123,7 @@ class AgentInstaller:
         atomic.write(self.layout.settings, text.encode() + b"\n", 0o644)
         self.report(f"Wrote {self.layout.settings}.")
 
-    def _create_config(self) -> None:
+    def _create_config(self, predecessors: Sequence[Predecessor]) -> None:
         config = self.settings.config
         # The server replaces the file when someone edits it on the control page. A directory that
         # others use, such as /etc, stays theirs.
@@ -123,9 +131,9 @@ class AgentInstaller:
         atomic.make_directory(config.parent, 0o750)
         if config.exists():
             said = f"Kept the configuration {config}"
-        elif find_packaged_unit() is not None and PACKAGED_CONFIG.exists():
-            atomic.write(config, PACKAGED_CONFIG.read_bytes())
-            said = f"Copied the configuration of the Debian package, {PACKAGED_CONFIG}, to {config}"
+        elif given := next((each for each in predecessors if each.config.exists()), None):
+            atomic.write(config, given.config.read_bytes())
+            said = f"Copied the configuration of {given.name}, {given.config}, to {config}"
         else:
             atomic.write(config, _EMPTY_CONFIG)
             said = f"Created an empty configuration, {config}"
@@ -136,16 +144,17 @@ class AgentInstaller:
                 shutil.chown(each, self.user, pwd.getpwnam(self.user).pw_gid)
         self.report(f"{said}.")
 
-    def _replace_packaged_service(self) -> None:
-        """Stop the server of a Debian package. The unit in /etc comes before the package's."""
-        packaged = find_packaged_unit()
-        if packaged is None or (UNITS / SERVICE).exists():
-            return
-        if RUNNING.is_dir():
-            self.systemctl.run("stop", SERVICE)
-        # Otherwise it would start with the computer, before the agent has chosen a version.
-        self.systemctl.run("disable", SERVICE)
-        self.report(f"Stopped and disabled the service of the Debian package, {packaged}.")
+    def _replace(self, predecessors: Sequence[Predecessor]) -> Sequence[Predecessor]:
+        """Stop what ran the machine so far, and return it. The unit in /etc comes before others."""
+        if (UNITS / SERVICE).exists():
+            return ()
+        for each in predecessors:
+            if RUNNING.is_dir():
+                self.systemctl.run("stop", each.service)
+            # Otherwise it would start with the computer, before the agent has chosen a version.
+            self.systemctl.run("disable", each.service)
+            self.report(f"Stopped and disabled the service of {each.name}, {each.unit}.")
+        return predecessors
 
     def _write_units(self) -> None:
         agent = self.layout.current(Product.AGENT) / "bin" / "python"
@@ -174,6 +183,31 @@ class AgentInstaller:
             "Started the service cogwork-agent, which starts the server. To see what it does, run: "
             "cogwork-agent status"
         )
+
+    def _require_server(self, replaced: Sequence[Predecessor]) -> None:
+        """Without a server, nobody could reach a machine that is far away.
+
+        Raise CannotInstallAgent if it does not start, when what it replaced runs again.
+        """
+        if self._starts_in_time():
+            return
+        remover = AgentRemover(self.layout, self.settings.config, self.systemctl, self.report)
+        remover.uninstall(purge=False)
+        for each in replaced:
+            self.systemctl.run("enable", "--now", each.service)
+        services = " and ".join(each.service for each in replaced)
+        raise CannotInstallAgent(
+            f"the server did not start within {self.start_timeout:g} s, so {services} runs the "
+            "machine again; to see why, run: journalctl -u cogwork-server -u cogwork-agent"
+        )
+
+    def _starts_in_time(self) -> bool:
+        deadline = time.monotonic() + self.start_timeout
+        while self.systemctl.show(SERVICE, "ActiveState").get("ActiveState") != "active":
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL)
+        return True
 
 
 def _read_key(path: Path) -> Ed25519PublicKey:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.agent.errors import CannotInstallAgent
-from cogwork.agent.installation.agent_installer import DATA
-from cogwork.agent.installation.other_services import find_packaged_unit, is_ours
+from cogwork.agent.installation.command import remove_command
+from cogwork.agent.installation.other_services import is_ours
+from cogwork.agent.installation.predecessor import find_predecessors
 from cogwork.agent.installation.system_user import delete_users
-from cogwork.agent.installation.units import AGENT_SERVICE
+from cogwork.agent.installation.units import AGENT_SERVICE, DATA
 from cogwork.agent.settings import DEFAULT_CONFIG
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
@@ -34,11 +35,12 @@ class AgentRemover:
         """
         if purge:
             self._refuse_data_of_package()
-        replaces_package = is_ours(UNITS / SERVICE) and find_packaged_unit() is not None
+        replaced = find_predecessors() if is_ours(UNITS / SERVICE) else []
         for service in (AGENT_SERVICE, SERVICE):
             self._remove_service(service)
         if RUNNING.is_dir():
             self.systemctl.run("daemon-reload")
+        remove_command(self.report)
         if self.layout.root.exists():
             shutil.rmtree(self.layout.root)
             self.report(f"Removed {self.layout.root}.")
@@ -46,15 +48,15 @@ class AgentRemover:
             self._purge()
         else:
             self._report_kept()
-        if replaces_package:
+        for each in replaced:
             self.report(
-                "The service of the Debian package is disabled. To use it again, run: "
-                "sudo systemctl enable --now cogwork-server"
+                f"The service of {each.name} is disabled. To use it again, run: "
+                f"sudo systemctl enable --now {each.unit.stem}"
             )
 
     def _refuse_data_of_package(self) -> None:
         is_installed = self.layout.root.exists() or is_ours(UNITS / SERVICE)
-        if not is_installed and find_packaged_unit() is not None:
+        if not is_installed and any(each.service == SERVICE for each in find_predecessors()):
             raise CannotInstallAgent(
                 f"the agent is not installed in {self.layout.root}, and {DATA} is of the Debian "
                 "package; to delete it, run: sudo apt purge cogwork"

@@ -1,25 +1,16 @@
-"""Services of the same name that something else has installed: a Debian package, or a person."""
+"""Units of systemd: which ones the agent has written."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from cogwork.agent.errors import CannotInstallAgent
 from cogwork.agent.installation.units import ORIGIN
 from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
 
-PACKAGED_CONFIG: Final = Path("/etc/cogwork.json")
-_PACKAGED: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
-
-
-def find_packaged_unit() -> Path | None:
-    """Return the unit of the server that a Debian package has installed."""
-    return next((each / SERVICE for each in _PACKAGED if (each / SERVICE).exists()), None)
-
 
 def is_ours(unit: Path) -> bool:
-    """Return whether `cogwork-agent install` has written the unit."""
+    """Return whether `cogwork-agent install` has written the file."""
     try:
         return ORIGIN in unit.read_text(errors="replace")
     except OSError:

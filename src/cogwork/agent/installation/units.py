@@ -11,6 +11,7 @@ from cogwork.core.product import Product
 from cogwork.core.update_progress import PROGRESS_VARIABLE
 
 AGENT_SERVICE: Final = "cogwork-agent.service"
+DATA: Final = Path("/var/lib/cogwork")
 ORIGIN: Final = "Written by `cogwork-agent install`"
 
 _AGENT: Final = """\

@@ -8,11 +8,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
 from cogwork.cloud.cloud_directory import CloudDirectory
 from cogwork.cloud.storage.blobs import Blobs
 from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.cloud.storage.records import Records, Transaction
 from cogwork.cloud.storage.sqlite_records import SqliteRecords, read_records, write_records
+from cogwork.cloud.updates.installer_script import choose_releases, make_script
 from cogwork.cloud.updates.release_archive import MAX_SIZE, Manifest, read_manifest
 from cogwork.cloud.updates.releases import Release, add_release, list_releases
 from cogwork.cloud.updates.rollout import Rollout
@@ -23,6 +27,7 @@ from cogwork.cloud.updates.rollouts import (
     resume_rollout,
     start_rollout,
 )
+from cogwork.core import atomic
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.escape import escape_json
@@ -83,6 +88,33 @@ def show_releases(data: Path, *, as_json: bool) -> int:
         for each in found:
             print(f"{each.product}  {each.version}  {each.platform}  {each.size:,}  {each.digest}")
     return _OK
+
+
+def make_installer(data: Path, url: str, key: Path, output: Path) -> int:
+    """Write the script that installs the newest releases on a machine."""
+    chosen = choose_releases(read_records(_require_cloud(data).records, list_releases))
+    try:
+        script = make_script(chosen, url, _read_key(key))
+        atomic.write(output, script.encode(), 0o755)
+    except OSError as error:
+        raise CannotReadRelease(f"{error.filename}: {error.strerror}") from None
+    for platform, products in chosen.items():
+        named = " and ".join(f"{each.product} {each.version}" for each in products.values())
+        print(f"{platform}: {named}")
+    print(f"wrote {output}; on a machine, run: sudo python3 {output.name}")
+    return _OK
+
+
+def _read_key(path: Path) -> str:
+    """Raise OSError or CannotReadRelease."""
+    data = path.read_bytes()
+    try:
+        key = load_pem_public_key(data)
+    except ValueError:
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise CannotReadRelease(f"{path} is not a public key, an Ed25519 PEM")
+    return data.decode()
 
 
 def start(data: Path, channel: str, product: Product, version: str, plan: RolloutPlan) -> int:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from cogwork.core.product import Product
 
@@ -26,6 +27,28 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
     listing = actions.add_parser("list", help="list the releases")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_list)
+
+    installer = actions.add_parser(
+        "installer", help="make a script that installs the agent and the server on a machine"
+    )
+    installer.add_argument(
+        "url", type=_parse_url, metavar="URL", help="where machines reach this cloud"
+    )
+    installer.add_argument(
+        "--key",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the public key of those who sign the releases, an Ed25519 PEM",
+    )
+    installer.add_argument(
+        "--output",
+        type=Path,
+        default=Path("install-cogwork.py"),
+        metavar="FILE",
+        help="where to write it (default: %(default)s)",
+    )
+    installer.set_defaults(run=_make_installer)
 
     rollout = actions.add_parser("rollout", help="roll out a version to the machines of a channel")
     _add_channel(rollout)
@@ -69,7 +92,7 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
 
-    for each in (add, listing, rollout, pause, resume, status):
+    for each in (add, listing, installer, rollout, pause, resume, status):
         add_data(each)
 
 
@@ -78,6 +101,13 @@ def _add_channel(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "product", metavar="PRODUCT", choices=[*map(str, Product)], help="server or agent"
     )
+
+
+def _parse_url(text: str) -> str:
+    address = urlsplit(text)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise argparse.ArgumentTypeError(f'"{text}" is not an address like https://fleet.example')
+    return text
 
 
 def _parse_stages(text: str) -> tuple[int, ...]:
@@ -110,6 +140,14 @@ def _list(arguments: argparse.Namespace) -> int:
     from cogwork.cloud.updates import release_commands
 
     return release_commands.show_releases(arguments.data, as_json=arguments.json)
+
+
+def _make_installer(arguments: argparse.Namespace) -> int:
+    from cogwork.cloud.updates import release_commands
+
+    return release_commands.make_installer(
+        arguments.data, arguments.url, arguments.key, arguments.output
+    )
 
 
 def _rollout(arguments: argparse.Namespace) -> int:

@@ -24,14 +24,23 @@ class Computer:
         self.units = root / "etc" / "systemd" / "system"
         self.packaged_units = root / "usr" / "lib" / "systemd" / "system"
         self.packaged_config = root / "etc" / "cogwork.json"
+        self.other_config = root / "etc" / "viam.json"
+        self.command = root / "usr" / "local" / "bin" / "cogwork-agent"
         self.config = root / "etc" / "cogwork" / "machine.json"
         self.data = root / "var" / "lib" / "cogwork"
         self.booted = root / "run" / "systemd"
         self.programs = root / "bin"
-        for each in (self.units, self.packaged_units, self.data, self.programs):
+        for each in (
+            self.units,
+            self.packaged_units,
+            self.data,
+            self.programs,
+            self.command.parent,
+        ):
             each.mkdir(parents=True)
-        for name in ("systemctl", "useradd", "userdel"):
+        for name in ("useradd", "userdel"):
             self.add_program(name)
+        self.add_program("systemctl", "echo ActiveState=active")
         self.said: list[str] = []
         self.releases = ReleaseMaker(root / "releases")
         self.releases.use_quick_pip()
@@ -44,8 +53,14 @@ class Computer:
             patch.setattr(f"{_INSTALLATION}.{module}.DEFAULT_CONFIG", self.config)
         for module in ("agent_installer", "agent_remover", "other_services"):
             patch.setattr(f"{_INSTALLATION}.{module}.UNITS", self.units)
-        patch.setattr(f"{_INSTALLATION}.agent_installer.PACKAGED_CONFIG", self.packaged_config)
-        patch.setattr(f"{_INSTALLATION}.other_services._PACKAGED", (self.packaged_units,))
+        for name, value in (
+            ("_PACKAGED_CONFIG", self.packaged_config),
+            ("_PACKAGED", (self.packaged_units,)),
+            ("_OTHER_CONFIG", self.other_config),
+            ("_INSTALLED", (self.units,)),
+        ):
+            patch.setattr(f"{_INSTALLATION}.predecessor.{name}", value)
+        patch.setattr(f"{_INSTALLATION}.command.COMMAND", self.command)
 
     def add_program(self, name: str, script: str = "") -> None:
         """Replace a program by one that records its arguments, and then runs a script."""
@@ -65,6 +80,13 @@ class Computer:
         self.packaged_config.write_text('{"debug": true}')
         return unit
 
+    def add_other_agent(self) -> Path:
+        """Install an agent of another make."""
+        unit = self.units / "viam-agent.service"
+        unit.write_text("[Service]\nExecStart=/opt/viam/bin/viam-agent\n")
+        self.other_config.write_text('{"cloud": {"id": "press"}}')
+        return unit
+
     @property
     def calls(self) -> list[str]:
         """What the programs were asked to do."""
@@ -77,7 +99,9 @@ class Computer:
 
     def installer(self, user: str = "daemon", **settings: object) -> AgentInstaller:
         given = AgentSettings.model_validate({"config": self.config, **settings})
-        return AgentInstaller(self.layout, given, user, Systemctl(), self.said.append)
+        return AgentInstaller(
+            self.layout, given, user, Systemctl(), self.said.append, start_timeout=0.0
+        )
 
     def prepare(self, version: str = "1.0.0") -> list[Path]:
         """Return releases whose versions are in their slots, because installing takes seconds."""

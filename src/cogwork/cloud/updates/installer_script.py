@@ -1,0 +1,67 @@
+"""Makes the script that installs the releases of a cloud on a machine without Cogwork."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from cogwork.cloud.updates import machine_installer
+from cogwork.cloud.updates.releases import Release
+from cogwork.core.errors import CogworkError
+from cogwork.core.product import Product
+from cogwork.core.version_order import order_of
+
+_SCRIPT: Final = """\
+#!/usr/bin/env python3
+{source}
+
+RELEASES = json.loads({releases!r})
+KEY = {key!r}
+
+if __name__ == "__main__":
+    sys.exit(main(RELEASES, KEY, sys.argv[1:]))
+"""
+
+Chosen = dict[str, dict[Product, Release]]
+"""The release of each product by platform."""
+
+
+class NothingToInstall(CogworkError):
+    """No platform has a release of both products."""
+
+    status = "FAILED_PRECONDITION"
+
+
+def choose_releases(releases: Iterable[Release]) -> Chosen:
+    """Return the newest ones of the platforms that have both products. Raise NothingToInstall."""
+    found: Chosen = {}
+    for each in sorted(releases, key=lambda release: order_of(release.version)):
+        found.setdefault(each.platform, {})[each.product] = each
+    complete = {name: chosen for name, chosen in sorted(found.items()) if len(chosen) == 2}
+    if not complete:
+        raise NothingToInstall(
+            "no platform has a release of both the server and the agent; add them with: "
+            "cogwork-cloud release add FILE"
+        )
+    return complete
+
+
+def make_script(chosen: Chosen, url: str, key: str) -> str:
+    """`url` is that of the cloud, `key` the public key of those who sign the releases."""
+    releases = {
+        platform: {product: _describe(each, url) for product, each in products.items()}
+        for platform, products in chosen.items()
+    }
+    source = Path(machine_installer.__file__).read_text(encoding="utf-8").rstrip()
+    return _SCRIPT.format(source=source, releases=json.dumps(releases, indent=1), key=key)
+
+
+def _describe(release: Release, url: str) -> dict[str, Any]:
+    return {
+        "url": f"{url.rstrip('/')}{release.path}",
+        "filename": release.filename,
+        "sha256": release.digest,
+        "size": release.size,
+    }

@@ -1,0 +1,166 @@
+"""Installs the agent and the server on a machine that has nothing of Cogwork yet.
+
+`cogwork-cloud release installer` makes a script of this file, with the releases of a cloud. It runs
+as root with any Python 3 and its standard library, so it imports nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_SYSTEMD = Path("/run/systemd/system")
+_SERVICE = "cogwork-install"
+_LOG = Path("/var/log/cogwork-install.log")
+_TIMEOUT = 60.0
+"""Seconds without data from the cloud."""
+_STEP_TIMEOUT = 900.0
+"""Seconds to set up an environment on a slow board."""
+_CHUNK = 1 << 16
+_POLL = 0.2
+
+
+class CannotInstall(Exception):
+    """Nothing was changed. The message says why."""
+
+
+def main(releases: dict[str, Any], key: str, options: list[str]) -> int:
+    """`releases`: the URL, SHA-256 and size of each product by platform."""
+    try:
+        _require_root()
+        return _install(_choose(releases), key, options)
+    except (CannotInstall, OSError, subprocess.SubprocessError) as error:
+        print(f"cogwork: not installed: {error}", file=sys.stderr)
+        return 1
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise CannotInstall("it needs the rights of root; run it with sudo")
+
+
+def _choose(releases: dict[str, Any]) -> dict[str, Any]:
+    machine = platform.machine()
+    name = f"{platform.system().lower()}/{_ARCHITECTURES.get(machine, machine.lower())}"
+    if name not in releases:
+        raise CannotInstall(f"there is no release for {name}, only for {', '.join(releases)}")
+    found: dict[str, Any] = releases[name]
+    return found
+
+
+def _install(releases: dict[str, Any], key: str, options: list[str]) -> int:
+    # Not in /tmp: the archives may be larger than the memory behind it.
+    work = Path(tempfile.mkdtemp(prefix="cogwork-install-", dir="/var/tmp"))
+    try:
+        (work / "key.pem").write_text(key)
+        archives = [_download(each, work) for each in releases.values()]
+        python = _make_environment(work, work / releases["agent"]["filename"])
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    command = [python, "-I", "-m", "cogwork.agent.main", "install", "--key", str(work / "key.pem")]
+    for each in archives:
+        command += ["--release", str(each)]
+    command += options
+    if _SYSTEMD.is_dir():
+        return _run_as_service(command, work)
+    try:
+        return subprocess.call(command)  # noqa: S603 - the agent of the release
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _download(release: dict[str, Any], work: Path) -> Path:
+    path = Path(work, release["filename"])
+    digest, size = hashlib.sha256(), 0
+    url = release["url"]
+    with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, path.open("wb") as file:  # noqa: S310 - the cloud's
+        while chunk := reply.read(_CHUNK):
+            size += len(chunk)
+            if size > release["size"]:
+                break
+            digest.update(chunk)
+            file.write(chunk)
+    if size != release["size"] or digest.hexdigest() != release["sha256"]:
+        raise CannotInstall(f"{url} is not what it was when this script was made")
+    print(f"Downloaded {path.name}, {size:,} bytes.", flush=True)
+    return path
+
+
+def _make_environment(work: Path, agent: Path) -> str:
+    """Install the agent for the time of the installation, and return its Python."""
+    release = work / "release"
+    with tarfile.open(agent) as archive:
+        archive.extractall(release)  # noqa: S202 - its digest is the one that was expected
+    version = json.loads((release / "manifest.json").read_bytes())["python"]
+    _run([_find_python(version), "-I", "-m", "venv", "--without-pip", str(work / "python")])
+    python = str(work / "python" / "bin" / "python")
+    (pip,) = (release / "wheels").glob("pip-*.whl")
+    _run(
+        [
+            *(python, "-I", str(pip / "pip"), "install", "--quiet", "--no-index", "--no-deps"),
+            *("--no-cache-dir", "--disable-pip-version-check", "--require-hashes"),
+            *("--find-links", str(release / "wheels")),
+            *("--requirement", str(release / "requirements.txt")),
+        ]
+    )
+    return python
+
+
+def _find_python(version: str) -> str:
+    if version == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        return sys.executable
+    found = shutil.which(f"python{version}", path="/usr/bin:/usr/local/bin")
+    if found is None:
+        raise CannotInstall(f"the release needs Python {version}; install python{version}")
+    return found
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(  # noqa: S603 - programs of the interpreter and of the release
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_STEP_TIMEOUT,
+        check=False,
+    )
+    if done.returncode:
+        raise CannotInstall(f"{command[0]} failed: {done.stdout.decode(errors='replace')}")
+
+
+def _run_as_service(command: list[str], work: Path) -> int:
+    """Run it apart from this shell, which may be one of the server that is about to be replaced.
+
+    Its output is in a file, which this program prints as long as it lives.
+    """
+    _LOG.write_bytes(b"")
+    options = ["--quiet", "--wait", "--collect", f"--unit={_SERVICE}", "--setenv=PATH"]
+    properties = (
+        f"ExecStopPost=/bin/rm -rf {work}",
+        f"StandardOutput=append:{_LOG}",
+        f"StandardError=append:{_LOG}",
+    )
+    options += [f"--property={each}" for each in properties]
+    service = subprocess.Popen(  # noqa: S603 - the agent of the release
+        ["/usr/bin/systemd-run", *options, *command], stdin=subprocess.DEVNULL
+    )
+    print(f"The output of the installation is in {_LOG}, too.", flush=True)
+    with _LOG.open() as log:
+        while service.poll() is None:
+            print(log.read(), end="", flush=True)
+            time.sleep(_POLL)
+        print(log.read(), end="", flush=True)
+    return service.returncode

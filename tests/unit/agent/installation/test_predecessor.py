@@ -1,0 +1,62 @@
+"""What ran the machine before: it gives way, and returns if the server does not start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.agent.installation.computer import Computer
+
+from cogwork.agent.errors import CannotInstallAgent
+from cogwork.agent.installation.predecessor import find_predecessors
+
+
+@pytest.fixture
+def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Computer:
+    made = Computer(tmp_path, monkeypatch)
+    made.boot()
+    return made
+
+
+def test_units_are_found_where_they_are_installed(computer: Computer) -> None:
+    assert find_predecessors() == []
+    package = computer.add_package()
+    other = computer.add_other_agent()
+    assert [each.unit for each in find_predecessors()] == [other, package]
+
+
+def test_other_agent_gives_way_and_can_be_used_again(computer: Computer) -> None:
+    computer.add_other_agent()
+    computer.install()
+    assert computer.calls[:2] == [
+        "systemctl stop viam-agent.service",
+        "systemctl disable viam-agent.service",
+    ]
+    # The machine is the same one, and its file stays for the way back.
+    assert computer.config.read_text() == computer.other_config.read_text()
+    computer.uninstall()
+    assert computer.said[-1].endswith("run: sudo systemctl enable --now viam-agent")
+
+
+def test_other_agent_runs_again_if_the_server_does_not_start(computer: Computer) -> None:
+    computer.add_other_agent()
+    computer.add_program("systemctl", "echo ActiveState=activating")
+    with pytest.raises(CannotInstallAgent, match="runs the machine again"):
+        computer.install()
+    assert computer.calls[-1] == "systemctl enable --now viam-agent.service"
+    assert not computer.layout.root.exists()
+    assert [each.name for each in computer.units.iterdir()] == ["viam-agent.service"]
+
+
+def test_command_of_the_agent_comes_and_goes(computer: Computer) -> None:
+    computer.install()
+    assert str(computer.layout.root) in computer.command.read_text()
+    assert computer.command.stat().st_mode & 0o777 == 0o755
+    computer.uninstall()
+    assert not computer.command.exists()
+
+
+def test_command_of_a_package_is_not_shadowed(computer: Computer) -> None:
+    computer.add_program("cogwork-agent")
+    computer.install()
+    assert not computer.command.exists()
