@@ -311,6 +311,32 @@ async def test_module_archive_is_extracted_and_set_up_once_per_version(tmp_path:
         await wait_for_readings(there, {"from": "a file"})
 
 
+async def test_development_build_is_copied_run_and_replaced(tmp_path: Path) -> None:
+    """As `module reload-local` of the existing command line does it."""
+    first, second = (
+        pack_module(tmp_path / f"{each}.tar.gz", make.sdk_module(tmp_path, "sensor"), each)
+        for each in ("one", "two")
+    )
+    config = {
+        "modules": [{"name": "probe", "type": "registry", "module_id": "acme:probe"}],
+        "components": [sensor("probe", **{"from": "a file"})],
+        "services": [{"name": "shell", "api": "rdk:service:shell"}],
+    }
+    async with run_machine(config, tmp_path) as there:
+        _, told = await there.cli(
+            "call", "shell", "DoCommand", '{"command": {"command": "get_viam_home"}}'
+        )
+        target = f"{json.loads(told)['result']['viam_home']}/packages-local/probe.tar.gz"
+        assert (await there.cli("copy", str(first), f"machine:{target}"))[0] == 0
+        config["modules"][0] |= {"reload_enabled": True, "reload_path": target}
+        there.save(config)
+        await wait_for_readings(there, {"from": "a file"})
+        await there.server.out.wait_for("StdOut.*version one")
+        assert (await there.cli("copy", str(second), f"machine:{target}"))[0] == 0
+        await there.restart(module_id="acme:probe")
+        await there.server.out.wait_for("StdOut.*version two")
+
+
 def pack_module(archive: Path, program: Path, version: str) -> Path:
     files = {
         "meta.json": json.dumps({"entrypoint": "bin/run.sh", "first_run": "setup.sh"}),

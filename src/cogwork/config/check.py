@@ -242,12 +242,12 @@ class _Checker:
             self._diagnostics.add(
                 codes.BAD_VALUE,
                 f'"{path}" is not an absolute path',
-                (*at, "executable_path"),
+                (*at, module.program_key),
                 Effect.UNHEALTHY,
                 hint='write the whole path, such as "/opt/acme/run.sh"',
             )
         else:
-            self._require_file(path, (*at, "executable_path"))
+            self._require_file(path, (*at, module.program_key))
 
     def _list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
         if value is None:

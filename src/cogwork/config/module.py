@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -42,6 +43,14 @@ class ProgramLimits(Section):
     """Whether to prevent it from gaining privileges, such as with `sudo`."""
 
 
+def run_reloaded(module: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the entry of a module that runs its development build, if it has one."""
+    path = module.get("reload_path")
+    if module.get("reload_enabled") is not True or not path:
+        return module
+    return {**module, "type": "local", "executable_path": path}
+
+
 class ModuleConfig(Section):
     """A program that provides models and runs in its own process."""
 
@@ -55,6 +64,13 @@ class ModuleConfig(Section):
     """Where the module comes from: a path on this computer, or the registry."""
     module_id: str = ""
     """The ID of the module in the registry. Required for a registry module."""
+    version: str = ""
+    """The version of a registry module. Only a cloud reads it."""
+    reload_enabled: bool = False
+    """Whether to run the development build in `reload_path` instead, whatever the type."""
+    reload_path: str = ""
+    """A program or archive like `executable_path`, which a command such as `module reload-local`
+    has copied to this computer."""
     log_level: LevelField | None = None
     """The lowest level that it logs. Defaults to the level of the machine."""
     env: dict[str, str] = {}
@@ -79,6 +95,17 @@ class ModuleConfig(Section):
     """The resource limits of the module. Unlimited by default."""
     status: AppStatus | None = None
     """The status of the module in the cloud. Filled in by the cloud."""
+
+    @property
+    def program_key(self) -> str:
+        """The key whose path it runs."""
+        is_reloaded = self.reload_enabled and self.reload_path
+        return "reload_path" if is_reloaded else "executable_path"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _run_reloaded(cls, value: Any) -> Any:
+        return run_reloaded(value) if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _check_startable(self) -> Self:

@@ -111,7 +111,7 @@ def _find_executable(config: ModuleConfig) -> Path:
     path = Path(os.path.expanduser(config.executable_path))  # noqa: PTH111
     if not path.is_absolute():
         raise Misconfigured(
-            f'its "executable_path" is "{config.executable_path}"; write the absolute path'
+            f'its "{config.program_key}" is "{config.executable_path}"; write the absolute path'
         )
     return path
 

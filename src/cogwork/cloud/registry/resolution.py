@@ -11,6 +11,7 @@ from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.registry.items import select_item
 from cogwork.cloud.registry.packages import MODULE, find_artifact, package_id_of
 from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.config.module import run_reloaded
 from cogwork.core.errors import NotFound
 
 Json = dict[str, Any]
@@ -77,7 +78,10 @@ class _Resolver:
         """The packages of the modules."""
 
     def resolve_module(self, module: Any) -> Any:
-        if not isinstance(module, dict) or module.get("type") != _REGISTRY:
+        if not isinstance(module, dict):
+            return module
+        module = run_reloaded(module)
+        if module.get("type") != _REGISTRY:
             return module
         try:
             item, row = self._find(module.get("module_id"), module.get("version"), MODULE)

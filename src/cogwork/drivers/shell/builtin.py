@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 from viam.resource.types import API, RESOURCE_NAMESPACE_RDK, RESOURCE_TYPE_SERVICE
 from viam.services.service_base import ServiceBase
 
+from cogwork.core.atomic import make_directory
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.paths import cogwork_home
-from cogwork.core.workers import Workers
+from cogwork.core.workers import Workers, run_in_thread
 from cogwork.drivers.shell.attributes import BuiltinShellAttributes
 from cogwork.drivers.shell.file_copy import SourceType
 from cogwork.drivers.shell.terminal import PtyTerminal
@@ -25,6 +26,9 @@ from cogwork.resource.model import logger_of
 
 _HOME_VARIABLE = "VIAM_HOME"
 """The name that clients use for the directory where the server keeps its state."""
+_BUILDS = "packages-local"
+"""The directory in it where command lines copy development builds of modules, without making it."""
+_DISK_TIMEOUT = 10.0
 _TERM = "xterm-256color"
 _MAX_CONCURRENT_STARTS = 2
 _START_INTERVAL = 0.05
@@ -96,6 +100,9 @@ class BuiltinShell(ServiceBase):
         self._copies += 1
         path = self._resolve_path(destination)
         self._log.info("receiving files in %s", path)
+        builds = cogwork_home(os.environ) / _BUILDS
+        if builds in (path, path.parent):
+            await run_in_thread(f"make {builds}", _DISK_TIMEOUT, make_directory, builds, 0o750)
         return await ThreadedReceiver.open(path, source_type, preserve=preserve)
 
     async def send_files(

@@ -135,6 +135,24 @@ async def test_machine_gets_the_version_for_its_platform(
     assert from_message(config)["modules"][0]["executable_path"].endswith("/bin/run.sh")
 
 
+async def test_development_build_of_a_module_is_run_instead(
+    client: AppClient, connected: ConnectedClient
+) -> None:
+    module = await make_module(client, "1.0.0")
+    part = await make_part(client)
+    config = use(module)
+    build = {"reload_enabled": True, "reload_path": "/root/builds/sensors.tar.gz"}
+    config["modules"][0] |= build
+    await client.update_robot_part(part, "press", config)
+    found = await read(connected, part, "linux/amd64")
+    assert (found.modules[0].type, found.modules[0].path) == ("local", build["reload_path"])
+    assert not found.packages
+    config["modules"][0]["reload_enabled"] = False
+    await client.update_robot_part(part, "press", config)
+    found = await read(connected, part, "linux/amd64")
+    assert (found.modules[0].type, len(found.packages)) == ("registry", 1)
+
+
 async def test_mistake_of_one_module_is_in_its_status(
     client: AppClient, connected: ConnectedClient
 ) -> None:
