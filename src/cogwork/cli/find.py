@@ -7,7 +7,8 @@ import asyncio
 from dataclasses import asdict
 
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json
-from cogwork.discovery.search import FoundMachine, find_machines
+from cogwork.discovery.search import find_machines
+from cogwork.discovery.sightings import FoundMachine
 
 
 def find(arguments: argparse.Namespace) -> int:

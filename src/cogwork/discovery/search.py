@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+import ipaddress
+import socket
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeGuard
 
 from cogwork.core.token_bucket import Rate, TokenBuckets
@@ -23,29 +24,28 @@ from cogwork.discovery.dns_message import (
     split_name,
 )
 from cogwork.discovery.interfaces import Endpoint, list_interfaces, open_endpoints
+from cogwork.discovery.sightings import FoundMachine, Sighting, ThisComputer, merge_sightings
 
+_SERVICE_LABELS = split_name(SERVICE)
 _ASK_INTERVAL = 0.3
 _RESPONSES = Rate.every(0.005, burst=500)
 """Responses that are decoded. The server searches on its event loop, too."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FoundMachine:
-    name: str
-    address: str
-    port: int
-    host: str
-    transports: tuple[str, ...]
-
-
-OnAnswer = Callable[[Iterable[FoundMachine]], None]
+OnAnswer = Callable[[Sequence[Sighting]], None]
 
 
 async def find_machines(seconds: float) -> list[FoundMachine]:
     """Ask on every interface for so many seconds, and return the machines that answered."""
-    found: set[FoundMachine] = set()
-    await _ask(found.update, seconds)
-    return sorted(_without_spellings(found))
+    seen: set[Sighting] = set()
+    await _ask(seen.update, seconds)
+    return merge_sightings(seen, _describe_computer())
+
+
+def _describe_computer() -> ThisComputer:
+    interfaces = sorted(list_interfaces(), key=lambda each: each.number)
+    addresses = [address for each in interfaces for address in each.addresses]
+    return ThisComputer(socket.gethostname().partition(".")[0], tuple(addresses))
 
 
 async def find_machine(name: str, seconds: float) -> FoundMachine | None:
@@ -55,8 +55,8 @@ async def find_machine(name: str, seconds: float) -> FoundMachine | None:
     """
     answered: asyncio.Future[FoundMachine] = asyncio.get_running_loop().create_future()
 
-    def compare(machines: Iterable[FoundMachine]) -> None:
-        for machine in machines:
+    def compare(seen: Sequence[Sighting]) -> None:
+        for machine in (each.machine for each in seen):
             if name.lower() in (machine.name.lower(), machine.host.lower()) and not answered.done():
                 answered.set_result(machine)
 
@@ -73,13 +73,14 @@ async def _ask(on_answer: OnAnswer, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     budget = TokenBuckets(loop.time, _RESPONSES, 1)
     with contextlib.ExitStack() as stack:
-        endpoints = []
-        for interface in list_interfaces():
+        endpoints, interfaces = [], list_interfaces()
+        own = frozenset(address for each in interfaces for address in each.addresses)
+        for interface in interfaces:
             with contextlib.suppress(OSError):
                 endpoints += open_endpoints(interface, 0)
         for endpoint in endpoints:
             stack.callback(endpoint.socket.close)
-            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, on_answer, budget)
+            loop.add_reader(endpoint.socket.fileno(), _read, endpoint, own, on_answer, budget)
             stack.callback(loop.remove_reader, endpoint.socket.fileno())
         query = encode_query([Question(SERVICE, RecordType.PTR, wants_unicast=True)])
         end = loop.time() + seconds
@@ -90,13 +91,28 @@ async def _ask(on_answer: OnAnswer, seconds: float) -> None:
             await asyncio.sleep(min(left, _ASK_INTERVAL))
 
 
-def _read(endpoint: Endpoint, on_answer: OnAnswer, budget: TokenBuckets) -> None:
+def _read(
+    endpoint: Endpoint, own: Collection[str], on_answer: OnAnswer, budget: TokenBuckets
+) -> None:
     try:
-        data, _ = endpoint.socket.recvfrom(MAX_SIZE)
+        data, sender = endpoint.socket.recvfrom(MAX_SIZE)
         if budget.try_take(None):
-            on_answer(list(read_machines(decode(data))))
+            on_answer(read_sightings(decode(data), sender[0].partition("%")[0], own))
     except (OSError, InvalidMessage):
         return
+
+
+def read_sightings(message: Message, sender: str, own: Collection[str]) -> list[Sighting]:
+    """Return the machines that a response lists, as far as they can be reached from here.
+
+    Some servers tell the whole network that they are on loopback. `own` are our addresses.
+    """
+    is_here = sender in own
+    return [
+        Sighting(sender, each)
+        for each in read_machines(message)
+        if is_here or not ipaddress.ip_address(each.address).is_loopback
+    ]
 
 
 def read_machines(message: Message) -> Iterator[FoundMachine]:
@@ -113,20 +129,17 @@ def read_machines(message: Message) -> Iterator[FoundMachine]:
         texts = next((each for each in values if _is_texts(each)), ())
         for record in by_name.get(service.host, ()):
             if record.type in (RecordType.A, RecordType.AAAA):
-                label = split_name(instance)[0]
-                yield FoundMachine(label, str(record.value), service.port, service.host, texts)
+                address = str(record.value)
+                yield FoundMachine(
+                    _read_label(instance), address, service.port, service.host, texts
+                )
 
 
 def _is_texts(value: object) -> TypeGuard[tuple[str, ...]]:
     return isinstance(value, tuple) and not isinstance(value, Service)
 
 
-def _without_spellings(found: Iterable[FoundMachine]) -> list[FoundMachine]:
-    """Leave out the spellings of a name with dashes instead of dots."""
-    machines = list(found)
-    dotted = {
-        (each.name.replace(".", "-"), each.address, each.port)
-        for each in machines
-        if "." in each.name
-    }
-    return [each for each in machines if (each.name, each.address, each.port) not in dotted]
+def _read_label(instance: str) -> str:
+    """Return the name of a machine. Some servers do not escape the dots in it."""
+    labels = split_name(instance)
+    return ".".join(labels[: -len(_SERVICE_LABELS)]) or labels[0]

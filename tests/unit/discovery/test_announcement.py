@@ -7,11 +7,9 @@ from cogwork.discovery.dns_message import (
     Record,
     RecordType,
     Service,
-    decode,
     encode_query,
-    encode_response,
 )
-from cogwork.discovery.search import FoundMachine, _without_spellings, read_machines
+from cogwork.discovery.search import read_machines
 
 BELT = Announcement(("belt.factory",), 8080, "vm")
 ADDRESSES = ("192.0.2.7", "2001:db8::7")
@@ -38,18 +36,6 @@ def test_other_questions_are_answered_or_left_alone() -> None:
     assert ask("_services._dns-sd._udp.local", RecordType.PTR) == ["PTR"]
     assert ask("_http._tcp.local", RecordType.PTR) == []
     assert ask("other.local", RecordType.A) == []
-
-
-def test_found_machines_have_one_spelling() -> None:
-    found = [
-        machine
-        for records in BELT.listings(ADDRESSES)
-        for machine in read_machines(decode(encode_response(records)))
-    ]
-    transports = ("grpc", "webrtc")
-    assert sorted(_without_spellings(found)) == [
-        FoundMachine("belt.factory", address, 8080, "vm.local", transports) for address in ADDRESSES
-    ]
 
 
 def test_what_is_answered_is_recognized_before_it_is_decoded() -> None:

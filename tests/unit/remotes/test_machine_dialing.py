@@ -8,7 +8,7 @@ import pytest
 
 from cogwork.config.schema import RemoteConfig
 from cogwork.core.clock import ManualClock
-from cogwork.discovery.search import FoundMachine
+from cogwork.discovery.sightings import FoundMachine
 from cogwork.remotes.dialing import Destination
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
 from cogwork.remotes.machine_dialing import MachineDialer

@@ -1,0 +1,145 @@
+"""Which of the answers of machines on the local network are those of the same machine. Pure.
+
+A machine may answer for each of its names, in two spellings, on each interface and with IPv4 and
+IPv6, and may list addresses that cannot be reached from here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+_HERE: Final = "here"
+"""Stands for all addresses of this computer."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FoundMachine:
+    name: str
+    address: str
+    port: int
+    host: str
+    transports: tuple[str, ...]
+
+    @property
+    def plain_name(self) -> str:
+        """The name in one spelling: many servers use dashes instead of dots, too."""
+        return self.name.replace(".", "-").lower()
+
+    @property
+    def is_loopback(self) -> bool:
+        return ipaddress.ip_address(self.address).is_loopback
+
+
+class Sighting(NamedTuple):
+    """One address of a machine, and who told it."""
+
+    sender: str
+    """The address from which the answer came."""
+    machine: FoundMachine
+
+
+class ThisComputer(NamedTuple):
+    name: str
+    addresses: tuple[str, ...]
+    """In the order of its interfaces."""
+
+    def locate(self, address: str) -> str:
+        return _HERE if address in self.addresses else address
+
+
+def merge_sightings(seen: Iterable[Sighting], computer: ThisComputer) -> list[FoundMachine]:
+    """Return each machine once, with the best of its names and addresses."""
+    sightings = sorted(seen)
+    senders = {each.sender for each in sightings}
+    groups = _group(sightings, lambda each: _identify(each, senders, computer))
+    public = [each for each in groups if not _is_local(each)]
+    names = {name for each in public if _is_here(each, computer) for name in _names(each)}
+    # All servers of a computer may have its name, but no other names in common.
+    names.discard(computer.name.replace(".", "-").lower())
+    kept = public + [each for each in groups if _is_local(each) and not names & _names(each)]
+    return sorted(_choose(each, senders, computer) for each in kept)
+
+
+def _identify(
+    sighting: Sighting, senders: Collection[str], computer: ThisComputer
+) -> Iterator[Hashable]:
+    """Yield keys. Sightings that share one are of the same machine."""
+    machine, sender = sighting.machine, computer.locate(sighting.sender)
+    yield machine.port, machine.plain_name, sender
+    # Under its other names, and with IPv4 and IPv6, a machine has the same addresses. Others may
+    # have them, too, such as those of container bridges, but nothing is sent from these.
+    yield machine.port, sender, machine.address
+    other = computer.locate(machine.address)
+    if machine.address in senders and (other != _HERE or sender == _HERE):
+        yield machine.port, machine.plain_name, other
+
+
+def _group(
+    sightings: Iterable[Sighting], identify: Callable[[Sighting], Iterable[Hashable]]
+) -> Iterable[list[Sighting]]:
+    """Return groups of sightings that are connected by common keys (union-find)."""
+    parents: dict[Hashable, Hashable] = {}
+
+    def find_root(key: Hashable) -> Hashable:
+        while (parent := parents.setdefault(key, key)) != key:
+            parents[key] = key = parents[parent]
+        return key
+
+    first_keys: list[tuple[Hashable, Sighting]] = []
+    for sighting in sightings:
+        first, *others = identify(sighting)
+        for other in others:
+            parents[find_root(other)] = find_root(first)
+        first_keys.append((first, sighting))
+    groups: dict[Hashable, list[Sighting]] = {}
+    for key, sighting in first_keys:
+        groups.setdefault(find_root(key), []).append(sighting)
+    return groups.values()
+
+
+def _is_local(group: Sequence[Sighting]) -> bool:
+    """Return whether a port can be reached on its own computer only."""
+    return all(each.machine.is_loopback for each in group)
+
+
+def _is_here(group: Sequence[Sighting], computer: ThisComputer) -> bool:
+    return any(computer.locate(each.sender) == _HERE for each in group)
+
+
+def _names(group: Sequence[Sighting]) -> set[str]:
+    return {each.machine.plain_name for each in group}
+
+
+def _choose(
+    group: Sequence[Sighting], senders: Collection[str], computer: ThisComputer
+) -> FoundMachine:
+    machines = [each.machine for each in group]
+    name = min((each.name for each in machines), key=_rank_name)
+    address = min(
+        (each.address for each in machines),
+        key=lambda each: _rank_address(each, senders, computer),
+    )
+    host = min(each.host for each in machines if each.address == address)
+    transports = dict.fromkeys(text for each in machines for text in each.transports)
+    return FoundMachine(name, address, machines[0].port, host, tuple(transports))
+
+
+def _rank_name(name: str) -> tuple[bool, int, str]:
+    """Put names with dots first, and of those the shortest: others have `local` in them."""
+    return "." not in name, len(name), name
+
+
+def _rank_address(
+    address: str, senders: Collection[str], computer: ThisComputer
+) -> tuple[bool, bool, bool, int, str]:
+    own = computer.addresses
+    return (
+        ipaddress.ip_address(address).is_loopback,
+        address not in senders,
+        ":" in address,
+        own.index(address) if address in own else 0,
+        address,
+    )
