@@ -20,11 +20,18 @@ import pytest
 from tests.support.cloud.fleet import Cloud, run_cloud
 from tests.support.machine.commands import CommandResult, run_command, start_command
 from tests.support.machine.running import DEADLINE, start_server
-from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse
+from viam.gen.app.v1.robot_pb2 import (
+    AgentInfo,
+    ConfigRequest,
+    ConfigResponse,
+    LogRequest,
+    LogResponse,
+)
 
 from cogwork.cli.main import main
 from cogwork.config.cloud import CloudConfig
 from cogwork.core.errors import CogworkError
+from cogwork.core.named_version import NAMED_VERSION
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 
@@ -218,6 +225,26 @@ async def test_configuration_is_checked_planned_saved_and_restored(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("cloud")
+async def test_part_of_another_make_is_checked_with_warnings(tmp_path: Path) -> None:
+    section = await make_machine(tmp_path / "press.json")
+    await report_version(section, "0.99.0")
+    file = tmp_path / "new.json"
+    file.write_text(BROKEN.replace("{", '{"network": {"bind_address": "x:y"},', 1))
+    out = await fleet("config", "edit", "press", "--file", str(file), "--yes")
+    assert 'new.json:3:62  warning  unknown model "fakee"' in out
+    assert "new.json:1:30  warning  " in out
+    assert "not known: its server is of another make" in out
+    assert (await fleet_json("config", "show", "press"))["config"] == file.read_text()
+    file.write_text("{")
+    refused = await run_fleet("config", "edit", "press", "--file", str(file), "--yes")
+    assert (refused.code, "nothing was saved; fix" in refused.err) == (1, True)
+    await report_version(section, NAMED_VERSION)
+    file.write_text(FIRST.replace("{", '{"network": {"bind_address": "x:y"},', 1))
+    refused = await run_fleet("config", "edit", "press", "--file", str(file), "--yes")
+    assert (refused.code, "the machine would reject" in refused.out) == (1, True)
+
+
+@pytest.mark.usefixtures("cloud")
 async def test_two_collaborators_do_not_overwrite_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,17 +388,28 @@ async def test_configuration_that_uses_a_fragment_is_edited(fragment: str, tmp_p
     assert (refused.code, "there is no such fragment" in refused.err) == (1, True)
 
 
+async def call_as_machine(section: CloudConfig, method: str, request: Any, reply: Any) -> None:
+    client = CloudClient(section.app_address, CloudLogin.from_config(section))
+    try:
+        await client.call(f"/viam.app.v1.RobotService/{method}", request, reply, DEADLINE)
+    finally:
+        await client.aclose()
+
+
+async def report_version(section: CloudConfig, version: str) -> None:
+    """Ask for the configuration as a machine with this version does."""
+    info = AgentInfo(host="press.local", os="linux", version=version)
+    request = ConfigRequest(id=section.id, agent_info=info)
+    await call_as_machine(section, "Config", request, ConfigResponse)
+
+
 async def send_logs(section: CloudConfig, *messages: str, level: str = "info") -> None:
     """Send lines as the machine does."""
-    client = CloudClient(section.app_address, CloudLogin.from_config(section))
     request = LogRequest(id=section.id)
     for message in messages:
         entry = request.logs.add(level=level, logger_name="rdk", message=message)
         entry.time.FromMicroseconds(int(time.time() * 1e6))
-    try:
-        await client.call("/viam.app.v1.RobotService/Log", request, LogResponse, DEADLINE)
-    finally:
-        await client.aclose()
+    await call_as_machine(section, "Log", request, LogResponse)
 
 
 @pytest.mark.usefixtures("cloud")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 class Severity(enum.StrEnum):
@@ -18,10 +18,17 @@ class Code:
     explanation: str
     wrong: str
     right: str
+    is_lowered: bool = False
+    """An error that is shown as a warning."""
 
     @property
     def severity(self) -> Severity:
-        return Severity.WARNING if self.id.startswith("W") else Severity.ERROR
+        is_warning = self.is_lowered or self.id.startswith("W")
+        return Severity.WARNING if is_warning else Severity.ERROR
+
+    def lower(self) -> Code:
+        """Return the code of the same fault as a warning."""
+        return replace(self, is_lowered=True)
 
 
 NOT_JSON = Code(

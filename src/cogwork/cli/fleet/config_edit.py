@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 import enum
 import json
-import os
 import re
 
 from cogwork.cli.confirmation import ask, confirm
 from cogwork.cli.fleet.config_file import read_config_file
-from cogwork.cli.fleet.config_plan import ConfigPlan, make_plan
+from cogwork.cli.fleet.config_plan import ConfigPlan
 from cogwork.cli.fleet.config_update import Outrun, save_config
 from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import find_part
-from cogwork.cli.fleet.part_config import print_plan
+from cogwork.cli.fleet.part_config import plan_change, print_plan
 from cogwork.cli.fleet.revisions import read_text
 from cogwork.cli.fleet.text_editor import TextEditor
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_text
 from cogwork.core.errors import CogworkError
-from cogwork.core.paths import cogwork_home
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
@@ -55,7 +53,7 @@ def _save_file(
         return EXIT_OK
     print_plan(plan, file, reveal=arguments.reveal)
     if _decide(plan, part.name, yes=arguments.yes, can_edit=False) is not Decision.SAVE:
-        hint = f"; fix {file} and run the command again" if plan.loaded.has_errors else ""
+        hint = f"; fix {file} and run the command again" if plan.has_errors else ""
         print_error(f"nothing was saved{hint}")
         return EXIT_FAILURE
     return _save(client, part, text, known, file)
@@ -93,12 +91,12 @@ def _edit(
 def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decision:
     """Ask what to do with a text, unless `yes` is the answer. That does not cover errors."""
     if yes:
-        return Decision.QUIT if plan.loaded.has_errors else Decision.SAVE
-    if plan.loaded.is_refused:
+        return Decision.QUIT if plan.has_errors else Decision.SAVE
+    if plan.is_refused:
         again = can_edit and confirm("It has errors. Edit it again?")
         return Decision.EDIT if again else Decision.QUIT
     # Errors can be saved: the machine may know models that this computer does not.
-    errors = "It has errors. " if plan.loaded.has_errors else ""
+    errors = "It has errors. " if plan.has_errors else ""
     choices = "(y)es, (e)dit again, [N]o" if can_edit else "[y/N]"
     answer = ask(f"{errors}Save to {name}? {choices} ")[:1]
     if answer == Decision.EDIT.value and not can_edit:
@@ -107,7 +105,7 @@ def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decisi
 
 
 def _plan(part: pb.RobotPart, text: str) -> ConfigPlan:
-    return make_plan(read_text(part), text, cogwork_home(os.environ))
+    return plan_change(part, read_text(part), text)
 
 
 def _save(client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp, file: str) -> int:

@@ -16,6 +16,7 @@ from cogwork.config.codes import (
     UNMATCHED_PATTERN,
     UNSET_VARIABLE,
 )
+from cogwork.config.diagnostics import Effect
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load
 from cogwork.config.text_diff import diff_masked, diff_revealed
@@ -40,6 +41,17 @@ class ConfigPlan:
     """None if the machine would reject one of the texts."""
     uses_fragments: bool
     """What they add is not known here."""
+    is_another_make: bool = False
+    """The machine's server may know settings and models that Cogwork does not."""
+
+    @property
+    def has_errors(self) -> bool:
+        return self.loaded.has_errors
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether neither the machine nor its cloud would take it."""
+        return self.loaded.is_refused and (self.has_errors or not self.is_another_make)
 
     def format_faults(self, file: str, paint: diagnostic_format.Paint) -> list[str]:
         return [diagnostic_format.as_text(each, file, paint) for each in self.loaded.diagnostics]
@@ -56,7 +68,13 @@ class ConfigPlan:
 
     def format_steps(self) -> str:
         """Return what the machine would build, change and close."""
-        steps = difference.describe_outcome(self.change, is_refused=self.loaded.is_refused)
+        if self.is_another_make and not self.is_refused:
+            steps = (
+                "not known: its server is of another make, which may know settings and models "
+                "that Cogwork does not"
+            )
+        else:
+            steps = difference.describe_outcome(self.change, is_refused=self.is_refused)
         if self.uses_fragments:
             steps += (
                 "\nand what its fragments change: the cloud merges and checks them when it saves"
@@ -65,7 +83,7 @@ class ConfigPlan:
 
     def as_json(self, file: str) -> dict[str, Any]:
         return {
-            "refused": self.loaded.is_refused,
+            "refused": self.is_refused,
             "diagnostics": [
                 diagnostic_format.as_json(each, file) for each in self.loaded.diagnostics
             ],
@@ -73,13 +91,17 @@ class ConfigPlan:
         }
 
 
-def make_plan(before: str, after: str, home: Path) -> ConfigPlan:
+def make_plan(before: str, after: str, home: Path, *, is_another_make: bool = False) -> ConfigPlan:
+    """`is_another_make`: what is found are warnings, except for a text that no server can read."""
     registry = Registry([*builtin_models(), *entry_point_models()])
     old, new = (_load(text, registry, home) for text in (before, after))
     refused = old.is_refused or new.is_refused
     change = None if refused else difference.diff(old.result, new.result, registry)
     uses_fragments = any(_names_fragments(each) for each in (*old.diagnostics, *new.diagnostics))
-    return ConfigPlan(before, after, _skip_undecided(new), change, uses_fragments)
+    loaded = _skip_undecided(new)
+    if is_another_make:
+        loaded = _lower_faults(loaded)
+    return ConfigPlan(before, after, loaded, change, uses_fragments, is_another_make)
 
 
 def _load(text: str, registry: Registry, home: Path) -> LoadedConfig:
@@ -102,6 +124,19 @@ def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
         if each.diagnostic.code not in unknown and not _names_fragments(each)
     )
     return replace(loaded, diagnostics=tuple(kept))
+
+
+def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
+    """Turn errors into warnings, except those of the text as a whole."""
+    return replace(
+        loaded,
+        diagnostics=tuple(
+            replace(each, diagnostic=replace(each.diagnostic, code=each.diagnostic.code.lower()))
+            if each.diagnostic.location.pointer or each.diagnostic.effect is not Effect.REFUSED
+            else each
+            for each in loaded.diagnostics
+        ),
+    )
 
 
 def _names_fragments(fault: LocatedDiagnostic) -> bool:

@@ -31,12 +31,14 @@ from cogwork.cli.terminal import (
 )
 from cogwork.config.text_diff import mask_text
 from cogwork.core.escape import escape
+from cogwork.core.named_version import is_another_make
 from cogwork.core.paths import cogwork_home
 from cogwork.logs.entry import format_timestamp
 from cogwork.logs.secret_mask import STARS
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from google.protobuf.json_format import MessageToDict  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _TAB_WIDTH = 4
@@ -72,12 +74,12 @@ def diff(arguments: argparse.Namespace) -> int:
             raise CommandError("compare with a file or a revision: give one of --file, --revision")
         part = find_part(client, arguments.part)
         before, after, title = _choose_texts(client, part, arguments)
-        plan = make_plan(before, after, cogwork_home(os.environ))
+        plan = plan_change(part, before, after)
         if arguments.json:
             print_json(plan.as_json(title))
         else:
             print_plan(plan, title, reveal=arguments.reveal)
-        return EXIT_FAILURE if plan.loaded.has_errors else EXIT_OK
+        return EXIT_FAILURE if plan.has_errors else EXIT_OK
 
     return with_fleet(run)
 
@@ -101,7 +103,7 @@ def restore(arguments: argparse.Namespace) -> int:
         if wanted.text == read_text(part):
             print_text(f"{part.name} already has the text of revision {wanted.number}")
             return EXIT_OK
-        plan = make_plan(read_text(part), wanted.text, cogwork_home(os.environ))
+        plan = plan_change(part, read_text(part), wanted.text)
         print_plan(plan, f"revision {wanted.number}", reveal=arguments.reveal)
         if not arguments.yes and not confirm(f"Restore revision {wanted.number} to {part.name}?"):
             print_error("nothing was saved")
@@ -116,6 +118,12 @@ def restore(arguments: argparse.Namespace) -> int:
         return EXIT_OK
 
     return with_fleet(run)
+
+
+def plan_change(part: pb.RobotPart, before: str, after: str) -> ConfigPlan:
+    """Check a text for the server that the part runs."""
+    is_other = is_another_make(MessageToDict(part.user_supplied_info))
+    return make_plan(before, after, cogwork_home(os.environ), is_another_make=is_other)
 
 
 def print_plan(plan: ConfigPlan, file: str, *, reveal: bool) -> None:

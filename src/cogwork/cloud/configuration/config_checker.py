@@ -66,14 +66,18 @@ class ConfigChecker:
         self._lock = threading.Lock()
         self._registry: Registry | None = None
 
-    async def check(self, organization: str, read_text: Callable[[], str]) -> None:
+    async def check(
+        self, organization: str, read_text: Callable[[], str], *, is_another_make: bool = False
+    ) -> None:
         """Raise ConfigRefused with the reasons, CheckTooSlow or TooManyCalls.
 
-        `read_text` returns the configuration. It runs in the thread, too.
+        `read_text` returns the configuration. It runs in the thread, too. `is_another_make`: the
+        machine runs a server of another make.
         """
 
         def work(is_cancelled: IsCancelled) -> None:
-            check_loaded(load(read_text(), self._make_context(), is_cancelled))
+            loaded = load(read_text(), self._make_context(), is_cancelled)
+            check_loaded(loaded, is_another_make=is_another_make)
 
         await self._run(organization, work)
 
@@ -116,14 +120,17 @@ class ConfigChecker:
         return LoadContext(self._registry, Path("/"), {}, lambda _: True, lambda _: True)
 
 
-def check_loaded(loaded: LoadedConfig) -> None:
-    """Raise ConfigRefused if machines would refuse it or could not be sent it."""
+def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None:
+    """Raise ConfigRefused if machines would refuse it or could not be sent it.
+
+    What a server of another make refuses is not known, but it must be possible to send it.
+    """
     refused = [each for each in loaded.diagnostics if each.diagnostic.effect is Effect.REFUSED]
     if refused and not refused[0].diagnostic.location.pointer:
         raise ConfigRefused(_explain("the machine would refuse this configuration", refused))
     config = parse_config(loaded.text)
     refused = [each for each in refused if _is_decided(config, each.diagnostic.location.pointer)]
-    if refused:
+    if refused and not is_another_make:
         raise ConfigRefused(_explain("the machine would refuse this configuration", refused))
     try:
         to_message(config)

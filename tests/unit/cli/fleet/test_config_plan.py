@@ -80,3 +80,23 @@ def test_secrets_are_masked_unless_revealed() -> None:
 )
 def test_text_of_one_line_is_offered_on_several(text: str, offered: str) -> None:
     assert make_editable(text) == offered
+
+
+def test_faults_at_another_make_are_warnings() -> None:
+    text = '{\n  "debg": true,\n  "network": {"bind_address": 7}\n}'
+    made = make_plan("{}", text, Path("/nowhere"), is_another_make=True)
+    unknown, wrong = made.format_faults("press.json", paint_plain)
+    assert unknown.startswith('press.json:2:3  warning  unknown key "debg"')
+    assert wrong.startswith("press.json:3:31  warning  expected a string")
+    assert not made.has_errors
+    assert not made.is_refused
+    assert made.format_steps().startswith("not known: its server is of another make")
+    assert {each["severity"] for each in made.as_json("f")["diagnostics"]} == {"warning"}
+    assert plan("{}", text).is_refused
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_text_that_no_server_can_read_is_an_error(text: str) -> None:
+    made = make_plan("{}", text, Path("/nowhere"), is_another_make=True)
+    assert (made.has_errors, made.is_refused) == (True, True)
+    assert made.format_steps() == "the machine would reject this configuration"
