@@ -31,9 +31,9 @@ system:  ## what the tests need of Debian, where that is what runs here and we m
 browser:  ## the public TypeScript SDK, to test the server with in a browser
 	cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 
-go-programs:  ## the client and the module in Go, to test the server with; left out where Go is not installed
+go-programs:  ## the client, the module and the server in Go, to test the server with; left out where Go is not installed
 	command -v go >/dev/null || exit 0; \
-	for each in client module; do go build -C tests/interop/go/$$each -o ../../../../build/go/$$each . || exit 1; done
+	for each in client module server; do go build -C tests/interop/go/$$each -o ../../../../build/go/$$each . || exit 1; done
 
 page:  ## the control page, which is part of the package; needs Node 22.12 or newer
 	@$(PYTHON) -m scripts.control_page --packages

@@ -28,6 +28,22 @@ Add a line to the file that your shell reads when it starts:
 Commands that talk to a machine take its address with `--address`, such as `192.0.2.7:8080`. To give
 it only once, set the environment variable `COGWORK_ADDRESS`. Without both, it is `localhost:8080`.
 
+## Look at a server of another make
+
+`cogwork status`, `graph`, `call` and `logs` also take the address of a machine that another server
+runs, as far as it speaks the same API over gRPC. They log in with the same API key. One line on
+standard error says what such a server does not tell, so that `--json` stays what it is:
+
+- `status` shows the state of the machine and its resources, modules and packages, and the version
+  of the server. If the server only lists its resources, their states are unknown, and the command
+  exits with 1. With `--json`, what is not known is left out, and `version` says which server it is.
+- `graph` draws the resources without their dependencies.
+- `call` takes the methods that the server describes by gRPC reflection, or else those of the SDK.
+- `logs` says where to look instead.
+
+`cogwork find` shows each machine once, with the port that other computers reach, however many
+names, addresses and ports its server announces.
+
 ## Log in to a cloud
 
 The commands of `cogwork fleet` talk to a cloud that `cogwork-cloud` serves. Log in once:
@@ -80,7 +96,9 @@ jq -r .config press.json | jq '.debug = true' > new.json
 cogwork fleet config edit press --file new.json --last-known-update "$updated" --yes
 ```
 
-With `--yes`, a configuration with errors is never saved.
+With `--yes`, a configuration with errors is never saved. If the server of the machine is of another
+make, it may know settings and models that Cogwork does not: what is found is shown as warnings, and
+the configuration is saved, unless it is no JSON object or cannot be sent to a machine.
 
 ## Exit codes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,11 @@ from google.protobuf.message_factory import GetMessageClass
 from cogwork.cli.grpc_client import CommandError, call_robot, list_resources, with_channel
 from cogwork.cli.motion_session import open_session, wait_while_moving
 from cogwork.cli.reflection_client import fetch_service
-from cogwork.cli.terminal import EXIT_OK, print_json, print_text
+from cogwork.cli.sdk_descriptors import find_sdk_service
+from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
 from cogwork.config.diagnostics import did_you_mean
+from cogwork.graph.name import Api
+from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource import sdk
 from cogwork.robot.moving_methods import is_marked
 from cogwork.wire.resource_field import NAME_FIELDS, name_field
@@ -33,7 +36,7 @@ def call(arguments: argparse.Namespace) -> int:
 
 def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     full, name, service_name = _find_resource(channel, arguments.resource)
-    method = _find_method(fetch_service(channel, service_name, full), arguments.method)
+    method = _find_method(_fetch_service(channel, service_name, full), arguments.method)
     request = _build_request(method, name, arguments.request)
     call = _Call(channel, method, arguments.timeout)
     if is_marked(method) and not arguments.detach:
@@ -74,21 +77,45 @@ def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
     if len(found) > 1:
         raise CommandError(f'several resources are named "{wanted}"; use {" or ".join(found)}')
     resource = full[found[0]]
-    subtypes = call_robot(
-        channel,
-        "ResourceRPCSubtypes",
-        robot.ResourceRPCSubtypesRequest(),
-        robot.ResourceRPCSubtypesResponse,
-    )
-    for each in subtypes.resource_rpc_subtypes:
-        api = each.subtype
-        if (api.namespace, api.type, api.subtype) == (
-            resource.namespace,
-            resource.type,
-            resource.subtype,
-        ):
-            return found[0], resource.name, each.proto_service
-    raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
+    api = Api(resource.namespace, resource.type, resource.subtype)
+    service = _list_services(channel).get(api)
+    if service is None:
+        raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
+    return found[0], resource.name, service
+
+
+def _list_services(channel: grpc.Channel) -> Mapping[Api, str]:
+    """Return the gRPC services of the machine; those of the public APIs if it does not list any."""
+    try:
+        listed = call_robot(
+            channel,
+            "ResourceRPCSubtypes",
+            robot.ResourceRPCSubtypesRequest(),
+            robot.ResourceRPCSubtypesResponse,
+        )
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            return SERVICE_BY_API
+        raise
+    return {
+        Api(each.subtype.namespace, each.subtype.type, each.subtype.subtype): each.proto_service
+        for each in listed.resource_rpc_subtypes
+    }
+
+
+def _fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDescriptor:
+    """Return the descriptor that the machine has, or else that of the SDK."""
+    try:
+        return fetch_service(channel, name, resource)
+    except CommandError:
+        found = find_sdk_service(name)
+        if found is None:
+            raise
+        print_error(
+            f"the machine does not describe {name}, so its methods are those of viam-sdk "
+            f"{sdk.VERSION}"
+        )
+        return found
 
 
 def _find_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:

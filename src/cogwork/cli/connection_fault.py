@@ -6,10 +6,10 @@ import socket
 
 import grpc
 
+from cogwork.cli.http_client import NOT_A_SERVER
 from cogwork.cli.tls_probe import TLS_REASON, expects_tls
 from cogwork.core.address import TLS_PREFIX
 
-NOT_A_SERVER = "not a Cogwork server"
 HANDSHAKE_FAILED = "the TLS handshake failed"
 
 _PROBE_TIMEOUT = 3.0

@@ -6,12 +6,21 @@ Separate from `http_client`, so that commands without gRPC do not wait for its i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
 from cogwork.cli.connection_fault import HANDSHAKE_FAILED, find_connection_fault
-from cogwork.cli.http_client import Declined, Unreachable, log_in
+from cogwork.cli.http_client import (
+    API_KEY_TYPE,
+    LOGIN_HINT,
+    NOT_A_SERVER,
+    Declined,
+    NotCogwork,
+    Unreachable,
+    find_api_key,
+    log_in,
+)
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.address import TLS_PREFIX
@@ -22,6 +31,7 @@ from cogwork.wire.tls_credentials import tls_credentials
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
+from viam.gen.proto.rpc.v1 import auth_pb2 as auth  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 _TIMEOUT = 10.0
@@ -30,6 +40,10 @@ _RECONNECT_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 250),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
+
+_AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
+
+T = TypeVar("T")
 
 
 class CommandError(CogworkError):
@@ -50,6 +64,29 @@ def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
             return EXIT_USAGE if fault is not None else EXIT_FAILURE
 
 
+def ask_machine(address: str, ask: Callable[[grpc.Channel], T]) -> T:
+    """Make calls, logged in if there is an API key.
+
+    Raise Unreachable, or Declined with what the machine replied.
+    """
+    with _open_channel(address) as channel:
+        try:
+            return ask(_authorize(channel, address))
+        except grpc.RpcError as error:
+            raise _explain(error, address) from error
+
+
+def _explain(error: grpc.RpcError, address: str) -> Unreachable | Declined:
+    fault = _find_fault(error, address)
+    if fault is not None:
+        return fault
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return NotCogwork(address, "no reply to a gRPC call")
+    text = _format_fault(error, None)
+    needs_login = error.code() is grpc.StatusCode.UNAUTHENTICATED
+    return Declined(f"{text}; {LOGIN_HINT}" if needs_login else text)
+
+
 def _open_channel(address: str) -> grpc.Channel:
     options = GRPC_OPTIONS + _RECONNECT_OPTIONS
     if address.startswith(TLS_PREFIX):
@@ -59,9 +96,35 @@ def _open_channel(address: str) -> grpc.Channel:
 
 
 def login_metadata(address: str) -> tuple[tuple[str, str], ...]:
-    """Log in if there is an API key, and return the metadata that calls then need."""
-    token = log_in(address)
+    """Log in if there is an API key, and return the metadata that calls then need.
+
+    Raise Unreachable, or Declined if the machine rejects the key.
+    """
+    try:
+        token = log_in(address)
+    except NotCogwork:
+        token = None
+    if token is None:
+        token = _log_in_over_grpc(address)
     return (("authorization", f"Bearer {token}"),) if token is not None else ()
+
+
+def _log_in_over_grpc(address: str) -> str | None:
+    """Log in at a server of another make. Return None if it needs no login, or without a key."""
+    key = find_api_key(address)
+    if key is None:
+        return None
+    request = auth.AuthenticateRequest(
+        entity=key.id, credentials=auth.Credentials(type=API_KEY_TYPE, payload=key.secret)
+    )
+    with _open_channel(address) as channel:
+        try:
+            reply = call_method(channel, _AUTHENTICATE, request, auth.AuthenticateResponse)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return None
+            raise _explain(error, address) from error
+    return str(reply.access_token)
 
 
 def _authorize(channel: grpc.Channel, address: str) -> grpc.Channel:
@@ -112,8 +175,12 @@ def list_resources(channel: grpc.Channel) -> dict[str, common.ResourceName]:
 
 def call_robot(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:
     """Call a method of RobotService."""
+    return call_method(channel, f"/viam.robot.v1.RobotService/{method}", request, reply)
+
+
+def call_method(channel: grpc.Channel, path: str, request: Any, reply: Any) -> Any:
     call = channel.unary_unary(
-        f"/viam.robot.v1.RobotService/{method}",
+        path,
         request_serializer=type(request).SerializeToString,
         response_deserializer=reply.FromString,
     )
@@ -125,4 +192,6 @@ def _find_fault(error: grpc.RpcError, address: str) -> Unreachable | None:
     why = find_connection_fault(error, address)
     if why == HANDSHAKE_FAILED:
         why += "; set SSL_CERT_FILE to the authority's certificate"
-    return Unreachable(address, why) if why is not None else None
+    if why is None:
+        return None
+    return (NotCogwork if why == NOT_A_SERVER else Unreachable)(address, why)

@@ -9,7 +9,8 @@ import time
 from datetime import datetime
 from typing import Any
 
-from cogwork.cli.http_client import Declined, Unreachable, stream_log_lines
+from cogwork.cli.another_make import report_no_log
+from cogwork.cli.http_client import Declined, NotCogwork, Unreachable, stream_log_lines
 from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, paint, print_error
 from cogwork.core import duration
 from cogwork.core.escape import escape, escape_json, escape_lines
@@ -27,6 +28,8 @@ def logs(arguments: argparse.Namespace) -> int:
         for line in stream_log_lines(arguments.address, query):
             text = escape_json(line) if arguments.json else format_entry(json.loads(line))
             print(text, flush=True)
+    except NotCogwork as error:
+        return report_no_log(arguments.address, error)
     except (Unreachable, Declined) as error:
         print_error(str(error))
         return EXIT_USAGE

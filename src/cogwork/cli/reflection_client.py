@@ -30,10 +30,18 @@ def fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDes
         service: ServiceDescriptor = end.value.FindServiceByName(name)
         return service
     except (KeyError, TypeError, ValueError):
-        raise CommandError(
-            f"the machine does not describe {name}, so its methods are unknown; call it from a "
-            "program, or from a machine that knows this API"
-        ) from None
+        raise _undescribed(name) from None
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            raise _undescribed(name) from None
+        raise
+
+
+def _undescribed(name: str) -> CommandError:
+    return CommandError(
+        f"the machine does not describe {name}, so its methods are unknown; call it from a "
+        "program, or from a machine that knows this API"
+    )
 
 
 def _fetch_files(

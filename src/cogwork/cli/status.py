@@ -8,10 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from cogwork.cli.another_make import (
+    UNKNOWN,
+    fetch_view,
+    format_version,
+    report_missing,
+    report_no_history,
+)
 from cogwork.cli.graph_text import DiagramNode, as_dot, as_text
 from cogwork.cli.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.history import format_event
-from cogwork.cli.http_client import Declined, Unreachable, fetch_history, fetch_status
+from cogwork.cli.http_client import Declined, NotCogwork, Unreachable, fetch_history
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
 from cogwork.config.config_report import ConfigState, describe_report, format_reported
 from cogwork.config.diagnostics import replace_unprintable, replace_unprintable_lines
@@ -24,7 +31,7 @@ def status(arguments: argparse.Namespace) -> int:
     if arguments.history is not None:
         return _print_history(arguments)
     try:
-        view = fetch_status(arguments.address)
+        view = fetch_view(arguments.address)
     except (Declined, Unreachable) as error:
         print_error(str(error))
         return EXIT_USAGE
@@ -32,6 +39,8 @@ def status(arguments: argparse.Namespace) -> int:
         print_json(view)
     else:
         print(_format_summary(view))
+        if version := format_version(view):
+            print(version)
         if denial := view.get("maintenance_denied"):
             print(_format_maintenance(denial))
         for update in view.get("updates", ()):
@@ -53,6 +62,11 @@ def status(arguments: argparse.Namespace) -> int:
                 print(_format_job(job))
         for line in _format_config(view.get("configuration")):
             print(line)
+    report_missing(
+        view,
+        "models, dependencies, ignored settings, processes, certificate, updates and faults of "
+        "the configuration",
+    )
     return EXIT_OK if _is_healthy(view) else EXIT_FAILURE
 
 
@@ -81,6 +95,8 @@ def _is_healthy(view: dict[str, Any]) -> bool:
 def _print_history(arguments: argparse.Namespace) -> int:
     try:
         events = fetch_history(arguments.address, arguments.history or None)
+    except NotCogwork as error:
+        return report_no_history(arguments.address, error)
     except (Declined, Unreachable) as error:
         print_error(str(error))
         return EXIT_USAGE
@@ -95,10 +111,11 @@ def _print_history(arguments: argparse.Namespace) -> int:
 
 def graph(arguments: argparse.Namespace) -> int:
     try:
-        view = fetch_status(arguments.address)
+        view = fetch_view(arguments.address)
     except (Declined, Unreachable) as error:
         print_error(str(error))
         return EXIT_USAGE
+    report_missing(view, "models and dependencies")
     try:
         diagram = _render_graph(view["resources"], _choose_format(arguments))
     except CannotDraw as error:
@@ -117,6 +134,9 @@ def graph(arguments: argparse.Namespace) -> int:
 
 def _format_summary(view: dict[str, Any]) -> str:
     resources = view["resources"]
+    if view["state"] == UNKNOWN:
+        count = "1 resource" if len(resources) == 1 else f"{len(resources)} resources"
+        return f"{paint('state unknown', 'bold')}, {count}"
     ready = sum(resource["state"] == "ready" for resource in resources)
     state, revision = replace_unprintable(view["state"]), replace_unprintable(view["revision"])
     words = [paint(state, "bold"), f"{ready} of {len(resources)} resources ready"]
@@ -142,7 +162,7 @@ def _format_resources(resources: list[dict[str, Any]]) -> list[str]:
     # Resources that need attention come last, right above the prompt.
     ordered = sorted(resources, key=lambda resource: resource["state"] != "ready")
     rows = [
-        (r["state"], r["name"], r["model"], _format_age(r["since"]), _format_reason(r))
+        (r["state"], r["name"], r.get("model", ""), _format_since(r), _format_reason(r))
         for r in ordered
     ]
     return _align_rows(rows)
@@ -174,8 +194,8 @@ def _format_modules(modules: list[dict[str, Any]]) -> list[str]:
         (
             each["state"],
             f"module {each['name']}",
-            f"process {each['pid']}" if each["pid"] else "",
-            _format_age(each["since"]),
+            f"process {each['pid']}" if each.get("pid") else "",
+            _format_since(each),
             each["reason"] or "",
         )
         for each in modules
@@ -206,7 +226,7 @@ def _format_packages(packages: list[dict[str, Any]]) -> list[str]:
             "unhealthy" if each["state"] == "failed" else each["state"],
             f"package {each['name']}",
             each["version"],
-            _format_age(each["since"]),
+            _format_since(each),
             each["reason"] or _format_progress(each),
         )
         for each in packages
@@ -242,7 +262,8 @@ def _format_job(job: dict[str, Any]) -> str:
     done = max(job["successes"], default=None)
     failed = max(job["failures"], key=lambda each: each["time"], default=None)
     if failed is not None and (done is None or failed["time"] > done):
-        words, style = f"failed {_format_age(failed['time'])} ago: {failed['reason']}", "red"
+        reason = f": {failed['reason']}" if failed["reason"] else ""
+        words, style = f"failed {_format_age(failed['time'])} ago{reason}", "red"
     else:
         words = f"succeeded {_format_age(done)} ago" if done is not None else "not run yet"
         style = "dim"
@@ -255,6 +276,12 @@ def _format_row(row: tuple[str, ...], widths: list[int]) -> str:
     cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
     style = _STYLES.get(row[0], "yellow")
     return "  ".join([paint(cells[0], style), *cells[1:], row[-1]]).rstrip()
+
+
+def _format_since(item: dict[str, Any]) -> str:
+    """Format the age of a state; it is empty if the server does not tell it."""
+    since = item.get("since")
+    return _format_age(since) if since is not None else ""
 
 
 def _format_age(moment: float) -> str:
@@ -271,7 +298,10 @@ def _choose_format(arguments: argparse.Namespace) -> str:
 
 def _render_graph(resources: list[dict[str, Any]], form: str) -> bytes:
     nodes = [
-        DiagramNode(r["name"], r["model"], r["state"], r["reason"], tuple(r["depends_on"]))
+        DiagramNode(
+            *(r["name"], r.get("model", ""), r["state"], r["reason"]),
+            tuple(r.get("depends_on", ())),
+        )
         for r in resources
     ]
     if form in IMAGE_FORMATS:

@@ -26,7 +26,7 @@ def print_status(
         "maintenance_denied": denied,
         "updates": updates,
     }
-    monkeypatch.setattr(status, "fetch_status", lambda _: view)
+    monkeypatch.setattr(status, "fetch_view", lambda _: view)
     return status.status(argparse.Namespace(history=None, json=False, address="x"))
 
 

@@ -25,7 +25,7 @@ def print_status(monkeypatch: pytest.MonkeyPatch, *processes: dict[str, Any]) ->
         "resources": [],
         "processes": list(processes),
     }
-    monkeypatch.setattr(status, "fetch_status", lambda _: view)
+    monkeypatch.setattr(status, "fetch_view", lambda _: view)
     return status.status(argparse.Namespace(history=None, json=False, address="x"))
 
 

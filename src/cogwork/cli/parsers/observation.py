@@ -15,7 +15,8 @@ def add_status(commands: Subparsers) -> None:
         "status",
         help="Show a machine's status",
         epilog="Exit status: 0 if every resource is ready, no process has failed and the "
-        "configuration file has no errors, 1 if not, 2 if the machine cannot be reached.",
+        "configuration file has no errors, 1 if not or if a server of another make does not tell "
+        "its states, 2 if the machine cannot be reached.",
     )
     add_address_option(status)
     add_json_option(status)
