@@ -63,6 +63,9 @@ _SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     # Effectively unlimited: the relay limits bursts, and gRPC would reject requests at random.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
+    # Cancelled streams that it has not cleaned up yet would count as open, and further ones be
+    # refused at random.
+    ("grpc.http.overload_protection", 0),
 )
 
 
