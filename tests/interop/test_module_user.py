@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -50,8 +51,12 @@ async def test_it_runs_with_its_own_folders(tmp_path: Path, folder: Path) -> Non
     home = folder / "home"
     home.mkdir()
     shutil.chown(home, OTHER_USER)
+    (folder / "meta.json").write_text(json.dumps({"first_run": "setup.sh"}))
+    (folder / "setup.sh").write_text("#!/bin/sh\necho set up by $(id -un)\n")
+    (folder / "setup.sh").chmod(0o755)
     config = make_config(folder / "module", username=OTHER_USER, env={"HOME": str(home)})
     async with run_server(config, tmp_path) as server:
+        await server.out.wait_for(f"first run of lamps: set up by {OTHER_USER}")
         await server.out.wait_for("lamp is ready")
         (module,) = (await server.status())["modules"]
         assert psutil.Process(module["pid"]).username() == OTHER_USER

@@ -75,7 +75,7 @@ def test_machine_is_moved_over_and_back(machine: InstalledSystem) -> None:
     config = Path("etc/cogwork/machine.json")
 
     # The Python of the tests may be in the home directory of root.
-    install = guide_command("python3 install-cogwork.py").replace("python3", sys.executable)
+    install = guide_command("python3 -I install-cogwork.py").replace("python3", sys.executable)
     type_into_shell(machine, f"cd {machine.directory} && {install} --user root\n")
     wait_until(lambda: "To undo this" in read_log(system))
     wait_until(lambda: machine.running_version() == "1.0.0")

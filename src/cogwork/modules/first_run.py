@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from cogwork.core.workers import run_in_thread
 from cogwork.modules.meta import read_meta
 from cogwork.programs.executable_check import CannotStart
 from cogwork.programs.host import ProgramHost
-from cogwork.programs.limits import CannotLimit, ProcessLimits
+from cogwork.programs.limits import CannotLimit
 from cogwork.programs.output import OutputStream
 from cogwork.programs.process import Child, ExitStatus, LaunchSpec
 
@@ -42,24 +43,23 @@ class FirstRun:
 
 async def perform_first_run(
     name: str,
-    executable: Path,
-    environment: Mapping[str, str],
+    module: LaunchSpec,
     log: Callable[[str], None],
     host: ProgramHost,
     *,
     timeout: float = DEFAULT_TIMEOUT,
-    limits: ProcessLimits = ProcessLimits(),  # noqa: B008 - it is frozen
 ) -> bool:
     """Run the script if it has not succeeded yet, and return whether it was run.
 
-    `environment` is that of the module; VIAM_MODULE_ROOT, if set, is the folder of the meta.json.
-    Raises FirstRunFailed and BadMeta.
+    It runs as the module does, in the folder of the meta.json: VIAM_MODULE_ROOT, if set. Raises
+    FirstRunFailed and BadMeta.
     """
-    root = Path(environment.get("VIAM_MODULE_ROOT") or executable.parent)
-    run = await _run_disk_work(name, _find_script, root, executable.parent)
+    program_folder = Path(module.argv[0]).parent
+    root = Path(module.environment.get("VIAM_MODULE_ROOT") or program_folder)
+    run = await _run_disk_work(name, _find_script, root, program_folder)
     if run is None:
         return False
-    launch = LaunchSpec((str(run.script),), environment, root, limits)
+    launch = replace(module, argv=(str(run.script),), directory=root)
     await _run_script(name, launch, log, host, timeout if timeout > 0 else DEFAULT_TIMEOUT)
     if error := await _run_disk_work(name, _write_marker, run.marker):
         log(f"first run of {name}: will run again at the next start: {error}")
@@ -144,7 +144,8 @@ def _describe_exit(status: ExitStatus) -> str:
 def _write_marker(marker: Path) -> str:
     """Return why the marker could not be written, or an empty text."""
     try:
-        marker.touch(0o644)
+        # Another user may be able to write here, and root must not follow a link of theirs.
+        os.close(os.open(marker, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
     except OSError as error:
         return str(error)
     return ""

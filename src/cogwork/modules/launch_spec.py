@@ -128,7 +128,12 @@ async def _make_directory(data: Path, account: UserAccount | None) -> None:
         # As that user: its home may have links that lead elsewhere.
         command = (*switch_user_command(account), "mkdir", "-p", "-m", "750", str(data))
         made = subprocess.run(  # noqa: S603 - a program and a path, no shell
-            command, check=False, capture_output=True, text=True, timeout=_DISK_TIMEOUT
+            command,
+            env=account.environment,  # that of the server has secrets
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=_DISK_TIMEOUT,
         )
         if made.returncode:
             raise CannotStart(

@@ -7,7 +7,6 @@ import logging
 import random
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -284,12 +283,10 @@ class Module:
             )
             await perform_first_run(
                 self.name,
-                Path(launch.argv[0]),
-                launch.environment,
+                launch,
                 self._report_progress,
                 self._context.programs,
                 timeout=self.config.first_run_timeout,
-                limits=launch.limits,
             )
         finally:
             self._progress = ""

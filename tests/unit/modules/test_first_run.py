@@ -16,6 +16,7 @@ from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run
 from cogwork.modules.meta import BadMeta
 from cogwork.programs.host import ProgramHost
+from cogwork.programs.process import LaunchSpec
 
 
 @dataclass
@@ -46,8 +47,7 @@ class Package:
             environment["VIAM_MODULE_ROOT"] = str(self.root)
         return await perform_first_run(
             "acme",
-            self.directory / "run",
-            environment,
+            LaunchSpec((str(self.directory / "run"),), environment, self.directory),
             self.messages.append,
             ProgramHost(clock or SystemClock()),
             timeout=timeout,
@@ -83,7 +83,10 @@ async def test_module_without_first_run_does_nothing(package: Package) -> None:
 async def test_program_in_the_root_directory_has_no_first_run() -> None:
     messages: list[str] = []
     assert not await perform_first_run(
-        "acme", Path("/run"), {}, messages.append, ProgramHost(SystemClock())
+        "acme",
+        LaunchSpec(("/run",), {}, Path("/")),
+        messages.append,
+        ProgramHost(SystemClock()),
     )
     assert messages == []
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pwd
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -33,6 +33,7 @@ from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
 from cogwork.core import atomic
+from cogwork.core.errors import CogworkError
 from cogwork.core.product import Product
 from cogwork.systemd.systemctl import RUNNING, Systemctl
 
@@ -67,14 +68,17 @@ class AgentInstaller:
         self._create_user()
         write_launcher(self.layout.launcher)
         self._write_settings()
-        predecessors = find_predecessors()
+        predecessors = self._find_predecessors()
+        has_config = self.settings.config.exists()
         self._create_config(predecessors)
-        replaced = self._replace(predecessors)
-        self._write_units()
-        write_command(self.layout.root, self.report)
-        self._start()
-        if replaced and RUNNING.is_dir():
-            self._require_server(replaced)
+        try:
+            self._take_over(predecessors)
+        except (CogworkError, OSError) as error:
+            if not predecessors:
+                raise
+            if not has_config:
+                self.settings.config.unlink()  # the next attempt copies what is current then
+            self._go_back(predecessors, error)
         self.report("To undo this, run: sudo cogwork-agent uninstall")
 
     def _check(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
@@ -139,22 +143,51 @@ class AgentInstaller:
             said = f"Created an empty configuration, {config}"
         owned = (config.parent, config) if is_own_directory else (config,)
         for each in owned:
-            # Someone else may have written the file, to edit it again.
-            if each.stat().st_uid == 0:
-                shutil.chown(each, self.user, pwd.getpwnam(self.user).pw_gid)
+            # Someone else may have written the file, to edit it again. The server's user may have
+            # put a link there, and must not get what it leads to.
+            if each.lstat().st_uid == 0 and not each.is_symlink():
+                account = pwd.getpwnam(self.user)
+                os.chown(each, account.pw_uid, account.pw_gid, follow_symlinks=False)
         self.report(f"{said}.")
 
-    def _replace(self, predecessors: Sequence[Predecessor]) -> Sequence[Predecessor]:
-        """Stop what ran the machine so far, and return it. The unit in /etc comes before others."""
+    def _find_predecessors(self) -> list[Predecessor]:
+        """Return what runs the machine so far; without systemd, what is installed."""
         if (UNITS / SERVICE).exists():
-            return ()
+            return []
+        found = find_predecessors()
+        return [each for each in found if self._is_used(each)] if RUNNING.is_dir() else found
+
+    def _is_used(self, predecessor: Predecessor) -> bool:
+        state = self.systemctl.show(predecessor.service, "ActiveState", "UnitFileState")
+        is_stopped = state.get("ActiveState") in ("inactive", "failed")
+        return not is_stopped or state.get("UnitFileState") == "enabled"
+
+    def _take_over(self, predecessors: Sequence[Predecessor]) -> None:
+        """Stop what ran the machine, and start the agent. Raise CogworkError or OSError."""
         for each in predecessors:
             if RUNNING.is_dir():
                 self.systemctl.run("stop", each.service)
             # Otherwise it would start with the computer, before the agent has chosen a version.
             self.systemctl.run("disable", each.service)
             self.report(f"Stopped and disabled the service of {each.name}, {each.unit}.")
-        return predecessors
+        self._write_units()
+        write_command(self.layout.root, self.report)
+        self._start()
+        if predecessors and RUNNING.is_dir():
+            self._require_server()
+
+    def _go_back(self, predecessors: Sequence[Predecessor], why: Exception) -> NoReturn:
+        """Without a server, nobody could reach a machine that is far away. Raise
+        CannotInstallAgent."""
+        remover = AgentRemover(self.layout, self.settings.config, self.systemctl, self.report)
+        now = ("--now",) if RUNNING.is_dir() else ()
+        try:
+            remover.remove_programs()
+        finally:
+            for each in predecessors:
+                self.systemctl.run("enable", *now, each.service)
+        services = " and ".join(each.service for each in predecessors)
+        raise CannotInstallAgent(f"{why}; {services} runs the machine again") from why
 
     def _write_units(self) -> None:
         agent = self.layout.current(Product.AGENT) / "bin" / "python"
@@ -184,22 +217,13 @@ class AgentInstaller:
             "cogwork-agent status"
         )
 
-    def _require_server(self, replaced: Sequence[Predecessor]) -> None:
-        """Without a server, nobody could reach a machine that is far away.
-
-        Raise CannotInstallAgent if it does not start, when what it replaced runs again.
-        """
-        if self._starts_in_time():
-            return
-        remover = AgentRemover(self.layout, self.settings.config, self.systemctl, self.report)
-        remover.uninstall(purge=False)
-        for each in replaced:
-            self.systemctl.run("enable", "--now", each.service)
-        services = " and ".join(each.service for each in replaced)
-        raise CannotInstallAgent(
-            f"the server did not start within {self.start_timeout:g} s, so {services} runs the "
-            "machine again; to see why, run: journalctl -u cogwork-server -u cogwork-agent"
-        )
+    def _require_server(self) -> None:
+        """Wait until the server is ready. Raise CannotInstallAgent."""
+        if not self._starts_in_time():
+            raise CannotInstallAgent(
+                f"the server did not start within {self.start_timeout:g} s; to see why, run: "
+                "journalctl -u cogwork-server -u cogwork-agent"
+            )
 
     def _starts_in_time(self) -> bool:
         deadline = time.monotonic() + self.start_timeout

@@ -36,14 +36,7 @@ class AgentRemover:
         if purge:
             self._refuse_data_of_package()
         replaced = find_predecessors() if is_ours(UNITS / SERVICE) else []
-        for service in (AGENT_SERVICE, SERVICE):
-            self._remove_service(service)
-        if RUNNING.is_dir():
-            self.systemctl.run("daemon-reload")
-        remove_command(self.report)
-        if self.layout.root.exists():
-            shutil.rmtree(self.layout.root)
-            self.report(f"Removed {self.layout.root}.")
+        self.remove_programs()
         if purge:
             self._purge()
         else:
@@ -53,6 +46,17 @@ class AgentRemover:
                 f"The service of {each.name} is disabled. To use it again, run: "
                 f"sudo systemctl enable --now {each.unit.stem}"
             )
+
+    def remove_programs(self) -> None:
+        """Remove the services, the versions and the command. Raise CogworkError or OSError."""
+        for service in (AGENT_SERVICE, SERVICE):
+            self._remove_service(service)
+        if RUNNING.is_dir():
+            self.systemctl.run("daemon-reload")
+        remove_command(self.report)
+        if self.layout.root.exists():
+            shutil.rmtree(self.layout.root)
+            self.report(f"Removed {self.layout.root}.")
 
     def _refuse_data_of_package(self) -> None:
         is_installed = self.layout.root.exists() or is_ours(UNITS / SERVICE)

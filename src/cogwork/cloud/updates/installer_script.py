@@ -14,7 +14,12 @@ from cogwork.core.product import Product
 from cogwork.core.version_order import order_of
 
 _SCRIPT: Final = """\
-#!/usr/bin/env python3
+#!/usr/bin/python3 -I
+import sys
+
+if not sys.flags.isolated:  # somebody may have put modules beside it, which would run as root
+    sys.exit("cogwork: not installed: run it with python3 -I")
+
 {source}
 
 RELEASES = json.loads({releases!r})
@@ -23,6 +28,9 @@ KEY = {key!r}
 if __name__ == "__main__":
     sys.exit(main(RELEASES, KEY, sys.argv[1:]))
 """
+
+_FUTURE: Final = "from __future__ import annotations\n"
+"""It must not come after other statements."""
 
 Chosen = dict[str, dict[Product, Release]]
 """The release of each product by platform."""
@@ -54,7 +62,8 @@ def make_script(chosen: Chosen, url: str, key: str) -> str:
         platform: {product: _describe(each, url) for product, each in products.items()}
         for platform, products in chosen.items()
     }
-    source = Path(machine_installer.__file__).read_text(encoding="utf-8").rstrip()
+    source = Path(machine_installer.__file__).read_text(encoding="utf-8")
+    source = source.replace(_FUTURE, "").strip()
     return _SCRIPT.format(source=source, releases=json.dumps(releases, indent=1), key=key)
 
 

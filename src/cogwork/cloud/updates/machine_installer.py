@@ -1,7 +1,7 @@
 """Installs the agent and the server on a machine that has nothing of Cogwork yet.
 
 `cogwork-cloud release installer` makes a script of this file, with the releases of a cloud. It runs
-as root with any Python 3 and its standard library, so it imports nothing else.
+as root with any Python from 3.9 on and its standard library, so it imports nothing else.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def _download(release: dict[str, Any], work: Path) -> Path:
     path = Path(work, release["filename"])
     digest, size = hashlib.sha256(), 0
     url = release["url"]
-    with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, path.open("wb") as file:  # noqa: S310 - the cloud's
+    reply = urllib.request.urlopen(url, timeout=_TIMEOUT)  # noqa: S310 - that of the cloud
+    with reply, path.open("wb") as file:
         while chunk := reply.read(_CHUNK):
             size += len(chunk)
             if size > release["size"]:
@@ -146,21 +147,24 @@ def _run_as_service(command: list[str], work: Path) -> int:
 
     Its output is in a file, which this program prints as long as it lives.
     """
-    _LOG.write_bytes(b"")
-    options = ["--quiet", "--wait", "--collect", f"--unit={_SERVICE}", "--setenv=PATH"]
     properties = (
         f"ExecStopPost=/bin/rm -rf {work}",
         f"StandardOutput=append:{_LOG}",
         f"StandardError=append:{_LOG}",
     )
+    options = ["--quiet", "--wait", "--collect", f"--unit={_SERVICE}"]
     options += [f"--property={each}" for each in properties]
-    service = subprocess.Popen(  # noqa: S603 - the agent of the release
-        ["/usr/bin/systemd-run", *options, *command], stdin=subprocess.DEVNULL
-    )
+    options.append(f"--setenv=PATH={os.environ['PATH']}")
     print(f"The output of the installation is in {_LOG}, too.", flush=True)
-    with _LOG.open() as log:
+    with _LOG.open("a+") as log:
+        service = subprocess.Popen(  # noqa: S603 - the agent of the release
+            ["/usr/bin/systemd-run", *options, *command], stdin=subprocess.DEVNULL
+        )
         while service.poll() is None:
             print(log.read(), end="", flush=True)
             time.sleep(_POLL)
         print(log.read(), end="", flush=True)
+    is_running = ["/usr/bin/systemctl", "is-active", "--quiet", _SERVICE]
+    if subprocess.call(is_running):  # noqa: S603 - a program of the system
+        shutil.rmtree(work, ignore_errors=True)  # also if systemd did not start it
     return service.returncode

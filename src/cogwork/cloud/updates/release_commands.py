@@ -101,7 +101,7 @@ def make_installer(data: Path, url: str, key: Path, output: Path) -> int:
     for platform, products in chosen.items():
         named = " and ".join(f"{each.product} {each.version}" for each in products.values())
         print(f"{platform}: {named}")
-    print(f"wrote {output}; on a machine, run: sudo python3 {output.name}")
+    print(f"wrote {output}; on a machine, run: sudo python3 -I {output.name}")
     return _OK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,14 +39,38 @@ def test_other_agent_gives_way_and_can_be_used_again(computer: Computer) -> None
     assert computer.said[-1].endswith("run: sudo systemctl enable --now viam-agent")
 
 
-def test_other_agent_runs_again_if_the_server_does_not_start(computer: Computer) -> None:
+NEVER_READY = """case "$*" in
+*cogwork-server*) echo ActiveState=activating;;
+*) echo ActiveState=active;;
+esac"""
+NO_RESTART = '[ "$1" != restart ] && echo ActiveState=active'
+
+
+@pytest.mark.parametrize(
+    ("systemctl", "reason"),
+    [(NEVER_READY, "the server did not start within 0 s"), (NO_RESTART, "restart .* failed")],
+    ids=["server", "systemd"],
+)
+def test_other_agent_runs_again_if_ours_cannot(
+    computer: Computer, systemctl: str, reason: str
+) -> None:
     computer.add_other_agent()
-    computer.add_program("systemctl", "echo ActiveState=activating")
-    with pytest.raises(CannotInstallAgent, match="runs the machine again"):
+    computer.add_program("systemctl", systemctl)
+    with pytest.raises(CannotInstallAgent, match=f"{reason}.*; viam-agent.service runs the"):
         computer.install()
     assert computer.calls[-1] == "systemctl enable --now viam-agent.service"
     assert not computer.layout.root.exists()
     assert [each.name for each in computer.units.iterdir()] == ["viam-agent.service"]
+    # The next attempt copies what is current then.
+    assert not computer.config.exists()
+
+
+def test_agent_that_is_not_used_stays_as_it_is(computer: Computer) -> None:
+    computer.add_other_agent()
+    computer.add_program("systemctl", "echo ActiveState=inactive; echo UnitFileState=disabled")
+    computer.install()
+    assert not any("viam-agent" in call for call in computer.calls)
+    assert json.loads(computer.config.read_text()) == {"components": [], "services": []}
 
 
 def test_command_of_the_agent_comes_and_goes(computer: Computer) -> None:
