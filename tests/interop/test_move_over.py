@@ -7,6 +7,7 @@ has started, as that of its server is, so it ends while they run.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,9 +24,9 @@ pytestmark = needs_systemd
 
 GUIDE = REPOSITORY / "docs" / "guides" / "move-a-fleet.md"
 CLOUD = (sys.executable, "-m", "cogwork.cloud.main")
+FLEET = (sys.executable, "-m", "cogwork.cli.main", "fleet")
 COMMAND = "/usr/local/bin/cogwork-agent"
 ADDRESS = "localhost:8090"
-OTHER_CONFIG = '{"cloud": {"id": "press"}}'
 OTHER_SERVER = """
 while sleep 0.1; do
   if mv /run/typed /run/typing; then sh /run/typing; fi
@@ -69,7 +70,8 @@ def machine(tmp_path: Path) -> Iterator[InstalledSystem]:
 
 def test_machine_is_moved_over_and_back(machine: InstalledSystem) -> None:
     system = machine.system
-    run_other_agent(machine)
+    make_cloud(machine)
+    join_with_other_agent(machine)
     make_installer(machine)
     before = machine.list_files()
     config = Path("etc/cogwork/machine.json")
@@ -79,7 +81,7 @@ def test_machine_is_moved_over_and_back(machine: InstalledSystem) -> None:
     type_into_shell(machine, f"cd {machine.directory} && {install} --user root\n")
     wait_until(lambda: "To undo this" in read_log(system))
     wait_until(lambda: machine.running_version() == "1.0.0")
-    assert (system.root / config).read_text() == OTHER_CONFIG
+    assert (system.root / config).read_text() == (system.root / "etc/viam.json").read_text()
     assert system.show("viam-agent.service", "ActiveState") == "inactive"
     assert system.show("viam-agent.service", "UnitFileState") == "disabled"
     status = json.loads(system.run(COMMAND, "status", "--json").stdout)
@@ -95,20 +97,35 @@ def test_machine_is_moved_over_and_back(machine: InstalledSystem) -> None:
     assert machine.list_files() - before == left
 
 
-def run_other_agent(machine: InstalledSystem) -> None:
+def make_cloud(machine: InstalledSystem) -> None:
+    """Serve a cloud, and log in to it."""
+    system, data = machine.system, cloud_data(machine)
+    system.run("mkdir", "-p", str(machine.directory))
+    created = system.run(*CLOUD, "init", *data).stdout
+    key_id, key = (line.split()[-1] for line in created.splitlines() if line[:5] == "  key")
+    serve = (*CLOUD, "serve", *data, "--address", ADDRESS)
+    system.run("systemd-run", "--collect", "--unit=cloud", *serve)
+    wait_until(lambda: system.run("curl", "-s", ADDRESS, check=False).returncode == 0)
+    machine.write(file := machine.directory / "key", key.encode(), 0o600)
+    login = ("--key-id", key_id, "--key-file", str(file))
+    system.run(*FLEET, "login", *login, f"http://{ADDRESS}")
+
+
+def join_with_other_agent(machine: InstalledSystem) -> None:
+    """Create the machine, and run it with the other agent."""
+    system = machine.system
+    system.run(*FLEET, "location", "create", "Hall 1")
+    command = guide_command("fleet machine create press").replace("press.json", "/etc/viam.json")
+    system.run(*FLEET, *shlex.split(command)[2:])
     machine.write(Path("/etc/systemd/system/viam-agent.service"), OTHER_UNIT.encode())
     machine.write(Path("/opt/other-server"), OTHER_SERVER.encode())
-    machine.write(Path("/etc/viam.json"), OTHER_CONFIG.encode(), 0o600)
-    machine.system.run("systemctl", "daemon-reload")
-    machine.system.run("systemctl", "enable", "--now", "viam-agent")
+    system.run("systemctl", "daemon-reload")
+    system.run("systemctl", "enable", "--now", "viam-agent")
 
 
 def make_installer(machine: InstalledSystem) -> None:
-    """Serve a cloud with releases, and write the script as the guide does."""
-    system, folder = machine.system, machine.directory
-    data = ("--data", str(folder / "cloud"))
-    system.run("mkdir", "-p", str(folder))
-    system.run(*CLOUD, "init", *data)
+    """Add releases to the cloud, and write the script as the guide does."""
+    system, folder, data = machine.system, machine.directory, cloud_data(machine)
     machine.releases.use_quick_pip(PIP)
     for archive in (
         machine.releases.make_server("1.0.0", at_start=TELL_SYSTEMD),
@@ -117,14 +134,15 @@ def make_installer(machine: InstalledSystem) -> None:
         machine.write(archive, archive.read_bytes())
         system.run(*CLOUD, "release", "add", str(archive), *data)
     machine.write(folder / "release-key.pub.pem", machine.releases.public_key())
-    serve = (*CLOUD, "serve", *data, "--address", ADDRESS)
-    system.run("systemd-run", "--collect", "--unit=cloud", *serve)
-    wait_until(lambda: system.run("curl", "-s", ADDRESS, check=False).returncode == 0)
     command = guide_command("cogwork-cloud release installer")
     command = command.replace("https://fleet.example", f"http://{ADDRESS}")
     words = command.replace("release-key.pub.pem", f"{folder}/release-key.pub.pem").split()[1:]
     output = ("--output", str(folder / "install-cogwork.py"))
     print(system.run(*CLOUD, *words, *data, *output).stdout)
+
+
+def cloud_data(machine: InstalledSystem) -> tuple[str, str]:
+    return "--data", str(machine.directory / "cloud")
 
 
 def guide_command(part: str) -> str:

@@ -141,6 +141,15 @@ async def test_channel_leads_to_a_release(cloud: Cloud, agent: UpdateAgent, tmp_
     assert (await software_of(cloud, agent.part))["server"]["hindrance"] == ""
 
 
+async def test_agent_of_version_0_1_is_known_by_its_library(
+    cloud: Cloud, agent: UpdateAgent, tmp_path: Path
+) -> None:
+    await add(cloud, tmp_path, "2.0.0")
+    await roll_out(cloud, "2.0.0")
+    agent.tags = []
+    assert (await agent.poll_server()).version == "2.0.0"
+
+
 async def configure(app: AppClient, part: str, **section: Any) -> None:
     await app.update_robot_part(part, "press", {"agent": section})
 

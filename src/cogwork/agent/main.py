@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -226,6 +227,8 @@ def _install(arguments: argparse.Namespace) -> int:
     layout = Layout(arguments.root.absolute())
     settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
     user = arguments.user or _find_user()
+    # What it has replaced has to run again if it is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     installer = AgentInstaller(layout, settings, user, Systemctl(), _print_line)
     installer.install(arguments.release, arguments.key)
     return EXIT_OK

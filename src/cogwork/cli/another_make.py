@@ -8,6 +8,7 @@ from typing import Any
 from cogwork.cli.http_client import Declined, NotCogwork, Unreachable, fetch_status
 from cogwork.cli.terminal import EXIT_USAGE, print_error
 from cogwork.config.diagnostics import replace_unprintable
+from cogwork.core.named_version import is_another_make
 
 UNKNOWN = "unknown"
 """The state of a machine that lists its resources only, and of those."""
@@ -24,7 +25,10 @@ def fetch_view(address: str) -> dict[str, Any]:
         # gRPC takes a moment to import.
         from cogwork.cli.grpc_status import fetch_grpc_status
 
-        return fetch_grpc_status(address, error)
+        view = fetch_grpc_status(address, error)
+        if view["version"] is not None and not is_another_make(view["version"]):
+            raise  # it is ours, so its answer over HTTP is a fault
+        return view
 
 
 def report_missing(view: Mapping[str, Any], missing: str) -> None:

@@ -120,6 +120,13 @@ class CloudClient:
             if call is not None:
                 call.cancel()
 
+    async def log_in(self, timeout: float) -> None:
+        """Raise CloudUnavailable if the cloud does not answer, or refuses the login."""
+        try:
+            await self._find_token(timeout)
+        except grpc.aio.AioRpcError as error:
+            raise self._describe(error) from None
+
     def use_login(self, login: CloudLogin) -> None:
         """Log in with other credentials from now on."""
         self._login, self._token = login, None

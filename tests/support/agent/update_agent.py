@@ -27,6 +27,7 @@ class UpdateAgent:
         """The version of the server that it runs."""
         self.agent = "0.1.0"
         self.platform = PLATFORM
+        self.tags = [AGENT_TAG]
         self.metadata: dict[str, str] = {}
         self._channel = channel
         self._stub = AgentDeviceServiceStub(channel)
@@ -40,7 +41,7 @@ class UpdateAgent:
     async def poll(self, part: str = "") -> pb.DeviceAgentConfigResponse:
         request = pb.DeviceAgentConfigRequest(
             id=part or self.part,
-            host_info=pb.HostInfo(platform=self.platform, distro="debian:12", tags=[AGENT_TAG]),
+            host_info=pb.HostInfo(platform=self.platform, distro="debian:12", tags=self.tags),
             version_info=pb.VersionInfo(
                 agent_running=self.agent,
                 agent_installed=self.agent,

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
+from cogwork.core.named_version import NAMED_VERSION
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
@@ -57,6 +58,11 @@ VERSION = _robot(
     "GetVersion",
     robot.GetVersionRequest,
     robot.GetVersionResponse(platform="rdk", version="0.99.0", api_version="v0.1.577"),
+)
+OURS = _robot(
+    "GetVersion",
+    robot.GetVersionRequest,
+    robot.GetVersionResponse(platform="rdk", version=NAMED_VERSION, api_version="v0.1.577"),
 )
 STATUS = _robot("GetMachineStatus", robot.GetMachineStatusRequest, make_status())
 JOINED = _robot(

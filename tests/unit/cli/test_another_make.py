@@ -50,6 +50,13 @@ ONLY_NAMES = pytest.mark.parametrize("answers", [peer.NAMES])
 LOCKED = pytest.mark.parametrize("answers", [peer.require_login(peer.ALL)])
 
 
+@pytest.mark.parametrize("answers", [{**peer.ALL, **peer.OURS}])
+def test_fault_of_our_own_server_is_not_hidden(terminal: Terminal) -> None:
+    code, out, err = terminal.run("status")
+    assert (code, out) == (2, "")
+    assert "another make" not in err
+
+
 def test_status_shows_states_and_version(terminal: Terminal) -> None:
     code, out, err = terminal.run("status")
     assert code == 1

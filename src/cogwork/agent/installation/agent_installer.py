@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from cogwork.agent.errors import CannotInstallAgent
 from cogwork.agent.installation.agent_remover import AgentRemover
+from cogwork.agent.installation.cloud_check import require_login
 from cogwork.agent.installation.command import write_command
 from cogwork.agent.installation.other_services import refuse_other_unit
 from cogwork.agent.installation.predecessor import Predecessor, find_predecessors
@@ -33,9 +34,8 @@ from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
 from cogwork.core import atomic
-from cogwork.core.errors import CogworkError
 from cogwork.core.product import Product
-from cogwork.systemd.systemctl import RUNNING, Systemctl
+from cogwork.systemd.systemctl import RUNNING, Systemctl, SystemctlFailed
 
 _EMPTY_CONFIG: Final = b'{\n  "components": [],\n  "services": []\n}\n'
 
@@ -73,12 +73,13 @@ class AgentInstaller:
         self._create_config(predecessors)
         try:
             self._take_over(predecessors)
-        except (CogworkError, OSError) as error:
-            if not predecessors:
-                raise
-            if not has_config:
-                self.settings.config.unlink()  # the next attempt copies what is current then
-            self._go_back(predecessors, error)
+        except BaseException:
+            if predecessors:
+                self._go_back(predecessors)
+                if not has_config:
+                    # The next attempt copies what is current then.
+                    self.settings.config.unlink(missing_ok=True)
+            raise
         self.report("To undo this, run: sudo cogwork-agent uninstall")
 
     def _check(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
@@ -133,9 +134,11 @@ class AgentInstaller:
         # others use, such as /etc, stays theirs.
         is_own_directory = not config.parent.exists() or config.parent == DEFAULT_CONFIG.parent
         atomic.make_directory(config.parent, 0o750)
+        given = next((each for each in predecessors if each.config.exists()), None)
         if config.exists():
+            _refuse_other_machine(config, given)
             said = f"Kept the configuration {config}"
-        elif given := next((each for each in predecessors if each.config.exists()), None):
+        elif given is not None:
             atomic.write(config, given.config.read_bytes())
             said = f"Copied the configuration of {given.name}, {given.config}, to {config}"
         else:
@@ -164,30 +167,42 @@ class AgentInstaller:
 
     def _take_over(self, predecessors: Sequence[Predecessor]) -> None:
         """Stop what ran the machine, and start the agent. Raise CogworkError or OSError."""
+        if predecessors:
+            require_login(self.settings.config)
+        # The unit in /etc comes before that of a package, which has the same name.
+        hidden = [each for each in predecessors if each.service == SERVICE]
         for each in predecessors:
             if RUNNING.is_dir():
                 self.systemctl.run("stop", each.service)
-            # Otherwise it would start with the computer, before the agent has chosen a version.
-            self.systemctl.run("disable", each.service)
-            self.report(f"Stopped and disabled the service of {each.name}, {each.unit}.")
+            self.report(f"Stopped the service of {each.name}, {each.unit}.")
+        self._disable(hidden)
         self._write_units()
         write_command(self.layout.root, self.report)
         self._start()
         if predecessors and RUNNING.is_dir():
             self._require_server()
+        # Last: it runs the machine after a power cut in between.
+        self._disable([each for each in predecessors if each not in hidden])
 
-    def _go_back(self, predecessors: Sequence[Predecessor], why: Exception) -> NoReturn:
-        """Without a server, nobody could reach a machine that is far away. Raise
-        CannotInstallAgent."""
+    def _disable(self, predecessors: Sequence[Predecessor]) -> None:
+        for each in predecessors:
+            self.systemctl.run("disable", each.service)
+            self.report(f"Disabled the service of {each.name}.")
+
+    def _go_back(self, predecessors: Sequence[Predecessor]) -> None:
+        """Without a server, nobody could reach a machine that is far away."""
         remover = AgentRemover(self.layout, self.settings.config, self.systemctl, self.report)
         now = ("--now",) if RUNNING.is_dir() else ()
         try:
             remover.remove_programs()
         finally:
             for each in predecessors:
-                self.systemctl.run("enable", *now, each.service)
-        services = " and ".join(each.service for each in predecessors)
-        raise CannotInstallAgent(f"{why}; {services} runs the machine again") from why
+                try:
+                    self.systemctl.run("enable", *now, each.service)
+                except SystemctlFailed as error:
+                    self.report(str(error))
+                else:
+                    self.report(f"Started {each.service} again, which runs the machine.")
 
     def _write_units(self) -> None:
         agent = self.layout.current(Product.AGENT) / "bin" / "python"
@@ -232,6 +247,17 @@ class AgentInstaller:
                 return False
             time.sleep(_POLL)
         return True
+
+
+def _refuse_other_machine(config: Path, given: Predecessor | None) -> None:
+    """Raise CannotInstallAgent if it may be that of an earlier time, with an old secret."""
+    if given is None or given.service == SERVICE:
+        return
+    if config.read_bytes() != given.config.read_bytes():
+        raise CannotInstallAgent(
+            f"{config} is there already, and is not the same as {given.config}; delete the one "
+            "that this machine does not use"
+        )
 
 
 def _read_key(path: Path) -> Ed25519PublicKey:

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.support.media.rtsp_server import free_port
 from tests.unit.agent.installation.computer import Computer
 
 from cogwork.agent.errors import CannotInstallAgent
 from cogwork.agent.installation.predecessor import find_predecessors
+from cogwork.systemd.systemctl import SystemctlFailed
 
 
 @pytest.fixture
@@ -29,10 +31,9 @@ def test_units_are_found_where_they_are_installed(computer: Computer) -> None:
 def test_other_agent_gives_way_and_can_be_used_again(computer: Computer) -> None:
     computer.add_other_agent()
     computer.install()
-    assert computer.calls[:2] == [
-        "systemctl stop viam-agent.service",
-        "systemctl disable viam-agent.service",
-    ]
+    # It would run the machine after a power cut until ours does.
+    assert computer.calls[0] == "systemctl stop viam-agent.service"
+    assert computer.calls[-1] == "systemctl disable viam-agent.service"
     # The machine is the same one, and its file stays for the way back.
     assert computer.config.read_text() == computer.other_config.read_text()
     computer.uninstall()
@@ -56,12 +57,32 @@ def test_other_agent_runs_again_if_ours_cannot(
 ) -> None:
     computer.add_other_agent()
     computer.add_program("systemctl", systemctl)
-    with pytest.raises(CannotInstallAgent, match=f"{reason}.*; viam-agent.service runs the"):
+    with pytest.raises((CannotInstallAgent, SystemctlFailed), match=reason):
         computer.install()
+    assert computer.said[-1] == "Started viam-agent.service again, which runs the machine."
     assert computer.calls[-1] == "systemctl enable --now viam-agent.service"
     assert not computer.layout.root.exists()
     assert [each.name for each in computer.units.iterdir()] == ["viam-agent.service"]
     # The next attempt copies what is current then.
+    assert not computer.config.exists()
+
+
+def test_configuration_of_an_earlier_time_is_not_used(computer: Computer) -> None:
+    computer.add_other_agent()
+    computer.config.parent.mkdir()
+    computer.config.write_text('{"cloud": {"id": "other"}}')
+    with pytest.raises(CannotInstallAgent, match="delete the one"):
+        computer.install()
+    assert computer.calls == []
+
+
+def test_machine_that_cannot_log_in_to_its_cloud_stays_as_it_is(computer: Computer) -> None:
+    computer.add_other_agent()
+    cloud = {"id": "press", "secret": "s", "app_address": f"http://localhost:{free_port()}"}
+    computer.other_config.write_text(json.dumps({"cloud": cloud}))
+    with pytest.raises(CannotInstallAgent, match="cannot log in to its cloud"):
+        computer.install()
+    assert "systemctl stop viam-agent.service" not in computer.calls
     assert not computer.config.exists()
 
 
