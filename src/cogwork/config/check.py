@@ -231,7 +231,7 @@ class _Checker:
         path = module.executable_path
         if not path:
             self._diagnostics.add(
-                codes.MISSING_FIELD,
+                codes.NO_REGISTRY,
                 f'module "{module.name}" has no "executable_path": only a cloud knows where a '
                 "module of the registry is",
                 at,

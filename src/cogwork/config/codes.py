@@ -242,6 +242,14 @@ NO_PACKAGE_SOURCE = Code(
     '"packages": [{ "name": "detector", "url": "https://models.example.org/detector-1.2.3.tar.gz" '
     "}]",
 )
+NO_REGISTRY = Code(
+    "E408",
+    "registry module without a cloud",
+    "Only a cloud knows where the program of a module of the registry is, so the module is not "
+    "started. Join a cloud that has the module, or set the path of its program or archive.",
+    '"modules": [{ "name": "acme", "type": "registry", "module_id": "acme:arm" }]',
+    '"modules": [{ "name": "acme", "executable_path": "/opt/acme/run.sh" }]',
+)
 BAD_PLACEHOLDER = Code(
     "E501",
     "unresolved placeholder",
@@ -328,6 +336,7 @@ CODES: dict[str, Code] = {
         INCOMPLETE_PROTECTION,
         UNSUPPORTED,
         NO_PACKAGE_SOURCE,
+        NO_REGISTRY,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
         NOT_SCALAR,

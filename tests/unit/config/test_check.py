@@ -645,6 +645,12 @@ CASES = [
         IGNORED,
     ),
     Case(
+        codes.NO_REGISTRY,
+        '{"modules": [«{"name": "m", "type": "registry", "module_id": "acme:m"}]}',
+        'module "m" has no "executable_path": only a cloud knows',
+        UNHEALTHY,
+    ),
+    Case(
         codes.NO_PACKAGE_SOURCE,
         '{"packages": [«{"name": "det", "package": "acme/det", "version": "1.2"}]}',
         'package "det" is missing, and there is no place to get it from',
@@ -1284,7 +1290,7 @@ def test_relative_executable_path_is_reported(path: str) -> None:
 def test_registry_module_without_executable_path_is_reported() -> None:
     load = load_config({"modules": [{"name": "m", "type": "registry", "module_id": "acme:m"}]})
     (diagnostic,) = diagnostics_of(load)
-    assert (diagnostic.code.id, diagnostic.effect) == ("E102", UNHEALTHY)
+    assert (diagnostic.code.id, diagnostic.effect) == ("E408", UNHEALTHY)
     assert "only a cloud knows" in diagnostic.message
 
 

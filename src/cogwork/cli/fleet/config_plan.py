@@ -11,6 +11,8 @@ from cogwork.config import diagnostic_format
 from cogwork.config import diff as difference
 from cogwork.config.codes import (
     MISSING_DEPENDENCY,
+    NO_PACKAGE_SOURCE,
+    NO_REGISTRY,
     OPEN_TO_ALL,
     UNKNOWN_KEY,
     UNMATCHED_PATTERN,
@@ -24,8 +26,8 @@ from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry, entry_point_models
 
 _TAB_WIDTH = 4
-_DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL)
-"""The machine has the variables, and the cloud adds the logins."""
+_DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURCE)
+"""The machine has the variables, and the cloud adds the logins, the modules and the packages."""
 _DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
 _FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
 """The cloud merges what they name, and checks it when the text is saved."""

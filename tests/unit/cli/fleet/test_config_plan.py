@@ -43,6 +43,15 @@ def test_files_variables_and_logins_of_the_machine_are_not_expected_here() -> No
     assert made.format_faults("f", paint_plain) == []
 
 
+def test_modules_and_packages_of_the_cloud_are_not_expected_here() -> None:
+    made = plan(
+        "{}",
+        '{"modules": [{"name": "a", "type": "registry", "module_id": "b:a", "version": "1.0.0"}],'
+        ' "packages": [{"name": "p", "package": "b/p", "version": "1.2.3"}]}',
+    )
+    assert made.format_faults("f", paint_plain) == []
+
+
 def test_fragments_are_left_to_the_cloud() -> None:
     used = MOTOR.replace(
         '"components"', '"fragments": ["an ID"], "fragment_mods": [], "components"'
