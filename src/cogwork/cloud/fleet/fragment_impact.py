@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.configuration.config_checker import ConfigChecker, ConfigRefused
@@ -18,6 +18,7 @@ from cogwork.cloud.configuration.fragment_change import FragmentChange
 from cogwork.cloud.configuration.fragment_lookup import fragments_for
 from cogwork.cloud.configuration.fragment_merge import merge_fragments
 from cogwork.cloud.context import CloudContext
+from cogwork.cloud.machine.agent_info import runs_another_make
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import InvalidRequest
 
@@ -54,6 +55,8 @@ class ConfigImpact:
     """What the machines get without and with the change."""
     mistakes: Sequence[str]
     """Those that the change makes."""
+    is_another_make: bool = False
+    """Whether all of them run servers of another make."""
 
 
 @dataclass(slots=True)
@@ -160,7 +163,8 @@ def _merge(
     after = merge_fragments(config, change.apply(find))
     known = {*before.mistakes}
     mistakes = [str(each) for each in after.mistakes if each not in known]
-    return ConfigImpact(parts, _format(before.config), _format(after.config), mistakes)
+    is_other = all(runs_another_make(tx, each.id) for each in parts)
+    return ConfigImpact(parts, _format(before.config), _format(after.config), mistakes, is_other)
 
 
 def _format(config: dict[str, Any]) -> str:
@@ -170,12 +174,13 @@ def _format(config: dict[str, Any]) -> str:
 async def _check(checker: ConfigChecker, organization: str, found: ConfigImpact) -> ConfigImpact:
     """Add why machines would refuse the configuration, unless they do already."""
     try:
-        await checker.check(organization, lambda: found.after)
+        await checker.check(
+            organization, lambda: found.after, is_another_make=found.is_another_make
+        )
     except ConfigRefused as error:
         try:
             await checker.check(organization, lambda: found.before)
         except ConfigRefused:
             return found
-        mistakes = [*found.mistakes, str(error)]
-        return ConfigImpact(found.parts, found.before, found.after, mistakes)
+        return replace(found, mistakes=[*found.mistakes, str(error)])
     return found

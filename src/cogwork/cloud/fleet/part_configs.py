@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
 from google.protobuf.struct_pb2 import Struct
@@ -30,7 +29,7 @@ from cogwork.cloud.fleet.host_labels import assign_label
 from cogwork.cloud.fleet.parts import describe_part, find_part, owns_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
-from cogwork.cloud.machine.agent_info import read_agent_info
+from cogwork.cloud.machine.agent_info import runs_another_make
 from cogwork.cloud.names import require_name
 from cogwork.cloud.operation import (
     Call,
@@ -42,7 +41,6 @@ from cogwork.cloud.operation import (
 )
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.core.named_version import is_another_make
 
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
@@ -69,8 +67,7 @@ async def check_update(
 
     def find_server(tx: Transaction) -> tuple[str, bool]:
         part = find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
-        said = json.loads(read_agent_info(tx, part["id"]) or "{}")
-        return part["organization_id"], is_another_make(said)
+        return part["organization_id"], runs_another_make(tx, part["id"])
 
     organization, is_other = await context.records.read(find_server)
     await checker.check(organization, lambda: _read_bounded(request), is_another_make=is_other)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from viam.gen.app.v1.robot_pb2 import AgentInfo
 
 from cogwork.cloud.storage.records import Transaction, first
+from cogwork.core.named_version import is_another_make
 
 _MAX_LENGTH: Final = 256
 _MAX_ENTRIES: Final = 100
@@ -29,6 +30,11 @@ def read_agent_info(tx: Transaction, part: str) -> str:
     """Return what was stored; empty if the part has said nothing yet."""
     row = first(tx.query("SELECT info FROM part_agent WHERE part_id = ?", part))
     return row["info"] if row is not None else ""
+
+
+def runs_another_make(tx: Transaction, part: str) -> bool:
+    """Return whether the server of a part is of another make, as far as it has said."""
+    return is_another_make(json.loads(read_agent_info(tx, part) or "{}"))
 
 
 def save_agent_info(tx: Transaction, part: str, info: str) -> None:

@@ -18,6 +18,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.app_grpc import AppServiceStub
 
 from cogwork.cloud.fleet import fragment_impact
+from cogwork.cloud.machine.agent_info import save_agent_info
 from cogwork.wire.fragment_method import PREVIEW, FragmentPreview, parse_preview
 
 MOTOR: dict[str, Any] = {"name": "motor", "api": "rdk:component:motor", "model": "rdk:builtin:fake"}
@@ -103,6 +104,17 @@ async def test_configuration_that_machines_would_refuse(fleet: Fleet) -> None:
     message = await refuse_update(fleet, fragment, {"network": {"bind_address": 7}})
     assert message.startswith("the change would be a mistake on the machine press, because")
     assert "/network/bind_address" in message
+
+
+async def test_configuration_for_machines_of_another_make(fleet: Fleet) -> None:
+    fragment = await fleet.create({"components": [MOTOR]})
+    part = await fleet.add_machine("press", {"fragments": [fragment]})
+    ours_refuses: dict[str, Any] = {"auth": {"tls_auth_entities": ["client.example"]}}
+    assert "tls_auth_entities" in await refuse_update(fleet, fragment, ours_refuses)
+    await fleet.cloud.context.records.write(
+        lambda tx: save_agent_info(tx, part, '{"version": "0.98.0"}')
+    )
+    await fleet.app.update_fragment(fragment, "shared", ours_refuses)
 
 
 async def test_mistake_that_is_there_already_does_not_keep_an_owner_from_other_changes(
