@@ -10,7 +10,7 @@ from cogwork.front.http2_monitor import MonitorLimits
 from cogwork.front.relay import REQUEST_TIMEOUT
 from cogwork.resource import sdk
 from cogwork.resource.structs import MAX_EXTRA_VALUES
-from cogwork.robot.open_sessions import SessionLimits
+from cogwork.robot.motion.open_sessions import SessionLimits
 from cogwork.robot.operations import MAX_CALL_SECONDS
 from cogwork.robot.video_streams import MAX_STREAMS, MAX_VIDEOS
 from cogwork.wire.concurrency_limit import ConcurrencyLimits

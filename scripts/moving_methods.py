@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource.services import load_methods
-from cogwork.robot.moving_methods import is_motion_service_move, sets_in_motion
+from cogwork.robot.motion.moving_methods import is_motion_service_move, sets_in_motion
 
 _HEAD = """\
 /**

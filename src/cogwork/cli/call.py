@@ -23,7 +23,7 @@ from cogwork.config.diagnostics import did_you_mean
 from cogwork.graph.name import Api
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource import sdk
-from cogwork.robot.moving_methods import is_marked
+from cogwork.robot.motion.moving_methods import is_marked
 from cogwork.wire.resource_field import NAME_FIELDS, name_field
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself

@@ -153,7 +153,7 @@ class MotionContract(Contract):
         async def stop_all() -> float:
             await self.start_driving(resource)
             since = time.monotonic()
-            await harness.machine.stop_all({})
+            await harness.machine.motion.stop_all({})
             took = time.monotonic() - since
             assert await resource.list_plan_statuses(only_active_plans=True) == []
             return took

@@ -42,7 +42,7 @@ class MovingContract(Contract):
         async def stop_all() -> float:
             async with moving(resource, self.move):
                 since = time.monotonic()
-                await harness.machine.stop_all({})
+                await harness.machine.motion.stop_all({})
                 took = time.monotonic() - since
                 assert not await resource.is_moving(), (
                     "everything was stopped but it reports that it is moving"

@@ -291,7 +291,7 @@ class NavigationContract(Contract):
         async def stop_all() -> float:
             await resource.go_to_point(self.far, wait=False)
             since = time.monotonic()
-            await harness.machine.stop_all({})
+            await harness.machine.motion.stop_all({})
             took = time.monotonic() - since
             assert (await resource.get_navigation_status()).goal.state == CANCELED
             return took

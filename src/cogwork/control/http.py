@@ -43,6 +43,7 @@ from cogwork.robot.authentication import Authentication
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
+from cogwork.robot.server_report import ServerReport
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.http1 import CLIENT_KEY, Application
@@ -52,6 +53,7 @@ _MIB = 1 << 20
 
 def create_app(
     machine: Machine,
+    report: ServerReport,
     clock: Clock,
     ring: RingBuffer,
     journal: EventJournal,
@@ -65,11 +67,11 @@ def create_app(
     followers = Quota("followers of the log", total=64, per_address=8)
     unread_bytes = Quota("unread responses", total=32 * _MIB, per_address=16 * _MIB)
     images = CameraImages(machine, clock)
-    plain_pages = Coalescer(lambda: encode_page(machine, clock, site.problem), clock)
-    statuses = Coalescer(lambda: encode_status(machine), clock)
+    plain_pages = Coalescer(lambda: encode_page(machine, report, clock, site.problem), clock)
+    statuses = Coalescer(lambda: encode_status(machine, report), clock)
     histories = Coalescer(lambda: read_history(journal), clock)
     latest_histories = Coalescer(lambda: read_latest_history(journal), clock)
-    maintenance_checks = Coalescer(lambda: check_maintenance(machine, clock), clock)
+    maintenance_checks = Coalescer(lambda: check_maintenance(machine, report, clock), clock)
 
     def respond(body: bytes, media_type: str, **headers: str) -> MeteredResponse:
         return metered(SlicedResponse(body, media_type=media_type, headers=headers))

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from cogwork.auth.identity import Identity
 from cogwork.control.http_login import IDENTITY_KEY
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.robot.session_manager import SessionManager, owner_of_caller
+from cogwork.robot.motion.session_manager import SessionManager, owner_of_caller
 from cogwork.wire.http1 import CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, read_body
 

@@ -10,6 +10,7 @@ from cogwork.control.page import render_page
 from cogwork.core.clock import Clock
 from cogwork.core.workers import run_in_thread
 from cogwork.robot.machine import Machine
+from cogwork.robot.server_report import ServerReport
 from cogwork.robot.status_view import build_status_view
 
 _THREAD_THRESHOLD = 200
@@ -18,13 +19,15 @@ _TIMEOUT = 10.0
 """Seconds to encode the status in a thread."""
 
 
-async def encode_status(machine: Machine) -> bytes:
-    return await _encode(await build_status_view(machine), _as_json)
+async def encode_status(machine: Machine, report: ServerReport) -> bytes:
+    return await _encode(await build_status_view(machine, report), _as_json)
 
 
-async def encode_page(machine: Machine, clock: Clock, notice: str | None) -> bytes:
+async def encode_page(
+    machine: Machine, report: ServerReport, clock: Clock, notice: str | None
+) -> bytes:
     now = clock.time()
-    view = await build_status_view(machine)
+    view = await build_status_view(machine, report)
     return await _encode(view, lambda view: render_page(view, now, notice))
 
 

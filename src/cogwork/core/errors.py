@@ -9,14 +9,15 @@ CogworkError
 ├── Unsupported     a call that this resource does not support
 ├── Interrupted     a call that was ended before it was complete
 ├── SlowConsumer    a stream whose reader is too slow
-├── NotConfigured   a resource that is not configured (robot/machine.py, with the next three)
+├── NotConfigured   a resource that is not configured (robot/unavailable.py, with the next three)
 ├── NotAvailable    a resource that is not ready, and why
-│   └── BeingChanged    a resource that is being built or replaced
-├── NotStopped      something that could not be stopped
+│   ├── BeingChanged    a resource that is being built or replaced
+│   └── Stopping        a machine that stops
+├── NotStopped      something that could not be stopped (robot/motion/motion_stopper.py)
 ├── Cancelled       a call that was cancelled (robot/operations.py, with the next two)
 ├── TookTooLong     a call without a deadline that exceeded the maximum duration
 ├── Reconfigured    a call whose resource was replaced
-├── SessionExpired  a session that expired (robot/session_manager.py, with the next)
+├── SessionExpired  a session that expired (robot/motion/session_manager.py, with the next)
 ├── TooManySessions more sessions than the limit
 ├── NoFrame         a frame that does not exist (robot/frame_system.py, with the next)
 ├── NoKinematics    an arm without a kinematic model, or without joint positions

@@ -14,8 +14,9 @@ from grpclib.const import Cardinality
 
 from cogwork.core.clock import Clock
 from cogwork.graph.name import ResourceName
-from cogwork.robot.machine import BeingChanged, Machine
+from cogwork.robot.machine import Machine
 from cogwork.robot.operations import Operation, current_operation
+from cogwork.robot.unavailable import BeingChanged
 from cogwork.wire.concurrency_limit import STOP_METHODS
 from cogwork.wire.handlers import Handler, Method, ProxyRouteFactory, Stream
 

@@ -13,7 +13,8 @@ from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.name import ResourceName
-from cogwork.robot.machine import Machine, MaintenanceDenial
+from cogwork.robot.machine import Machine
+from cogwork.robot.server_report import MaintenanceDenial, ServerReport
 
 TIMEOUT = 5.0
 
@@ -25,24 +26,26 @@ class MaintenancePermission(NamedTuple):
     reason: str
 
 
-async def check_maintenance(machine: Machine, clock: Clock) -> MaintenancePermission:
+async def check_maintenance(
+    machine: Machine, report: ServerReport, clock: Clock
+) -> MaintenancePermission:
     """Return the permission. A denial is also logged and shown in the status of the machine."""
     permission = await _evaluate(machine, clock)
-    _record(machine, permission, clock.time())
+    _record(report, permission.allowed, machine.redact(permission.reason), clock.time())
     return permission
 
 
-def _record(machine: Machine, permission: MaintenancePermission, now: float) -> None:
-    before, reason = machine.maintenance_denial, machine.redact(permission.reason)
-    if permission.allowed:
-        machine.maintenance_denial = None
+def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> None:
+    before = report.maintenance_denial
+    if allowed:
+        report.maintenance_denial = None
         if before is not None:
             _log.info("maintenance is allowed again, after %s: %s", _age(before, now), reason)
     elif before is None:
-        machine.maintenance_denial = MaintenanceDenial(reason, now)
+        report.maintenance_denial = MaintenanceDenial(reason, now)
         _log.info("maintenance is not allowed: %s", reason)
     elif before.reason != reason:
-        machine.maintenance_denial = MaintenanceDenial(reason, before.since)
+        report.maintenance_denial = MaintenanceDenial(reason, before.since)
         _log.info("maintenance is still not allowed, after %s: %s", _age(before, now), reason)
 
 

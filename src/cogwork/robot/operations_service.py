@@ -12,8 +12,8 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.resource.timestamps import to_timestamp
+from cogwork.robot.motion.session_manager import session_id_of
 from cogwork.robot.operations import Cancelled, Operation, Operations
-from cogwork.robot.session_manager import session_id_of
 from cogwork.wire.descriptor_service import UnaryHandler
 from cogwork.wire.handlers import Stream
 

@@ -15,8 +15,9 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import API_BY_SERVICE, PUBLIC_APIS, SERVICE_BY_API
 from cogwork.resource.clients import RemoteResource
-from cogwork.robot.machine import Machine, NotAvailable
-from cogwork.robot.moving_methods import is_marked
+from cogwork.robot.machine import Machine
+from cogwork.robot.motion.moving_methods import is_marked
+from cogwork.robot.motion.session_manager import session_id_of
 from cogwork.robot.operations import (
     MAX_CALL_SECONDS,
     OPERATION_ID_KEY,
@@ -24,7 +25,7 @@ from cogwork.robot.operations import (
     current_operation,
 )
 from cogwork.robot.provider_descriptors import ProviderDescriptors
-from cogwork.robot.session_manager import session_id_of
+from cogwork.robot.unavailable import NotAvailable
 from cogwork.wire.concurrency_limit import STOP_METHODS, ConcurrencyLimiter
 from cogwork.wire.event_streams import declares_events
 from cogwork.wire.first_message import recv_first_message

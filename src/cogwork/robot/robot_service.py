@@ -158,7 +158,7 @@ class RobotService:
 
     async def stop_all(self, request: robot.StopAllRequest, _: Stream) -> robot.StopAllResponse:
         extra = {name_from_proto(each.name): to_dict(each.params) for each in request.extra}
-        await self._machine.stop_all(extra)
+        await self._machine.motion.stop_all(extra)
         return robot.StopAllResponse()
 
     async def get_models_from_modules(self, *_: object) -> robot.GetModelsFromModulesResponse:

@@ -8,8 +8,8 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.front.peer_name import host_of
 from cogwork.resource.timestamps import to_duration
-from cogwork.robot.open_sessions import Session
-from cogwork.robot.session_manager import SessionManager, session_id_of
+from cogwork.robot.motion.open_sessions import Session
+from cogwork.robot.motion.session_manager import SessionManager, session_id_of
 from cogwork.wire.descriptor_service import UnaryHandler
 from cogwork.wire.handlers import Stream
 

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from cogwork.config.config_report import ConfigReport
 from cogwork.graph.name import ResourceName
 from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
 from cogwork.robot.module_host import ModuleState, ModuleStatus
-from cogwork.robot.motion_claims import Claim
+from cogwork.robot.motion.claims import Claim
 from cogwork.robot.process_host import ProcessStatus
 from cogwork.robot.process_use import ProcessUse
 from cogwork.robot.server_load import LoadSample
+from cogwork.robot.server_report import MaintenanceDenial, ServerReport
 
 _BATCH_SIZE = 100
 """Resources that are processed before yielding to the event loop."""
 
 
-async def build_status_view(machine: Machine) -> dict[str, Any]:
+async def build_status_view(machine: Machine, report: ServerReport) -> dict[str, Any]:
     modules = list(machine.modules.statuses())
     processes = list(machine.processes.statuses())
     pids = [*(each.pid for each in modules), *(each.pid for each in processes)]
-    load = machine.load.sample([pid for pid in pids if pid is not None])
+    load = report.load.sample([pid for pid in pids if pid is not None])
     return {
         "state": machine.state.name.lower(),
         "revision": machine.revision,
         "applied_at": machine.applied_at,
-        "configuration": _config_view(machine),
-        "maintenance_denied": _maintenance_view(machine),
-        "updates": await machine.update_file.read(),
-        "tls": machine.tls_report._asdict() if machine.tls_report is not None else None,
-        "cloud_notices": list(machine.list_cloud_notices()),
-        "server": _server_view(machine, load),
+        "configuration": _config_view(report.config, machine.redact),
+        "maintenance_denied": _maintenance_view(report.maintenance_denial),
+        "updates": await report.updates.read(),
+        "tls": report.tls._asdict() if report.tls is not None else None,
+        "cloud_notices": list(report.list_cloud_notices()),
+        "server": _server_view(machine, load, report.load.loop_lag.read()),
         "resources": await _build_resource_views(machine),
         "modules": [_module_view(status, load) for status in modules],
         "processes": [_process_view(status, load) for status in processes],
@@ -42,15 +45,16 @@ async def build_status_view(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _config_view(machine: Machine) -> dict[str, Any] | None:
-    report = machine.config_report
+def _config_view(
+    report: ConfigReport | None, redact: Callable[[str], str]
+) -> dict[str, Any] | None:
     if report is None:
         return None
     return {
         **report._asdict(),
         "diagnostics": [
             {
-                key: machine.redact(value) if isinstance(value, str) else value
+                key: redact(value) if isinstance(value, str) else value
                 for key, value in diagnostic.items()
             }
             for diagnostic in report.diagnostics
@@ -58,8 +62,7 @@ def _config_view(machine: Machine) -> dict[str, Any] | None:
     }
 
 
-def _maintenance_view(machine: Machine) -> dict[str, Any] | None:
-    denial = machine.maintenance_denial
+def _maintenance_view(denial: MaintenanceDenial | None) -> dict[str, Any] | None:
     return denial._asdict() if denial is not None else None
 
 
@@ -74,10 +77,10 @@ async def _build_resource_views(machine: Machine) -> list[dict[str, Any]]:
     return views
 
 
-def _server_view(machine: Machine, load: LoadSample) -> dict[str, Any]:
+def _server_view(machine: Machine, load: LoadSample, loop_lag: float | None) -> dict[str, Any]:
     return {
         **load.server._asdict(),
-        "loop_lag_seconds": machine.load.loop_lag.read(),
+        "loop_lag_seconds": loop_lag,
         "calls_started": machine.operations.started_count,
         "calls_running": machine.operations.running_count,
         "sessions": machine.sessions.count,

@@ -13,6 +13,7 @@ from typing import NoReturn
 from cogwork import __version__
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.server.options import Options, UsageError, format_usage, list_option_warnings, parse
+from cogwork.server.serve_options import ServeOptions
 from cogwork.serving import process
 
 EXIT_OK = 0
@@ -61,7 +62,6 @@ def _print_about(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    assert options.config is not None
     # Imports create objects that stay, so collections while starting would take time for nothing.
     gc.disable()
     process.prepare(os.environ)
@@ -81,25 +81,26 @@ def _run(options: Options) -> int:
     )
     log.open()
     try:
-        code = process.run(
-            serve(
-                options.config,
-                clock,
-                log,
-                port=options.port,
-                untrusted=options.untrusted_env,
-                allow_plaintext_credentials=options.allow_insecure_creds,
-                no_tls=options.no_tls,
-                shareddir=options.shareddir,
-                webrtc=options.webrtc,
-                mdns=not options.disable_mdns,
-            )
-        )
+        code = process.run(serve(_make_serve_options(options), os.environ, clock, log))
     finally:
         log.close()
     if code == EXIT_RESTART:
         process.start_again()
     return code
+
+
+def _make_serve_options(options: Options) -> ServeOptions:
+    assert options.config is not None
+    return ServeOptions(
+        options.config,
+        port=options.port,
+        untrusted=options.untrusted_env,
+        allow_plaintext_credentials=options.allow_insecure_creds,
+        no_tls=options.no_tls,
+        webrtc=options.webrtc,
+        mdns=not options.disable_mdns,
+        shareddir=options.shareddir,
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from cogwork.core import duration
 from cogwork.core.watchdog import LoopWatchdog, WatchdogLimits, run_with_timeout
-from cogwork.robot.machine import Machine
+from cogwork.robot.motion.motion_stopper import MotionStopper
 from cogwork.serving.process import STDERR
 
 STUCK_VARIABLE = "COGWORK_LOOP_STUCK"
@@ -31,9 +31,9 @@ class ServerWatchdog:
     """
 
     def __init__(
-        self, machine: Machine, force_exit: Callable[[], None], limits: WatchdogLimits
+        self, motion: MotionStopper, force_exit: Callable[[], None], limits: WatchdogLimits
     ) -> None:
-        self._machine = machine
+        self._motion = motion
         self._force_exit = force_exit
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -50,7 +50,7 @@ class ServerWatchdog:
             self._stop_task.cancel()
 
     def _on_stuck(self, stack: str) -> None:
-        failed = self._machine.emergency_stop()
+        failed = self._motion.emergency_stop()
         _log_critical(
             f"the event loop has been stuck for {self._limits.stuck:g}s; everything that moves was "
             f"stopped. Stack of the loop:\n{stack}"
@@ -67,7 +67,7 @@ class ServerWatchdog:
 
     async def _stop_all(self) -> None:
         try:
-            await self._machine.stop_all({})
+            await self._motion.stop_all({})
         except Exception as error:
             _log.error("could not stop everything after the event loop was stuck: %s", error)
 

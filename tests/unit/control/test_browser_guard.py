@@ -41,7 +41,14 @@ async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
     journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
     yield create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     journal.close()
 

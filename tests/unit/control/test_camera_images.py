@@ -36,6 +36,9 @@ from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
+from cogwork.robot.server_load import ServerLoad
+from cogwork.robot.server_report import ServerReport
+from cogwork.robot.update_file import UpdateFile
 from cogwork.wire.handlers import HandlerTable
 
 Build = Callable[[], Any]
@@ -65,12 +68,20 @@ async def run_machine(**cameras: Build) -> AsyncIterator[Machine]:
 
 
 async def get_path(machine: Machine, path: str) -> tuple[int, dict[str, str], bytes]:
+    clock = SystemClock()
     with tempfile.TemporaryDirectory() as directory:
-        journal = EventJournal(Path(directory) / "journal.jsonl", SystemClock())
+        journal = EventJournal(Path(directory) / "journal.jsonl", clock)
         try:
             answer = await send_request(
                 create_app(
-                    machine, SystemClock(), RingBuffer(), journal, NO_LOGIN, HandlerTable(), NO_SITE
+                    machine,
+                    ServerReport(ServerLoad(clock), UpdateFile({})),
+                    clock,
+                    RingBuffer(),
+                    journal,
+                    NO_LOGIN,
+                    HandlerTable(),
+                    NO_SITE,
                 ),
                 path,
             )

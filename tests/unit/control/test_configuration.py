@@ -24,7 +24,14 @@ async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     """A machine whose configuration is not a file of its own."""
     journal = EventJournal(tmp_path / "journal.jsonl", bench.clock)
     yield create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     journal.close()
 

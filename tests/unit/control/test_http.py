@@ -24,6 +24,7 @@ from cogwork.control.http import create_app
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
+from cogwork.robot.server_report import ServerReport
 from cogwork.robot.status_view import build_status_view
 
 __all__ = ["bench"]
@@ -39,7 +40,14 @@ async def get_path(
         journal = EventJournal(Path(directory) / "journal.jsonl", bench.clock)
         try:
             app = create_app(
-                bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+                bench.machine,
+                bench.report,
+                bench.clock,
+                RingBuffer(),
+                journal,
+                NO_LOGIN,
+                bench.table,
+                NO_SITE,
             )
             answer = await send_request(app, path, client=client, server=server)
         finally:
@@ -108,7 +116,7 @@ async def test_status_page_after_a_start_on_a_broken_file_says_so(bench: Bench) 
         "column": 9,
     }
     since = bench.clock.time() - 75
-    bench.machine.config_report = ConfigReport(
+    bench.report.config = ConfigReport(
         "machine.json", ConfigState.REFUSED, RunningConfig.NONE, since, 1, 0, (found,)
     )
     _, _, page = await get_path(bench, "/")
@@ -193,16 +201,23 @@ async def test_concurrent_requests_share_the_status_view(
     """Once for the first request, and once for all requests during that time."""
     view_count = 0
 
-    async def count_view(machine: Machine) -> dict[str, Any]:
+    async def count_view(machine: Machine, report: ServerReport) -> dict[str, Any]:
         nonlocal view_count
         view_count += 1
         await run_others(20)  # turns of the loop in which all requests arrive
-        return await build_status_view(machine)
+        return await build_status_view(machine, report)
 
     monkeypatch.setattr(status, "build_status_view", count_view)
     await bench.apply(thing("a"))
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     for path in ("/", "/status.json"):
         view_count = 0
@@ -215,7 +230,14 @@ async def test_concurrent_requests_share_the_status_view(
 async def test_large_machine_is_served_completely(bench: Bench, journal: EventJournal) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(300)))
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     answer = await send_request(site, "/status.json")
     assert len(json.loads(answer.body)["resources"]) == 300
@@ -238,7 +260,14 @@ async def test_concurrent_requests_share_the_history(
 
     monkeypatch.setattr(journal, "iter_records", read)
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     queries = ("", "resource=a", "resource=b")
     requests = [
@@ -254,7 +283,14 @@ async def test_concurrent_requests_share_the_history(
 
 async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJournal) -> None:
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
 
     def follow(client: str) -> asyncio.Task[AsgiResponse]:
@@ -280,7 +316,14 @@ async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJo
 
 async def test_head_request_does_not_follow_the_log(bench: Bench, journal: EventJournal) -> None:
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     assert (await send_request(site, "/logs.jsonl", method="HEAD", query="follow=1")).status == 200
 
@@ -293,7 +336,14 @@ async def test_history_can_be_filtered_by_resource(bench: Bench, tmp_path: Path)
         )
     journal_of_two.close()
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal_of_two, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal_of_two,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     names = {
         query: [
@@ -317,7 +367,14 @@ async def test_history_is_limited_to_its_last_events(bench: Bench, tmp_path: Pat
         journal.record("resource", {"resource": name, "n": number})
     journal.close()
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
 
     async def read(query: str) -> list[int]:
@@ -338,7 +395,14 @@ async def test_invalid_number_of_last_events_is_refused(
     bench: Bench, journal: EventJournal, last: str
 ) -> None:
     site = create_app(
-        bench.machine, bench.clock, RingBuffer(), journal, NO_LOGIN, bench.table, NO_SITE
+        bench.machine,
+        bench.report,
+        bench.clock,
+        RingBuffer(),
+        journal,
+        NO_LOGIN,
+        bench.table,
+        NO_SITE,
     )
     query = urlencode({"last": last})
     answer = await send_request(site, "/history.json", query=query)

@@ -34,6 +34,9 @@ from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.operations import Operations
+from cogwork.robot.server_load import ServerLoad
+from cogwork.robot.server_report import ServerReport
+from cogwork.robot.update_file import UpdateFile
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.status import status_of
 
@@ -192,6 +195,7 @@ class Bench:
             observe=lambda _event: None,
             job_call=self._call_job,
         )
+        self.report = ServerReport(ServerLoad(self.clock), UpdateFile({}))
         self.table = build_handler_table(self.machine, self.clock, self.shutdown_reasons.append)
 
     async def _call_job(self, config: JobConfig) -> None:

@@ -33,7 +33,7 @@ def return_readings(value: object) -> Behavior:
 
 
 async def check_permission(bench: Bench) -> MaintenancePermission:
-    task = await bench.start_call(check_maintenance(bench.machine, bench.clock))
+    task = await bench.start_call(check_maintenance(bench.machine, bench.report, bench.clock))
     assert task.done(), "it waits for something"
     return task.result()
 
@@ -164,7 +164,7 @@ async def test_unresponsive_sensor_denies_maintenance(bench: Bench, stubborn: bo
 
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.behaviors["safe"] = wait_for_release
-    checking = await bench.start_call(check_maintenance(bench.machine, bench.clock))
+    checking = await bench.start_call(check_maintenance(bench.machine, bench.report, bench.clock))
     await bench.clock.advance(TIMEOUT - 0.1)
     assert not checking.done()
     await bench.clock.advance(0.2)
@@ -176,7 +176,7 @@ async def test_unresponsive_sensor_denies_maintenance(bench: Bench, stubborn: bo
 async def test_cancelled_check_leaves_no_task(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.behaviors["safe"] = wait_forever
-    checking = await bench.start_call(check_maintenance(bench.machine, bench.clock))
+    checking = await bench.start_call(check_maintenance(bench.machine, bench.report, bench.clock))
     checking.cancel()
     await asyncio.gather(checking, return_exceptions=True)
     await bench.clock.settle()
@@ -202,7 +202,7 @@ async def test_replacing_a_running_resource_denies_maintenance(
     busy = MaintenancePermission(False, "the machine is being reconfigured")
     bench.start_apply({"components": [probe("safe"), *after], "maintenance": GATE})
     # This holds immediately, before anything has started.
-    assert await check_maintenance(bench.machine, bench.clock) == busy
+    assert await check_maintenance(bench.machine, bench.report, bench.clock) == busy
     await bench.clock.advance(1)
     assert await check_permission(bench) == busy
     await bench.clock.advance(5)
@@ -240,19 +240,19 @@ async def test_status_shows_a_denial_and_its_start(bench: Bench) -> None:
     await bench.apply(probe("safe"), maintenance=GATE)
     bench.behaviors["safe"] = return_readings({"idle": True})
     await check_permission(bench)
-    assert (await build_status_view(bench.machine))["maintenance_denied"] is None
+    assert (await build_status_view(bench.machine, bench.report))["maintenance_denied"] is None
     started = bench.clock.time()
     for value in (False, 5):
         bench.behaviors["safe"] = return_readings({"idle": value})
         verdict = await check_permission(bench)
-        assert (await build_status_view(bench.machine))["maintenance_denied"] == {
+        assert (await build_status_view(bench.machine, bench.report))["maintenance_denied"] == {
             "reason": verdict.reason,
             "since": started,
         }
         await bench.clock.advance(60)
     bench.behaviors["safe"] = return_readings({"idle": True})
     await check_permission(bench)
-    assert (await build_status_view(bench.machine))["maintenance_denied"] is None
+    assert (await build_status_view(bench.machine, bench.report))["maintenance_denied"] is None
 
 
 async def test_log_shows_when_a_denial_begins_and_ends(

@@ -15,10 +15,10 @@ from viam.gen.service.vision.v1.vision_pb2 import CaptureAllFromCameraResponse, 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.clients import UnknownApiResource
 from cogwork.robot import resource_proxy
-from cogwork.robot.machine import NotAvailable
 from cogwork.robot.module_host import NoModules
 from cogwork.robot.operations import TookTooLong
 from cogwork.robot.resource_proxy import ResourceProxy
+from cogwork.robot.unavailable import NotAvailable
 from cogwork.wire import first_message
 from cogwork.wire.concurrency_limit import ConcurrencyLimiter
 from cogwork.wire.handlers import Stream

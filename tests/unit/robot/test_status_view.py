@@ -25,7 +25,7 @@ async def test_building_a_large_view_does_not_block_the_loop(bench: Bench) -> No
             await run_others()
 
     counting = asyncio.ensure_future(count())
-    view = await build_status_view(bench.machine)
+    view = await build_status_view(bench.machine, bench.report)
     counting.cancel()
     await asyncio.gather(counting, return_exceptions=True)
     assert len(view["resources"]) == 450
@@ -34,7 +34,7 @@ async def test_building_a_large_view_does_not_block_the_loop(bench: Bench) -> No
 
 async def test_resource_removed_while_building_the_view(bench: Bench) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(150)))
-    building = asyncio.ensure_future(build_status_view(bench.machine))
+    building = asyncio.ensure_future(build_status_view(bench.machine, bench.report))
     await run_others()
     await bench.apply(thing("t0"))
     assert {each["name"] for each in (await building)["resources"]} >= {"rdk:component:generic/t0"}
@@ -42,7 +42,7 @@ async def test_resource_removed_while_building_the_view(bench: Bench) -> None:
 
 async def test_server_says_what_it_uses(bench: Bench) -> None:
     await bench.call_robot("GetVersion")
-    server = (await build_status_view(bench.machine))["server"]
+    server = (await build_status_view(bench.machine, bench.report))["server"]
     assert server["memory_bytes"] > 1 << 20
     assert server["cpu_seconds"] > 0
     assert server["calls_started"] == 1
@@ -63,10 +63,10 @@ async def test_load_is_sampled_at_most_every_two_seconds(
 
     monkeypatch.setattr(server_load, "read_process_tree", read_process)
     for _ in range(10):
-        await build_status_view(bench.machine)
+        await build_status_view(bench.machine, bench.report)
     assert samples == 1
     await bench.clock.advance(SAMPLE_INTERVAL)
-    view = await build_status_view(bench.machine)
+    view = await build_status_view(bench.machine, bench.report)
     assert samples == 2
     assert view["server"]["uptime_seconds"] == SAMPLE_INTERVAL
 
@@ -78,7 +78,7 @@ async def test_module_has_the_memory_of_its_process(bench: Bench) -> None:
             return [ModuleStatus("m", ModuleState.READY, 0.0, "", 0, 1, pid) for pid in pids]
 
     bench.machine.modules = OneModule()
-    running, stopped = (await build_status_view(bench.machine))["modules"]
+    running, stopped = (await build_status_view(bench.machine, bench.report))["modules"]
     assert running["memory_bytes"] > 1 << 20
     assert stopped["memory_bytes"] is None
 
@@ -92,7 +92,7 @@ async def test_processes_are_listed(bench: Bench) -> None:
             ]
 
     bench.machine.processes = TwoProcesses()
-    running, failed = (await build_status_view(bench.machine))["processes"]
+    running, failed = (await build_status_view(bench.machine, bench.report))["processes"]
     assert running.pop("memory_bytes") > 1 << 20
     assert running.pop("cpu_seconds") > 0
     assert running.pop("uptime_seconds") > 0

@@ -21,7 +21,8 @@ from cogwork.graph.node import State
 from cogwork.graph.provider import Providers
 from cogwork.resource.registry import Registry
 from cogwork.robot.handler_table import build_handler_table
-from cogwork.robot.machine import Machine, NotAvailable
+from cogwork.robot.machine import Machine
+from cogwork.robot.unavailable import NotAvailable
 from cogwork.wire.in_process_call import call
 from cogwork.wire.status import status_of
 

@@ -20,16 +20,16 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.access import module_of
-from cogwork.robot.motion_claims import Claim, MotionClaims, MotionPlan, describe_mover
-from cogwork.robot.motion_stopper import MotionStopper, StopMotion
-from cogwork.robot.moving_methods import (
+from cogwork.robot.motion.claims import Claim, MotionClaims, MotionPlan, describe_mover
+from cogwork.robot.motion.moving_methods import (
     MOTION_API,
     is_motion_service_move,
     read_component,
     read_transforms,
     sets_in_motion,
 )
-from cogwork.robot.open_sessions import OpenSessions, Session, owner_of
+from cogwork.robot.motion.open_sessions import OpenSessions, Session, owner_of
+from cogwork.robot.motion.session_stopper import SessionStopper, StopMotion
 from cogwork.robot.operations import current_identity
 from cogwork.wire.handlers import Handler, Method, Stream
 from cogwork.wire.raw_request import read_resource_name
@@ -77,6 +77,7 @@ class SessionManager:
         window: Callable[[], float],
         apis: Mapping[str, Api],
         known: Container[ResourceName],
+        claims: MotionClaims,
         stop_motion: StopMotion,
         resolve: Callable[[ResourceName], ResourceName] = lambda name: name,
         find_moved: FindMoved = lambda plan, _: plan.service,
@@ -92,10 +93,10 @@ class SessionManager:
         self._known = known
         self.resolve = resolve
         self.find_moved = find_moved
-        self.claims = MotionClaims()
+        self.claims = claims
         self._open = OpenSessions()
         self._session_started = asyncio.Event()
-        self._stopper = MotionStopper(clock, self.claims, known, is_live, stop_motion)
+        self._stopper = SessionStopper(clock, self.claims, known, is_live, stop_motion)
 
     @property
     def window(self) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cogwork.auth.identity import Identity
 from cogwork.graph.name import ResourceName
-from cogwork.robot.open_sessions import LOOPBACK, Session, owner_of
+from cogwork.robot.motion.open_sessions import LOOPBACK, Session, owner_of
 
 _OWN_PREFIXES = ("job:", "module:")
 """Callers that are part of the machine."""

@@ -4,7 +4,7 @@ import pytest
 
 from cogwork.front.peer_name import host_of
 from cogwork.graph.name import ResourceName
-from cogwork.robot.open_sessions import (
+from cogwork.robot.motion.open_sessions import (
     OpenSessions,
     Session,
     SessionLimits,

@@ -34,7 +34,7 @@ from viam.gen.service.motion.v1 import motion_pb2 as motion
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.graph.name import Api, ResourceName
-from cogwork.robot.session_manager import SessionExpired
+from cogwork.robot.motion.session_manager import SessionExpired
 from cogwork.robot.status_view import build_status_view
 
 MOTORS = "/viam.component.motor.v1.MotorService"
@@ -594,7 +594,7 @@ async def test_service_that_takes_over_goes_on_when_the_session_expires(bench: B
 
 async def test_status_tells_who_moves_a_resource_until_it_is_stopped(bench: Bench) -> None:
     async def read_mover() -> Any:
-        view = await build_status_view(bench.machine)
+        view = await build_status_view(bench.machine, bench.report)
         (left,) = [each for each in view["resources"] if each["name"].endswith("/left")]
         return left["moved_by"]
 

@@ -12,8 +12,8 @@ from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.graph.name import ResourceName
-from cogwork.robot.motion_claims import MotionClaims, MotionPlan
-from cogwork.robot.open_sessions import Session
+from cogwork.robot.motion.claims import MotionClaims, MotionPlan
+from cogwork.robot.motion.open_sessions import Session
 
 _RETRY: Final = Backoff(first=0.2, longest=5.0)
 
@@ -26,7 +26,7 @@ StopMotion = Callable[
 Returns the stopped resources, and releases their claims. Raises if some did not stop."""
 
 
-class MotionStopper:
+class SessionStopper:
     """A session keeps its claims until what it moved has stopped, so a resource that another client
     has moved or stopped meanwhile is left alone."""
 

@@ -1,0 +1,36 @@
+"""Finds the resource that a call to a motion service moves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from cogwork.core.errors import CogworkError
+from cogwork.graph.name import ResourceName
+from cogwork.resource.machine_access import CoordinateFrames
+from cogwork.resource.moving_component import find_moving_component
+from cogwork.resource.supplemental_transforms import read_supplemental_transforms
+from cogwork.robot.motion.claims import MotionPlan
+
+if TYPE_CHECKING:  # it is loaded with the services that use it
+    from viam.gen.common.v1.common_pb2 import Transform
+
+
+def find_moved_resource(
+    plan: MotionPlan,
+    transforms: Iterable[Transform],
+    known: Collection[ResourceName],
+    frames: CoordinateFrames,
+) -> ResourceName:
+    """Return the resource that a plan moves; the motion service itself if that is unknown.
+
+    Services of modules may move more than that; their plans are stopped, too.
+    """
+    prefix = f"{plan.service.remote}:" if plan.service.remote else ""
+    component = f"{prefix}{plan.component}"
+    try:
+        extra = read_supplemental_transforms(transforms, frames)
+        return find_moving_component(component, known, frames, extra)
+    except CogworkError:
+        same_name = (name for name in known if name.short == component)
+        return next(same_name, plan.service)

@@ -1,0 +1,49 @@
+"""Errors of a call whose resource cannot be used."""
+
+from __future__ import annotations
+
+from cogwork.core.errors import CogworkError
+from cogwork.graph.name import ResourceName
+from cogwork.graph.node import Node, State
+
+
+class NotConfigured(CogworkError):
+    status = "NOT_FOUND"
+
+
+class NotAvailable(CogworkError):
+    status = "UNAVAILABLE"
+
+
+class BeingChanged(NotAvailable):
+    """A resource cannot be used now, but is being built or replaced."""
+
+    def __init__(self, message: str, name: ResourceName) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class Stopping(NotAvailable):
+    """The machine stops: clients keep what they know of it, and connect again later."""
+
+    def __init__(self) -> None:
+        super().__init__("the machine is stopping; try again when it has restarted")
+
+
+def explain_unavailable(node: Node) -> NotAvailable:
+    """Return the error for a resource that is configured and not ready."""
+    name = node.spec.name
+    message = f"resource {name} not available; reason={_describe_reason(node)}"
+    return BeingChanged(message, name) if node.is_changing else NotAvailable(message)
+
+
+def _describe_reason(node: Node) -> str:
+    if node.reason is not None:
+        return node.reason.text
+    match node.state:
+        case State.REMOVING:
+            return "it is being removed"
+        case State.READY | State.CONFIGURING:
+            return "it is being reconfigured; try again" if node.revision else "it is being built"
+        case _:
+            return "it is not built yet"

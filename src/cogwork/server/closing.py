@@ -1,0 +1,66 @@
+"""The order in which the parts of a server are closed, and their budgets of time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from cogwork.core.clock import Clock
+from cogwork.server.assembly import SESSIONS_TASK, ServerParts
+from cogwork.serving.shutdown import SHUTDOWN_TIMEOUT
+
+CLOSE_BUDGET: Final = 45.0
+"""Seconds that all resources together get to close."""
+_CLOSE_MARGIN: Final = 10.0
+"""Seconds of the time to stop that processes leave: to be killed, and to close the rest."""
+
+
+class ClosingStep(NamedTuple):
+    name: str
+    close: Callable[[float], Awaitable[Iterable[object] | None]]
+    """Closes one part, and returns the names of what did not close in time. It gets the seconds
+    that are left for processes to end."""
+
+
+def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
+    """Return how to close a server: new clients are refused first, those connected leave last."""
+
+    async def stop_answering(_: float) -> None:
+        if parts.webrtc is not None:
+            parts.webrtc.stop_answering()
+
+    async def close_webrtc(_: float) -> None:
+        if parts.webrtc is not None:
+            await parts.webrtc.aclose()
+
+    async def close_discovery(_: float) -> None:
+        if parts.discovery is not None:
+            await parts.discovery.aclose()
+
+    return (
+        ClosingStep("new connections", lambda _: parts.listeners.stop_accepting()),
+        ClosingStep("offers of WebRTC clients", stop_answering),
+        # A client may disappear while the machine closes, so the session watcher stops last.
+        ClosingStep("background tasks", lambda _: parts.tasks.cancel(keep={SESSIONS_TASK})),
+        ClosingStep("configuration watcher", lambda _: parts.config_watcher.aclose()),
+        ClosingStep("packages", lambda _: parts.applier.aclose()),
+        ClosingStep("resources", lambda _: parts.machine.aclose(CLOSE_BUDGET)),
+        ClosingStep("session watcher", lambda _: parts.tasks.cancel()),
+        ClosingStep("modules", lambda _: parts.modules.aclose()),
+        ClosingStep("processes", parts.processes.aclose),
+        ClosingStep("programs", lambda _: parts.programs.aclose()),
+        ClosingStep("remotes", lambda _: parts.remotes.aclose()),
+        ClosingStep("calls of modules", lambda _: parts.parent.aclose()),
+        ClosingStep("connections", lambda _: parts.listeners.aclose()),
+        ClosingStep("WebRTC clients", close_webrtc),
+        ClosingStep("discovery", close_discovery),
+    )
+
+
+async def close_all(steps: Iterable[ClosingStep], clock: Clock) -> list[object]:
+    """Close everything in this order, and return the names of what did not close in time."""
+    deadline = clock.monotonic() + SHUTDOWN_TIMEOUT - _CLOSE_MARGIN
+    unfinished: list[object] = []
+    for step in steps:
+        unfinished += await step.close(max(0.0, deadline - clock.monotonic())) or ()
+    return unfinished

@@ -1,0 +1,73 @@
+"""Where clients reach the machine: the addresses it listens on, and who is told about them."""
+
+from __future__ import annotations
+
+from cogwork.auth.access_list import AccessList
+from cogwork.config.schema import MachineConfig
+from cogwork.robot.authentication import Authentication
+from cogwork.server.background_tasks import BackgroundTasks
+from cogwork.server.certificates import Certificates
+from cogwork.server.discovery import Discovery
+from cogwork.server.listen_addresses import resolve_listen_addresses
+from cogwork.server.login import Login
+from cogwork.server.serving_file import ServingFile
+from cogwork.serving.address import ListenAddresses
+from cogwork.serving.listeners import Listeners
+
+
+class PublicNetwork:
+    def __init__(
+        self,
+        listeners: Listeners,
+        certificates: Certificates,
+        authentication: Authentication,
+        discovery: Discovery | None,
+        serving_file: ServingFile,
+        tasks: BackgroundTasks,
+        port: int | None,
+    ) -> None:
+        """`port` takes precedence over the port of the configuration."""
+        self._listeners = listeners
+        self._certificates = certificates
+        self._authentication = authentication
+        self._discovery = discovery
+        self._serving_file = serving_file
+        self._tasks = tasks
+        self._port = port
+        self._config: MachineConfig | None = None
+
+    async def start(self, config: MachineConfig) -> ListenAddresses:
+        """Listen, and return the addresses that were asked for."""
+        listen = self._resolve(config)
+        await self._listeners.start(listen)
+        return listen
+
+    def apply(self, config: MachineConfig) -> None:
+        self._config = config
+        self._tasks.start(self._change(config, self._resolve(config)), "network")
+
+    def use_access(self, login: Login, access: AccessList) -> None:
+        """Let those in who have access by the cloud."""
+        had_login = self._has_login
+        login.use_access(access)
+        if self._config is not None and self._has_login != had_login:
+            # A machine that knows who may use it can serve the network.
+            self.apply(self._config)
+
+    def write_serving_file(self) -> None:
+        self._serving_file.write(
+            self._listeners.addresses, is_encrypted=self._certificates.is_in_use
+        )
+
+    @property
+    def _has_login(self) -> bool:
+        return self._authentication.authenticator is not None
+
+    def _resolve(self, config: MachineConfig) -> ListenAddresses:
+        return resolve_listen_addresses(config, self._port, requires_login=self._has_login)
+
+    async def _change(self, config: MachineConfig, listen: ListenAddresses) -> None:
+        await self._listeners.change(listen)
+        self.write_serving_file()
+        if self._discovery is not None:
+            self._discovery.apply(config, self._listeners.addresses)
