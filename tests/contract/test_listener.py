@@ -47,11 +47,12 @@ from cogwork.serving.front import InProcessFront, ServerSockets
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.public_port import PublicPort
 from cogwork.serving.socket_directory import private_directory
-from cogwork.wire import http1
+from cogwork.wire import uvicorn_server
+from cogwork.wire.asgi import Application
 from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method, Stream
-from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire.http1 import Http1Server
 from cogwork.wire.running_calls import RunningCalls
 
 pytestmark = pytest.mark.both_loops
@@ -418,7 +419,7 @@ async def test_half_closed_client_gets_its_answer() -> None:
 async def test_clients_may_disconnect_at_any_moment(
     close: Callable[[socket.socket], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http1, "_SHUTDOWN_GRACE", 0.1)
+    monkeypatch.setattr(uvicorn_server, "_SHUTDOWN_GRACE", 0.1)
     moments = [
         b"",
         b"P",
@@ -712,7 +713,7 @@ async def test_close_leaves_nothing_behind(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This holds whatever the clients were doing; the leak guards of every test check the rest."""
-    monkeypatch.setattr(http1, "_SHUTDOWN_GRACE", 0.1)
+    monkeypatch.setattr(uvicorn_server, "_SHUTDOWN_GRACE", 0.1)
     caplog.set_level(logging.WARNING)
     with contextlib.ExitStack() as stack:
         async with serve_site(PATIENT) as site:

@@ -28,8 +28,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.core.clock import Clock, ManualClock
 from cogwork.front.peer_name import Peer
 from cogwork.resource import sdk
+from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.handlers import Method
-from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.in_process_call import InProcessStream, call
 from cogwork.wire.status import MAX_MESSAGE_BYTES, status_of
 

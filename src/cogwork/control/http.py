@@ -44,9 +44,9 @@ from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
 from cogwork.robot.server_report import ServerReport
+from cogwork.wire.asgi import CLIENT_KEY, Application
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.http1 import CLIENT_KEY, Application
 
 _MIB = 1 << 20
 

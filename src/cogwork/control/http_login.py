@@ -19,7 +19,7 @@ from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
 from cogwork.front.peer_name import host_of
 from cogwork.robot.authentication import Authentication, check_role
-from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY, Application
+from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY, Application
 from cogwork.wire.http_body import ClientGone, Receive, read_body
 
 if TYPE_CHECKING:  # machines without login start without its libraries

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import PlainTextResponse, Response
 
 from cogwork.core.errors import CogworkError
-from cogwork.wire.http1 import ABORT_KEY
+from cogwork.wire.asgi import ABORT_KEY
 
 OnEvict = Callable[[], None]
 """Ends the holder of an allocation. Returns immediately."""

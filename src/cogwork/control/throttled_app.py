@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogwork.core.loop_throttle import LoopThrottle
-from cogwork.wire.http1 import Application
+from cogwork.wire.asgi import Application
 
 
 class ThrottledApp:

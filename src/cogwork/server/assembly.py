@@ -62,7 +62,7 @@ from cogwork.serving.listeners import Listeners
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.tls_report import TlsReport
-from cogwork.wire.http1 import Application
+from cogwork.wire.asgi import Application
 
 SESSIONS_TASK: Final = "sessions"
 """The name of the task that expires sessions."""

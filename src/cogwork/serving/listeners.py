@@ -20,9 +20,10 @@ from cogwork.front.trusted_proxies import TrustedProxies
 from cogwork.serving.address import Address, ListenAddresses
 from cogwork.serving.front import Front, ServerSockets, make_front
 from cogwork.serving.public_port import PublicPort
+from cogwork.wire.asgi import Application
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire.http1 import Http1Server
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.running_calls import RunningCalls
 from cogwork.wire.supervised_server import SupervisedServer

@@ -21,10 +21,10 @@ from multidict import MultiDict
 from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import InvalidRequest, Unsupported
 from cogwork.front.peer_name import Peer
+from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.deadline import parse_deadline
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed, Stream
-from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, Receive, read_body
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE

@@ -19,10 +19,10 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 from cogwork.front.peer_name import Peer
 from cogwork.webrtc import session_description
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
+from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.data_channel import DataChannel
 from cogwork.wire.grpcweb import CONTENT_TYPE, GrpcWebApp
 from cogwork.wire.handlers import HandlerTable, Method, Stream
-from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.unread_replies import UnreadReplies
 
 _RECORDED = TESTS / "unit" / "wire" / "recorded_frames.json"

@@ -41,8 +41,8 @@ from cogwork.cloud.public_name import PublicName  # noqa: E402
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers  # noqa: E402
 from cogwork.core.clock import Clock, ManualClock, SystemClock  # noqa: E402
 from cogwork.front.peer_name import Peer  # noqa: E402
+from cogwork.wire.asgi import CLIENT_KEY  # noqa: E402
 from cogwork.wire.handlers import Metadata, Method  # noqa: E402
-from cogwork.wire.http1 import CLIENT_KEY  # noqa: E402
 from cogwork.wire.status import status_of  # noqa: E402
 
 START = 1_800_000_000.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cogwork.front.peer_name import Peer
-from cogwork.wire.http1 import ABORT_KEY, CLIENT_KEY, Application
+from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY, Application
 
 
 @dataclass

@@ -27,7 +27,7 @@ from cogwork.control.http import create_app
 from cogwork.control.page import render_page
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
-from cogwork.wire.http1 import SECURITY_HEADERS, Application
+from cogwork.wire.asgi import SECURITY_HEADERS, Application
 
 __all__ = ["bench"]
 

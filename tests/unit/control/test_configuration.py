@@ -12,7 +12,7 @@ from tests.unit.robot.conftest import bench
 from cogwork.control.http import create_app
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
-from cogwork.wire.http1 import Application
+from cogwork.wire.asgi import Application
 
 __all__ = ["bench"]
 

@@ -16,8 +16,9 @@ from starlette.routing import Route
 from tests.support.waiting import pass_time, run_others, wait_until
 
 from cogwork.serving.socket_directory import private_directory
-from cogwork.wire import http1
-from cogwork.wire.http1 import Application, Http1Server
+from cogwork.wire import http1_protocol
+from cogwork.wire.asgi import SECURITY_HEADERS, Application
+from cogwork.wire.http1 import Http1Server
 
 MIB = 1 << 20
 DEADLINE = 30.0
@@ -157,7 +158,7 @@ async def test_malformed_request_gets_bad_request(
         answer = await site.request_until_close(MALFORMED[name])
         # The answer may be lost when bytes are still in flight as the server closes.
         assert answer.startswith(b"HTTP/1.1 400 Bad Request") or len(MALFORMED[name]) > 10_000
-        for header, value in http1.SECURITY_HEADERS.items():
+        for header, value in SECURITY_HEADERS.items():
             assert not answer or f"\r\n{header}: {value}\r\n".encode() in answer
         assert b"Traceback" not in answer
         reader, writer = await site.connect()
@@ -194,7 +195,7 @@ async def test_malformed_body_before_the_answer_gets_bad_request(
 
 async def test_unfinished_request_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout applies even while bytes keep arriving."""
-    monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.3)
+    monkeypatch.setattr(http1_protocol, "_HEADERS_TIMEOUT", 0.3)
     async with serve(make_pages) as site:
         reader, writer = await site.connect()
         sending = asyncio.ensure_future(_drip(writer, get("/", "Host: " + "x" * 1000)))
@@ -208,7 +209,7 @@ async def test_unfinished_request_head_times_out(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_unfinished_second_request_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.3)
+    monkeypatch.setattr(http1_protocol, "_HEADERS_TIMEOUT", 0.3)
     async with serve(make_pages) as site:
         reader, writer = await site.connect()
         writer.write(get("/"))
@@ -222,7 +223,7 @@ async def test_unfinished_second_request_head_times_out(monkeypatch: pytest.Monk
 
 
 async def test_slow_answer_does_not_hit_the_head_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1, "_HEADERS_TIMEOUT", 0.1)
+    monkeypatch.setattr(http1_protocol, "_HEADERS_TIMEOUT", 0.1)
     resume = asyncio.Event()
 
     async def slow_app(scope: Any, receive: Any, send: Any) -> None:
@@ -299,7 +300,7 @@ async def test_client_that_does_not_read_blocks_only_itself() -> None:
 
 
 async def test_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1, "_WRITE_TIMEOUT", 0.3)
+    monkeypatch.setattr(http1_protocol, "_WRITE_TIMEOUT", 0.3)
     ended = asyncio.Event()
 
     async def flood_app(scope: Any, receive: Any, send: Any) -> None:
@@ -319,7 +320,7 @@ async def test_client_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPa
 
 
 async def test_client_that_reads_slowly_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http1, "_WRITE_TIMEOUT", 1.0)
+    monkeypatch.setattr(http1_protocol, "_WRITE_TIMEOUT", 1.0)
     size, part = 8 * MIB, 16 * 1024
 
     async def large_app(scope: Any, receive: Any, send: Any) -> None:

@@ -27,8 +27,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.token_bucket import Rate
 from cogwork.front.peer_name import host_of
+from cogwork.wire.asgi import CLIENT_KEY
 from cogwork.wire.claim_method import CLAIM_PATH
-from cogwork.wire.http1 import CLIENT_KEY
 from cogwork.wire.http_body import ClientGone, read_body
 from cogwork.wire.status import status_of
 

@@ -22,7 +22,7 @@ from cogwork.cloud.registry.packages import encode_checksum
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, NotFound
 from cogwork.front.peer_name import host_of
-from cogwork.wire.http1 import CLIENT_KEY, SECURITY_HEADERS
+from cogwork.wire.asgi import CLIENT_KEY, SECURITY_HEADERS
 
 _CREDENTIALS: Final = (
     ("key_id", "key", ActorType.API_KEY),

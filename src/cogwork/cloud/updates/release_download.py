@@ -13,7 +13,7 @@ from cogwork.cloud.blob_response import respond_with_blob
 from cogwork.cloud.context import CloudContext
 from cogwork.cloud.updates.releases import find_file
 from cogwork.core.errors import CogworkError
-from cogwork.wire.http1 import SECURITY_HEADERS
+from cogwork.wire.asgi import SECURITY_HEADERS
 
 
 def release_routes(context: CloudContext) -> list[Route]:
