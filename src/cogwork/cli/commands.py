@@ -17,6 +17,27 @@ from cogwork.cli.parsers import (
     resource,
 )
 
+_COMMANDS = (
+    config.CONFIG,
+    observation.STATUS,
+    observation.LOGS,
+    observation.GRAPH,
+    resource.CALL,
+    resource.CAMERA,
+    remote_access.TUNNEL,
+    remote_access.SHELL,
+    remote_access.COPY,
+    model.DEMO,
+    model.MODEL,
+    module.MODULE,
+    observation.FIND,
+    fleet.FLEET,
+    credentials.AUTH,
+    credentials.CERTS,
+    assistance.EXPLAIN,
+    assistance.COMPLETION,
+)
+
 
 def build_parser() -> CommandParser:
     parser = CommandParser(
@@ -28,25 +49,6 @@ def build_parser() -> CommandParser:
     )
     parser.add_argument("--version", action="version", version=f"cogwork {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (
-        config.add_config,
-        observation.add_status,
-        observation.add_logs,
-        observation.add_graph,
-        resource.add_call,
-        resource.add_camera,
-        remote_access.add_tunnel,
-        remote_access.add_shell,
-        remote_access.add_copy,
-        model.add_demo,
-        model.add_model,
-        module.add_module,
-        observation.add_find,
-        fleet.add_fleet,
-        credentials.add_auth,
-        credentials.add_certs,
-        assistance.add_explain,
-        assistance.add_completion,
-    ):
-        add(commands)
+    for add_command in _COMMANDS:
+        add_command(commands)
     return parser

@@ -1,104 +1,76 @@
-"""The parser of `cogwork config`."""
+"""The commands of `cogwork config`."""
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
+from cogwork.cli.parsers.options import JSON, REVEAL, YES
+from cogwork.core.command_line import argument, command, group, option
 
-from cogwork.cli.parsers.options import add_json_option, add_reveal_option, add_yes_option
+_CONFIG = option(
+    "--config",
+    "FILE",
+    "configuration file of the server (default: machine.json)",
+    default="machine.json",
+)
+_ID = argument("ID", "entry, as `cogwork config history` lists it")
 
-if TYPE_CHECKING:
-    from cogwork.cli.parsers.options import Subparsers
-
-
-def add_config(commands: Subparsers) -> None:
-    config = commands.add_parser("config", help="Check, compare and restore configuration files")
-    subcommands = config.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_config_check(subcommands)
-    _add_config_diff(subcommands)
-    _add_config_history(subcommands)
-    _add_config_show(subcommands)
-    _add_config_restore(subcommands)
-    _add_config_schema(subcommands)
-
-
-def _add_config_check(commands: Subparsers) -> None:
-    check = commands.add_parser(
+CONFIG = group(
+    "config",
+    "Check, compare and restore configuration files",
+    command(
         "check",
-        help="Check a configuration file for errors",
+        "Check a configuration file for errors",
+        "cogwork.cli.config:check",
+        argument(
+            "FILE",
+            "configuration file, or - for standard input (default: machine.json)",
+            nargs="?",
+            default="machine.json",
+        ),
+        JSON,
         epilog="Exit status: 0 if the file is valid, 1 if it has errors, 2 if it cannot be read.",
-    )
-    check.add_argument(
-        "file",
-        metavar="FILE",
-        nargs="?",
-        default="machine.json",
-        help="configuration file, or - for standard input (default: machine.json)",
-    )
-    add_json_option(check)
-    check.set_defaults(run="cogwork.cli.config:check")
-
-
-def _add_config_diff(commands: Subparsers) -> None:
-    diff = commands.add_parser(
+    ),
+    command(
         "diff",
-        help="Show how a running machine would change from OLD to NEW",
+        "Show how a running machine would change from OLD to NEW",
+        "cogwork.cli.config:diff",
+        argument("OLD", "current configuration file"),
+        argument("NEW", "new configuration file, or - for standard input"),
+        JSON,
         epilog="Exit status: 0 if NEW is valid, 1 if it has errors, 2 if a file cannot be read.",
-    )
-    diff.add_argument("old", metavar="OLD", help="current configuration file")
-    diff.add_argument("new", metavar="NEW", help="new configuration file, or - for standard input")
-    add_json_option(diff)
-    diff.set_defaults(run="cogwork.cli.config:diff")
-
-
-def _add_config_history(commands: Subparsers) -> None:
-    history = commands.add_parser(
+    ),
+    command(
         "history",
-        help="List the configurations that a machine applied",
+        "List the configurations that a machine applied",
+        "cogwork.cli.config_history:history",
+        _CONFIG,
+        JSON,
         epilog="Run it on the computer of the machine. Exit status: 0, or 2 if there is no "
         "history.",
-    )
-    _add_config_option(history)
-    add_json_option(history)
-    history.set_defaults(run="cogwork.cli.config_history:history")
-
-
-def _add_config_show(commands: Subparsers) -> None:
-    show = commands.add_parser(
+    ),
+    command(
         "show",
-        help="Print a configuration of the history",
+        "Print a configuration of the history",
+        "cogwork.cli.config_history:show",
+        _ID,
+        _CONFIG,
+        REVEAL,
         epilog="Exit status: 0, or 2 if there is no such entry.",
-    )
-    show.add_argument("id", metavar="ID", help="entry, as `cogwork config history` lists it")
-    _add_config_option(show)
-    add_reveal_option(show)
-    show.set_defaults(run="cogwork.cli.config_history:show")
-
-
-def _add_config_restore(commands: Subparsers) -> None:
-    restore = commands.add_parser(
+    ),
+    command(
         "restore",
-        help="Write a configuration of the history to the file again",
+        "Write a configuration of the history to the file again",
+        "cogwork.cli.config_history:restore",
+        _ID,
+        YES,
+        _CONFIG,
+        REVEAL,
         epilog="Shows the differences and asks before it writes. Exit status: 0 if the file has "
         "the text of the entry, 1 if you decline, 2 if there is no such entry or the file cannot "
         "be written.",
-    )
-    restore.add_argument("id", metavar="ID", help="entry, as `cogwork config history` lists it")
-    add_yes_option(restore)
-    _add_config_option(restore)
-    add_reveal_option(restore)
-    restore.set_defaults(run="cogwork.cli.config_history:restore")
-
-
-def _add_config_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        default="machine.json",
-        help="configuration file of the server (default: machine.json)",
-    )
-
-
-def _add_config_schema(commands: Subparsers) -> None:
-    schema = commands.add_parser("schema", help="Print the JSON Schema of the configuration file")
-    schema.set_defaults(run="cogwork.cli.config:schema")
+    ),
+    command(
+        "schema",
+        "Print the JSON Schema of the configuration file",
+        "cogwork.cli.config:schema",
+    ),
+)
