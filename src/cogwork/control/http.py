@@ -8,7 +8,6 @@ clients has a quota or is throttled.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -44,65 +43,118 @@ from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
 from cogwork.robot.maintenance import check_maintenance
 from cogwork.robot.server_report import ServerReport
-from cogwork.wire.asgi import CLIENT_KEY, Application
+from cogwork.wire.asgi import CLIENT_KEY
 from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
 from cogwork.wire.handlers import HandlerTable
 
 _MIB = 1 << 20
 
 
-def create_app(
-    machine: Machine,
-    report: ServerReport,
-    clock: Clock,
-    ring: RingBuffer,
-    journal: EventJournal,
-    authentication: Authentication,
-    table: HandlerTable,
-    site: StaticSite,
-    editor: ConfigEditor | None = None,
-) -> Application:
-    """`editor` is None if the configuration is not a file of the machine."""
-    throttle = LoopThrottle()
-    followers = Quota("followers of the log", total=64, per_address=8)
-    unread_bytes = Quota("unread responses", total=32 * _MIB, per_address=16 * _MIB)
-    images = CameraImages(machine, clock)
-    plain_pages = Coalescer(lambda: encode_page(machine, report, clock, site.problem), clock)
-    statuses = Coalescer(lambda: encode_status(machine, report), clock)
-    histories = Coalescer(lambda: read_history(journal), clock)
-    latest_histories = Coalescer(lambda: read_latest_history(journal), clock)
-    maintenance_checks = Coalescer(lambda: check_maintenance(machine, report, clock), clock)
+class MachineApp:
+    """The ASGI application of a machine."""
 
-    def respond(body: bytes, media_type: str, **headers: str) -> MeteredResponse:
-        return metered(SlicedResponse(body, media_type=media_type, headers=headers))
+    def __init__(
+        self,
+        machine: Machine,
+        report: ServerReport,
+        clock: Clock,
+        ring: RingBuffer,
+        journal: EventJournal,
+        authentication: Authentication,
+        table: HandlerTable,
+        site: StaticSite,
+        editor: ConfigEditor | None = None,
+    ) -> None:
+        """`editor` is None if the configuration is not a file of the machine."""
+        self._machine = machine
+        self._clock = clock
+        self._ring = ring
+        self._site = site
+        self._editor = editor
+        self._throttle = LoopThrottle()
+        self._followers = Quota("followers of the log", total=64, per_address=8)
+        self._unread_bytes = Quota("unread responses", total=32 * _MIB, per_address=16 * _MIB)
+        self._images = CameraImages(machine, clock)
+        self._plain_pages = Coalescer(
+            lambda: encode_page(machine, report, clock, site.problem), clock
+        )
+        self._statuses = Coalescer(lambda: encode_status(machine, report), clock)
+        self._histories = Coalescer(lambda: read_history(journal), clock)
+        self._latest_histories = Coalescer(lambda: read_latest_history(journal), clock)
+        self._maintenance_checks = Coalescer(
+            lambda: check_maintenance(machine, report, clock), clock
+        )
+        self._calls = GrpcWebApp(table, authentication.check)
+        self._pages = HttpLogin(self._make_pages(), authentication)
+        guard = BrowserGuard(
+            self._dispatch,
+            lambda: allowed_host_names(machine.config, socket.gethostname()),
+            lambda: machine.config.network.allowed_origins,
+        )
+        self._app = ThrottledApp(guard, self._throttle)
 
-    def metered(response: Response) -> MeteredResponse:
-        return MeteredResponse(response, unread_bytes, len(response.body), evictable=True)
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._app(scope, receive, send)
 
-    async def plain_page(_: Request) -> MeteredResponse:
+    async def _dispatch(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass on a call, a file of the control page, or a request for a page.
+
+        Neither calls nor the files of the control page need a login here: the handler table
+        requires it, and the files are the same on every machine.
+        """
+        headers = Headers(scope=scope)
+        if scope["method"] == "POST" and is_grpc_web(headers.get("content-type", "")):
+            await self._calls(scope, receive, send)
+        elif scope["method"] in ("GET", "HEAD") and scope["path"] in self._site:
+            file = await self._site.read(scope["path"])
+            found = file.respond(headers) if file is not None else _make_removed_response()
+            await self._meter(found)(scope, receive, send)
+        else:
+            await self._pages(scope, receive, send)
+
+    def _make_pages(self) -> Starlette:
+        machine = self._machine
+        return Starlette(
+            routes=[
+                # Without the built page, this says how to get it.
+                Route("/", self._plain_page),
+                Route("/status", self._plain_page),
+                Route("/status.json", self._status),
+                Route("/access.json", self._access),
+                Route("/restart_status", self._restart_status),
+                Route("/logs.jsonl", self._logs),
+                Route("/history.json", self._history),
+                Route("/camera/{name}", self._camera_image),
+                session_end_route(machine.sessions),
+                *configuration_routes(self._editor, lambda: machine.revision, self._meter),
+            ],
+            exception_handlers={404: _refuse_path},
+        )
+
+    async def _plain_page(self, _: Request) -> MeteredResponse:
         policy = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
-        return respond(await plain_pages.get(), "text/html", **policy)
+        return self._respond(await self._plain_pages.get(), "text/html", **policy)
 
-    async def status(_: Request) -> MeteredResponse:
-        return respond(await statuses.get(), "application/json")
+    async def _status(self, _: Request) -> MeteredResponse:
+        return self._respond(await self._statuses.get(), "application/json")
 
-    async def access(request: Request) -> Response:
+    async def _access(self, request: Request) -> Response:
         identity: Identity | None = request.scope["state"][IDENTITY_KEY]
         return JSONResponse(
             {
-                "machine": machine_name(machine.config, socket.gethostname()),
+                "machine": machine_name(self._machine.config, socket.gethostname()),
                 "version": __version__,
-                "time": clock.time(),
+                "time": self._clock.time(),
                 "login": identity is not None,
                 "entity": identity.entity if identity is not None else "",
                 "role": (identity.role if identity is not None else Role.OWNER).name.lower(),
             }
         )
 
-    async def restart_status(request: Request) -> Response:
+    async def _restart_status(self, request: Request) -> Response:
         if not _is_local(request.scope):
             return PlainTextResponse("forbidden: only available from the machine itself\n", 403)
-        verdict = await maintenance_checks.get()
+        verdict = await self._maintenance_checks.get()
         return JSONResponse(
             {
                 "restart_allowed": verdict.allowed,
@@ -113,87 +165,39 @@ def create_app(
             }
         )
 
-    async def logs(request: Request) -> Response | MeteredResponse:
+    async def _logs(self, request: Request) -> Response | MeteredResponse:
         try:
             query = parse_query(request.query_params)
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 400)
         follow = "follow" in request.query_params and request.method == "GET"
-        lines = stream_log_lines(ring, query, clock, throttle, follow=follow)
+        lines = stream_log_lines(self._ring, query, self._clock, self._throttle, follow=follow)
         response = StreamingResponse(lines, media_type="application/jsonl")
-        return MeteredResponse(response, followers) if follow else response
+        return MeteredResponse(response, self._followers) if follow else response
 
-    async def history(request: Request) -> Response | MeteredResponse:
+    async def _history(self, request: Request) -> Response | MeteredResponse:
         try:
             query = parse_history_query(request.query_params)
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 400)
         # The last events of one resource may be far back.
         is_recent = query.last is not None and query.resource is None
-        events = await (latest_histories if is_recent else histories).get()
-        return respond(events.encode(query), "application/json")
+        events = await (self._latest_histories if is_recent else self._histories).get()
+        return self._respond(events.encode(query), "application/json")
 
-    async def camera_image(request: Request) -> MeteredResponse:
-        return metered(await images.get_newest(request.path_params["name"]))
+    async def _camera_image(self, request: Request) -> MeteredResponse:
+        return self._meter(await self._images.get_newest(request.path_params["name"]))
 
-    async def not_found(request: Request, _: Exception) -> Response:
-        return PlainTextResponse(f"{request.url.path} not found; the control page is at /\n", 404)
+    def _respond(self, body: bytes, media_type: str, **headers: str) -> MeteredResponse:
+        return self._meter(SlicedResponse(body, media_type=media_type, headers=headers))
 
-    pages = Starlette(
-        routes=[
-            # Without the built page, this says how to get it.
-            Route("/", plain_page),
-            Route("/status", plain_page),
-            Route("/status.json", status),
-            Route("/access.json", access),
-            Route("/restart_status", restart_status),
-            Route("/logs.jsonl", logs),
-            Route("/history.json", history),
-            Route("/camera/{name}", camera_image),
-            session_end_route(machine.sessions),
-            *configuration_routes(editor, lambda: machine.revision, metered),
-        ],
-        exception_handlers={404: not_found},
-    )
-    guard = BrowserGuard(
-        _Dispatcher(
-            GrpcWebApp(table, authentication.check), site, HttpLogin(pages, authentication), metered
-        ),
-        lambda: allowed_host_names(machine.config, socket.gethostname()),
-        lambda: machine.config.network.allowed_origins,
-    )
-    return ThrottledApp(guard, throttle)
+    def _meter(self, response: Response) -> MeteredResponse:
+        """Limit what clients have not read."""
+        return MeteredResponse(response, self._unread_bytes, len(response.body), evictable=True)
 
 
-class _Dispatcher:
-    """Passes calls to one application, and requests for pages to another.
-
-    Neither calls nor the files of the control page need a login here: the handler table requires
-    it, and the files are the same on every machine.
-    """
-
-    def __init__(
-        self,
-        calls: Application,
-        site: StaticSite,
-        pages: Application,
-        metered: Callable[[Response], MeteredResponse],
-    ) -> None:
-        self._calls = calls
-        self._site = site
-        self._pages = pages
-        self._metered = metered
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        headers = Headers(scope=scope)
-        if scope["method"] == "POST" and is_grpc_web(headers.get("content-type", "")):
-            await self._calls(scope, receive, send)
-        elif scope["method"] in ("GET", "HEAD") and scope["path"] in self._site:
-            file = await self._site.read(scope["path"])
-            found = file.respond(headers) if file is not None else _make_removed_response()
-            await self._metered(found)(scope, receive, send)
-        else:
-            await self._pages(scope, receive, send)
+async def _refuse_path(request: Request, _: Exception) -> Response:
+    return PlainTextResponse(f"{request.url.path} not found; the control page is at /\n", 404)
 
 
 def _make_removed_response() -> Response:

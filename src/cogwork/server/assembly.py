@@ -258,7 +258,7 @@ class ServerParts:
     def _create_network(self) -> None:
         options, clock = self.options, self.clock
         self.listeners = Listeners(
-            self.table, self._create_application, self._directory, self.journal.record_client
+            self.table, self._MachineApplication, self._directory, self.journal.record_client
         )
         watcher = CertificateWatcher(
             self._directory, clock, self.listeners.use_tls, self._store_tls_report
@@ -307,15 +307,15 @@ class ServerParts:
         self.report.tls = report
         self.network.write_serving_file()
 
-    def _create_application(self) -> Application:
+    def _MachineApplication(self) -> Application:
         # With the first connection, so that a machine starts without what pages need.
-        from cogwork.control.http import create_app
+        from cogwork.control.http import MachineApp
         from cogwork.control.static_site import BUILT_SITE, StaticSite
 
         site = StaticSite(self.options.shareddir or BUILT_SITE)
         if site.problem is not None:
             _log.warning("%s; the plain status page is served instead", site.problem)
-        return create_app(
+        return MachineApp(
             self.machine,
             self.report,
             self.clock,

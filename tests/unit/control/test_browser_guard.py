@@ -23,7 +23,7 @@ from cogwork.config.host_names import allowed_host_names, is_allowed_host
 from cogwork.config.network import NetworkConfig
 from cogwork.config.schema import MachineConfig
 from cogwork.control.browser_guard import BrowserGuard
-from cogwork.control.http import create_app
+from cogwork.control.http import MachineApp
 from cogwork.control.page import render_page
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
@@ -40,7 +40,7 @@ FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
     journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
-    yield create_app(
+    yield MachineApp(
         bench.machine,
         bench.report,
         bench.clock,

@@ -25,7 +25,7 @@ from cogwork.config.fields import Attributes
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
 from cogwork.control import camera_images
-from cogwork.control.http import create_app
+from cogwork.control.http import MachineApp
 from cogwork.control.page import render_page
 from cogwork.core.clock import SystemClock
 from cogwork.graph.limits import GraphLimits
@@ -73,7 +73,7 @@ async def get_path(machine: Machine, path: str) -> tuple[int, dict[str, str], by
         journal = EventJournal(Path(directory) / "journal.jsonl", clock)
         try:
             answer = await send_request(
-                create_app(
+                MachineApp(
                     machine,
                     ServerReport(ServerLoad(clock), UpdateFile({})),
                     clock,

@@ -9,7 +9,7 @@ from tests.unit.control.asgi import send_body, send_request
 from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench
 from tests.unit.robot.conftest import bench
 
-from cogwork.control.http import create_app
+from cogwork.control.http import MachineApp
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
 from cogwork.wire.asgi import Application
@@ -23,7 +23,7 @@ OWN_PAGE = {"origin": "http://localhost:8080", "content-type": "application/json
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     """A machine whose configuration is not a file of its own."""
     journal = EventJournal(tmp_path / "journal.jsonl", bench.clock)
-    yield create_app(
+    yield MachineApp(
         bench.machine,
         bench.report,
         bench.clock,

@@ -20,7 +20,7 @@ from tests.unit.robot.conftest import bench
 from cogwork.config.config_report import ConfigReport, ConfigState, RunningConfig
 from cogwork.control import status
 from cogwork.control.history import MAX_LAST
-from cogwork.control.http import create_app
+from cogwork.control.http import MachineApp
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
@@ -39,7 +39,7 @@ async def get_path(
     with tempfile.TemporaryDirectory() as directory:
         journal = EventJournal(Path(directory) / "journal.jsonl", bench.clock)
         try:
-            app = create_app(
+            app = MachineApp(
                 bench.machine,
                 bench.report,
                 bench.clock,
@@ -209,7 +209,7 @@ async def test_concurrent_requests_share_the_status_view(
 
     monkeypatch.setattr(status, "build_status_view", count_view)
     await bench.apply(thing("a"))
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -229,7 +229,7 @@ async def test_concurrent_requests_share_the_status_view(
 
 async def test_large_machine_is_served_completely(bench: Bench, journal: EventJournal) -> None:
     await bench.apply(*(thing(f"t{number}") for number in range(300)))
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -259,7 +259,7 @@ async def test_concurrent_requests_share_the_history(
         return records()
 
     monkeypatch.setattr(journal, "iter_records", read)
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -282,7 +282,7 @@ async def test_concurrent_requests_share_the_history(
 
 
 async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJournal) -> None:
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -315,7 +315,7 @@ async def test_number_of_log_followers_is_limited(bench: Bench, journal: EventJo
 
 
 async def test_head_request_does_not_follow_the_log(bench: Bench, journal: EventJournal) -> None:
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -335,7 +335,7 @@ async def test_history_can_be_filtered_by_resource(bench: Bench, tmp_path: Path)
             "resource", {"resource": name, "reason": 'line\u2028 "quoted" \udcff'}
         )
     journal_of_two.close()
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -366,7 +366,7 @@ async def test_history_is_limited_to_its_last_events(bench: Bench, tmp_path: Pat
         name = "rdk:component:motor/a" if number < 3 else "rdk:component:arm/b"
         journal.record("resource", {"resource": name, "n": number})
     journal.close()
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
@@ -394,7 +394,7 @@ async def test_history_is_limited_to_its_last_events(bench: Bench, tmp_path: Pat
 async def test_invalid_number_of_last_events_is_refused(
     bench: Bench, journal: EventJournal, last: str
 ) -> None:
-    site = create_app(
+    site = MachineApp(
         bench.machine,
         bench.report,
         bench.clock,
