@@ -3,26 +3,112 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
-import logging
-import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from cogwork import __version__
+from cogwork.agent import commands
+from cogwork.agent.commands import DEFAULT_CONFIG, DEFAULT_USER
+from cogwork.core.command_line import AddCommand, argument, command, option, switch
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 
-EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 DEFAULT_ROOT: Final = Path("/opt/cogwork")
-DEFAULT_USER: Final = "cogwork"
-DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
-"""In a directory of its own, in which the user of the server may replace it."""
+
+_CONFIG: Final = option(
+    "--config",
+    "FILE",
+    f"the configuration of the machine (default: that of the installed agent, or {DEFAULT_CONFIG})",
+    parse=Path,
+)
+_ROOT: Final = option(
+    "--root",
+    "DIRECTORY",
+    "where versions are kept (default: %(default)s)",
+    parse=Path,
+    default=DEFAULT_ROOT,
+)
+_COMMANDS: Final[tuple[AddCommand, ...]] = (
+    command("run", "run the server, and update it and the agent", commands.run, _ROOT),
+    command(
+        "add",
+        "install a release, and make it current if it is the first",
+        commands.add,
+        argument("FILE", "a release archive", dest="release", parse=Path, nargs="+"),
+        _ROOT,
+    ),
+    command(
+        "trust",
+        "trust the releases that a key has signed",
+        commands.trust,
+        argument("FILE", "the public key, an Ed25519 PEM", dest="key", parse=Path),
+        _ROOT,
+    ),
+    command(
+        "status",
+        "show versions, and updates that wait",
+        commands.status,
+        switch("--json", "print JSON"),
+        _ROOT,
+    ),
+    command("retry", "try versions that failed once more", commands.retry, _ROOT),
+    command(
+        "allow",
+        "go back to an older version once it is offered",
+        commands.allow,
+        argument("PRODUCT", "server or agent", choices=("server", "agent")),
+        argument("VERSION", "the version to go back to"),
+        _ROOT,
+    ),
+    command(
+        "install",
+        "install the agent and the server as services",
+        commands.install,
+        option(
+            "--release",
+            "FILE",
+            "a release archive of the server or the agent; give it for both",
+            parse=Path,
+            repeated=True,
+        ),
+        option(
+            "--key",
+            "FILE",
+            "a public key whose releases are trusted, an Ed25519 PEM",
+            parse=Path,
+            repeated=True,
+        ),
+        option("--updates", "ADDRESS", "a folder or an address with releases (default: the cloud)"),
+        option(
+            "--user",
+            "USER",
+            "the user that the server runs as (default: that of the installed agent, or "
+            f"{DEFAULT_USER})",
+        ),
+        _CONFIG,
+        _ROOT,
+    ),
+    command(
+        "uninstall",
+        "remove what `install` created, but no data",
+        commands.uninstall,
+        switch("--purge", "delete the configuration, the data and the user, too"),
+        _CONFIG,
+        _ROOT,
+    ),
+    command(
+        "join",
+        "join a cloud with a claim code",
+        commands.join,
+        argument("URL", "the address of the cloud"),
+        argument("CODE", "from: cogwork fleet claim PART"),
+        _CONFIG,
+        _ROOT,
+    ),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,248 +135,10 @@ def build_parser() -> argparse.ArgumentParser:
         description="Keep a machine's server installed, running and current.",
     )
     parser.add_argument("--version", action="version", version=f"cogwork-agent {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run the server, and update it and the agent")
-    run.set_defaults(run=_run)
-    add = commands.add_parser(
-        "add", help="install a release, and make it current if it is the first"
-    )
-    add.add_argument("release", type=Path, nargs="+", metavar="FILE", help="a release archive")
-    add.set_defaults(run=_add)
-    trust = commands.add_parser("trust", help="trust the releases that a key has signed")
-    trust.add_argument("key", type=Path, metavar="FILE", help="the public key, an Ed25519 PEM")
-    trust.set_defaults(run=_trust)
-    status = commands.add_parser("status", help="show versions, and updates that wait")
-    status.add_argument("--json", action="store_true", help="print JSON")
-    status.set_defaults(run=_status)
-    retry = commands.add_parser("retry", help="try versions that failed once more")
-    retry.set_defaults(run=_retry)
-    allow = commands.add_parser("allow", help="go back to an older version once it is offered")
-    allow.add_argument(
-        "product", choices=("server", "agent"), metavar="PRODUCT", help="server or agent"
-    )
-    allow.add_argument("version", metavar="VERSION", help="the version to go back to")
-    allow.set_defaults(run=_allow)
-    install = commands.add_parser("install", help="install the agent and the server as services")
-    install.add_argument(
-        "--release",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a release archive of the server or the agent; give it for both",
-    )
-    install.add_argument(
-        "--key",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a public key whose releases are trusted, an Ed25519 PEM",
-    )
-    install.add_argument(
-        "--updates",
-        metavar="ADDRESS",
-        help="a folder or an address with releases (default: the cloud)",
-    )
-    install.add_argument(
-        "--user",
-        help="the user that the server runs as (default: that of the installed agent, or "
-        f"{DEFAULT_USER})",
-    )
-    install.set_defaults(run=_install)
-    uninstall = commands.add_parser("uninstall", help="remove what `install` created, but no data")
-    uninstall.add_argument(
-        "--purge", action="store_true", help="delete the configuration, the data and the user, too"
-    )
-    uninstall.set_defaults(run=_uninstall)
-    join = commands.add_parser("join", help="join a cloud with a claim code")
-    join.add_argument("url", metavar="URL", help="the address of the cloud")
-    join.add_argument("code", metavar="CODE", help="from: cogwork fleet claim PART")
-    join.set_defaults(run=_join)
-    for each in (install, uninstall, join):
-        each.add_argument(
-            "--config",
-            type=Path,
-            metavar="FILE",
-            help="the configuration of the machine (default: that of the installed agent, or "
-            f"{DEFAULT_CONFIG})",
-        )
-    for each in (run, add, trust, status, retry, allow, install, uninstall, join):
-        each.add_argument(
-            "--root",
-            type=Path,
-            default=DEFAULT_ROOT,
-            metavar="DIRECTORY",
-            help="where versions are kept (default: %(default)s)",
-        )
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for add_command in _COMMANDS:
+        add_command(subparsers)
     return parser
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.agent import run_agent
-    from cogwork.agent.settings import load_settings
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.core.clock import SystemClock
-
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.INFO)
-    layout = Layout(arguments.root.absolute())
-    return asyncio.run(run_agent(layout, load_settings(layout.settings), SystemClock()))
-
-
-def _add(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.release.signature import TrustedKeys
-    from cogwork.agent.slots.installer import Installer
-    from cogwork.agent.slots.layout import Layout
-
-    layout = Layout(arguments.root.absolute())
-    installer = Installer(layout, TrustedKeys.load(layout.keys))
-    for release in arguments.release:
-        manifest = installer.install(release, lambda step: print(f"{step} …", file=sys.stderr))
-        product, version = manifest.product, manifest.version
-        if layout.current_version(product) is None:
-            layout.switch(product, version)
-            print(f"{product} {version} is installed, and current")
-        else:
-            print(f"{product} {version} is installed")
-    return EXIT_OK
-
-
-def _trust(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.release.signature import parse_public_key
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.core import atomic
-
-    data = arguments.key.read_bytes()
-    try:
-        parse_public_key(data)
-    except ValueError as error:
-        raise CogworkError(f"{arguments.key} is not a public key: {error}") from None
-    layout = Layout(arguments.root.absolute())
-    atomic.make_directory(layout.keys)
-    path = layout.keys / f"{arguments.key.stem}.pem"
-    atomic.write(path, data, 0o644)
-    print(f"Releases that {arguments.key} has signed may be installed. To undo it:\n  rm {path}")
-    return EXIT_OK
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.agent.status import format_status, read_status
-
-    status = read_status(Layout(arguments.root.absolute()))
-    print(json.dumps(status, indent=2) if arguments.json else format_status(status))
-    return EXIT_OK
-
-
-def _retry(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.agent.status import list_failed
-
-    layout = Layout(arguments.root.absolute())
-    failed = list_failed(layout)
-    if not failed:
-        print("no version has failed")
-        return EXIT_OK
-    layout.retry.touch(0o644)
-    print(f"the agent tries again within a minute, if it is still wanted: {', '.join(failed)}")
-    return EXIT_OK
-
-
-def _allow(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.release.manifest import is_version
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.agent.slots.minimum_store import MinimumStore
-    from cogwork.core import atomic
-    from cogwork.core.product import Product
-    from cogwork.core.version_order import is_older
-
-    product, version = Product(arguments.product), arguments.version
-    if not is_version(version):
-        raise CogworkError(f'"{version}" is not a version')
-    layout = Layout(arguments.root.absolute())
-    minimum = MinimumStore(layout.minimums).find(product)
-    if minimum is not None and is_older(version, minimum.version):
-        raise CogworkError(f"{product} {version} is not allowed: {minimum.explain()}")
-    atomic.write(layout.allowed(product), f"{version}\n".encode(), 0o644)
-    print(f"the agent takes {product} {version} once it is offered, even if it has a newer one")
-    return EXIT_OK
-
-
-def _install(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.installation.agent_installer import AgentInstaller
-    from cogwork.agent.settings import AgentSettings
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.systemd.systemctl import Systemctl
-
-    _require_root("install")
-    layout = Layout(arguments.root.absolute())
-    settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
-    user = arguments.user or _find_user()
-    # What it has replaced has to run again if it is ended.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    installer = AgentInstaller(layout, settings, user, Systemctl(), _print_line)
-    installer.install(arguments.release, arguments.key)
-    return EXIT_OK
-
-
-def _find_user() -> str:
-    from cogwork.agent.installation.units import read_user
-    from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
-
-    try:
-        return read_user((UNITS / SERVICE).read_text(errors="replace")) or DEFAULT_USER
-    except OSError:
-        return DEFAULT_USER
-
-
-def _uninstall(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.errors import BadSettings
-    from cogwork.agent.installation.agent_remover import AgentRemover
-    from cogwork.agent.slots.layout import Layout
-    from cogwork.systemd.systemctl import Systemctl
-
-    _require_root("uninstall")
-    try:
-        config = _find_config(arguments)
-    except BadSettings:
-        config = (arguments.config or DEFAULT_CONFIG).absolute()
-    layout = Layout(arguments.root.absolute())
-    remover = AgentRemover(layout, config, Systemctl(), _print_line)
-    remover.uninstall(purge=arguments.purge)
-    return EXIT_OK
-
-
-def _join(arguments: argparse.Namespace) -> int:
-    from cogwork.agent.joining import redeem, write_credentials
-
-    path = _find_config(arguments)
-    write_credentials(path, redeem(arguments.url, arguments.code))
-    print(f"Joined. The credentials are in {path}; a server that runs with it joins by itself.")
-    return EXIT_OK
-
-
-def _find_config(arguments: argparse.Namespace) -> Path:
-    """Return the configuration that is given, or that of the agent. Raise BadSettings."""
-    from cogwork.agent.settings import load_settings
-    from cogwork.agent.slots.layout import Layout
-
-    settings = load_settings(Layout(arguments.root.absolute()).settings)
-    return settings.config if arguments.config is None else arguments.config.absolute()
-
-
-def _print_line(line: str) -> None:
-    print(line, flush=True)
-
-
-def _require_root(command: str) -> None:
-    if os.geteuid() != 0:
-        from cogwork.agent.slots.interpreter import IS_PACKED
-
-        program = "cogwork-agent" if IS_PACKED else f"{sys.executable} -m cogwork.agent.main"
-        raise CogworkError(
-            f"{command} needs the rights of root; run: sudo {program} {' '.join(sys.argv[1:])}"
-        )
 
 
 if __name__ == "__main__":
