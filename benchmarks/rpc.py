@@ -153,7 +153,7 @@ def make_bare_server() -> Any:
     import grpc.aio
     from google.protobuf.wrappers_pb2 import StringValue
 
-    from cogwork.wire.grpc import GRPC_OPTIONS
+    from cogwork.wire.grpc_options import GRPC_OPTIONS
 
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(

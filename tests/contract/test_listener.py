@@ -49,7 +49,8 @@ from cogwork.serving.public_port import PublicPort
 from cogwork.serving.socket_directory import private_directory
 from cogwork.wire import uvicorn_server
 from cogwork.wire.asgi import Application
-from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
 from cogwork.wire.grpc_services import add_standard_services
 from cogwork.wire.handlers import HandlerTable, Method, Stream
 from cogwork.wire.http1 import Http1Server

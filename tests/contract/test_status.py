@@ -20,7 +20,8 @@ from grpclib.const import Cardinality, Handler, Status
 from tests.support.waiting import wait_until
 
 from cogwork.core.errors import CogworkError
-from cogwork.wire.grpc import MAX_MESSAGE_SIZE, grpc_server
+from cogwork.wire.grpc import grpc_server
+from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
 from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_from_service
 from cogwork.wire.request_limits import DEFAULT_MAX_SIZE
 from cogwork.wire.status import MAX_MESSAGE_BYTES

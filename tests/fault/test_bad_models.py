@@ -28,7 +28,7 @@ import cogwork.drivers.mlmodel
 from cogwork.resource import sdk
 from cogwork.resource.mlmodel_client import FastMLModelClient
 from cogwork.wire.channel import SdkChannel
-from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.grpc_options import GRPC_OPTIONS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,7 +10,7 @@ import grpc
 from cogwork.cli.grpc_client import format_rpc_error
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
-from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.grpc_options import GRPC_OPTIONS
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402

@@ -26,7 +26,7 @@ from cogwork.config.diagnostics import replace_unprintable
 from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
-from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.grpc_options import GRPC_OPTIONS
 from cogwork.wire.tls_credentials import tls_credentials
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself

@@ -200,7 +200,7 @@ def _request_restart(address: str, name: str) -> bool:
     import grpc
 
     from cogwork.cli.grpc_client import call_robot
-    from cogwork.wire.grpc import GRPC_OPTIONS
+    from cogwork.wire.grpc_options import GRPC_OPTIONS
 
     robot: Any = importlib.import_module("viam.gen.robot.v1.robot_pb2")
     with grpc.insecure_channel(address, GRPC_OPTIONS) as channel:

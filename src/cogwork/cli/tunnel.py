@@ -22,7 +22,7 @@ from cogwork.cli.grpc_client import (
 from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_json
 from cogwork.core.address import TLS_PREFIX, is_loopback
 from cogwork.resource import sdk
-from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.grpc_options import GRPC_OPTIONS
 from cogwork.wire.tls_credentials import tls_credentials
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself

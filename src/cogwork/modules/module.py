@@ -36,7 +36,7 @@ from cogwork.programs.process import CannotStop, Child, LaunchSpec
 from cogwork.programs.user_account import UserAccount
 from cogwork.robot.module_host import ModuleState as State
 from cogwork.robot.module_host import ModuleStatus
-from cogwork.wire.grpc import MAX_MESSAGE_SIZE
+from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
 
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),

@@ -21,7 +21,7 @@ from cogwork.remotes.errors import (
     is_unknown_name,
 )
 from cogwork.remotes.grpc_connection import GrpcConnection
-from cogwork.wire.grpc import MAX_MESSAGE_SIZE
+from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
 from cogwork.wire.metadata_channel import Pairs
 from cogwork.wire.tls_credentials import tls_credentials
 

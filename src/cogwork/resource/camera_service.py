@@ -20,7 +20,7 @@ from cogwork.resource.resource_service import FindResource, ResourceService, tim
 from cogwork.resource.structs import extra_to_dict
 from cogwork.resource.timestamps import to_timestamp
 from cogwork.wire.descriptor_service import UnaryHandler, methods_from_descriptor
-from cogwork.wire.grpc import MAX_MESSAGE_SIZE
+from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
 from cogwork.wire.handlers import Method, Stream
 
 _DESCRIPTOR = camera.DESCRIPTOR.services_by_name["CameraService"]

@@ -8,8 +8,7 @@ from typing import Protocol
 from grpclib.const import Status
 from grpclib.metadata import Deadline
 
-from cogwork.wire.grpc import NoReply
-from cogwork.wire.handlers import Handler, Method, Stream
+from cogwork.wire.handlers import Handler, Method, NoReply, Stream
 from cogwork.wire.status import status_of
 
 

@@ -16,7 +16,7 @@ from grpclib.const import Handler as ServiceHandler
 from grpclib.metadata import Deadline
 
 from cogwork.core.byte_budget import request_budget
-from cogwork.core.errors import Unsupported
+from cogwork.core.errors import CogworkError, Unsupported
 from cogwork.core.memory import total_memory
 from cogwork.front.peer_name import Peer
 
@@ -113,6 +113,13 @@ class NotServed(Unsupported):
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path[:200]} is not served here, or not in this version")
+
+
+class NoReply(CogworkError):
+    """A method that replies once ended without a reply."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} ended without a reply; this is a bug in the server")
 
 
 class HandlerTable:

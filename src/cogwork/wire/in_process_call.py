@@ -11,8 +11,7 @@ from grpclib.metadata import Deadline
 
 from cogwork.core.errors import Unsupported
 from cogwork.front.peer_name import Peer
-from cogwork.wire.grpc import NoReply
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NoReply, NotServed
 
 
 async def call(

@@ -19,7 +19,7 @@ from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
 from cogwork.resource import sdk
-from cogwork.wire.grpc import GRPC_OPTIONS
+from cogwork.wire.grpc_options import GRPC_OPTIONS
 from cogwork.wire.tls_credentials import tls_credentials
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
