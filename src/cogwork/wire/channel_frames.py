@@ -53,11 +53,8 @@ def encode_headers(number: int, metadata: Metadata) -> bytes:
 
 def encode_message(number: int, data: bytes, packet_size: int) -> Iterator[bytes]:
     """Yield the frames of a message, each with at most `packet_size` bytes of it."""
-    stream, end = Stream(id=number), max(len(data), 1)
-    for start in range(0, end, packet_size):
-        packet = PacketMessage(
-            data=data[start : start + packet_size], eom=start + packet_size >= end
-        )
+    stream = Stream(id=number)
+    for packet in _split_packets(data, packet_size):
         message = ResponseMessage(packet_message=packet)
         yield Response(stream=stream, message=message).SerializeToString()
 
@@ -78,13 +75,9 @@ def encode_request_headers(
 
 def encode_request(number: int, data: bytes, *, end: bool) -> Iterator[bytes]:
     """Yield the frames of a message. `end`: no further message follows."""
-    stream, size = Stream(id=number), max(len(data), 1)
-    for start in range(0, size, REQUEST_PACKET_SIZE):
-        following = start + REQUEST_PACKET_SIZE
-        packet = PacketMessage(data=data[start:following], eom=following >= size)
-        message = RequestMessage(
-            has_message=True, packet_message=packet, eos=end and following >= size
-        )
+    stream = Stream(id=number)
+    for packet in _split_packets(data, REQUEST_PACKET_SIZE):
+        message = RequestMessage(has_message=True, packet_message=packet, eos=end and packet.eom)
         yield Request(stream=stream, message=message).SerializeToString()
 
 
@@ -138,6 +131,16 @@ def decode_metadata(metadata: FrameMetadata) -> Iterator[tuple[str, str | bytes]
         key = name.lower()
         for value in strings.values:
             yield key, _decode_binary(value) if key.endswith(_BINARY_SUFFIX) else value
+
+
+def _split_packets(data: bytes, packet_size: int) -> Iterable[PacketMessage]:
+    """Return the packets of a message, at least one."""
+    if len(data) <= packet_size:
+        return (PacketMessage(data=data, eom=True),)
+    return (
+        PacketMessage(data=data[start : start + packet_size], eom=start + packet_size >= len(data))
+        for start in range(0, len(data), packet_size)
+    )
 
 
 def _decode_binary(text: str) -> bytes:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from google.protobuf.message import DecodeError
 from grpclib.const import Status
@@ -19,7 +19,7 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request, RequestHeaders, Reque
 from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.front.peer_name import Peer
-from cogwork.webrtc.message_stream import MessageSplitter, join_messages
+from cogwork.webrtc.message_stream import MessageSplitter
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.channel_frames import (
     encode_headers,
@@ -31,9 +31,10 @@ from cogwork.wire.channel_frames import (
 )
 from cogwork.wire.event_streams import EventStreamLimits, TooManyStreams
 from cogwork.wire.first_message import with_timeout
+from cogwork.wire.frame_sender import FrameSender
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
 from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
-from cogwork.wire.request_limits import MAX_REQUEST_SIZE
+from cogwork.wire.packet_assembler import PACKET_OVERHEAD, PacketAssembler
 from cogwork.wire.status import status_of
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
 
@@ -46,13 +47,11 @@ _MAX_UNSENT = 1 << 20
 """Bytes that a client has not read above which it may not call any more."""
 _FRAME_BATCH = 64
 """Frames that are handled in one iteration of the event loop."""
-_PACKET_OVERHEAD = 64
-"""Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
 
 _log = logging.getLogger("rdk.networking")
 
 
-class DataChannel(asyncio.Protocol):
+class DataChannel(FrameSender):
     def __init__(
         self,
         table: HandlerTable,
@@ -62,6 +61,7 @@ class DataChannel(asyncio.Protocol):
         on_end: Callable[[], None],
     ) -> None:
         """`metadata` is added to every call: the login of the client."""
+        super().__init__()
         self._table = table
         self.client = client
         self._metadata = metadata
@@ -71,33 +71,15 @@ class DataChannel(asyncio.Protocol):
         self._splitter = MessageSplitter()
         self._frames: deque[bytes] = deque()
         """Frames that were received and not handled yet."""
-        self._transport: asyncio.Transport | None = None
         self._calls: dict[int, _Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._writable = asyncio.Event()
-        self._writable.set()
 
-    def close(self) -> None:
-        """End the client, also one that does not read."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has a class of its own.
-        self._transport = cast("asyncio.Transport", transport)
-
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
         self._frames.clear()
-        self._writable.set()
         for task in self._tasks:
             task.cancel()
         self._on_end()
-
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
 
     def data_received(self, data: bytes) -> None:
         is_idle = not self._frames
@@ -130,17 +112,6 @@ class DataChannel(asyncio.Protocol):
     @property
     def packet_size(self) -> int:
         return _LARGE_PACKET if len(self._calls) == 1 else SMALL_PACKET
-
-    async def send(self, frames: Iterable[bytes]) -> None:
-        """Send frames, and wait while the client does not read."""
-        for frame in frames:
-            if not self._writable.is_set():
-                await self._writable.wait()
-            self.send_now(frame)
-
-    def send_now(self, *frames: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(join_messages(frames))
 
     def _receive(self, number: int, request: Request) -> None:
         kind = request.WhichOneof("type")
@@ -224,14 +195,10 @@ class _Call:
         self._channel = channel
         self._number = number
         self._is_quoted = is_http_peer(headers)
-        self._messages: deque[bytes] = deque()
-        self._packets: list[bytes] = []
-        self._partial_size = self._partial_charge = 0
-        self._charges: deque[int] = deque()
-        """What each message is charged for."""
-        self._current_charge = 0
-        """The same for the message that the handler works on."""
         self.hold = Hold(channel.requests, self.peer)
+        self._requests = PacketAssembler("message", self.hold, _charge_packet)
+        self._current_charge = 0
+        """What is held for the message that the handler works on."""
         self._is_half_closed = False
         self._arrived: asyncio.Future[None] | None = None
         self._takes_stream = self._replies_once = False
@@ -253,22 +220,8 @@ class _Call:
         """Take a packet of the client. Raise CogworkError if it cannot be accepted."""
         if self._is_half_closed:
             return
-        if message.has_message:
-            packet = message.packet_message
-            size = len(packet.data)
-            if self._partial_size + size > MAX_REQUEST_SIZE:
-                raise InvalidRequest(f"a message has more than {MAX_REQUEST_SIZE} bytes")
-            before = self.hold.size
-            self.hold.acquire(_PACKET_OVERHEAD)
-            self.hold.acquire_part(size)
-            self._partial_charge += self.hold.size - before
-            self._partial_size += size
-            self._packets.append(packet.data)
-            if not packet.eom:
-                return
-            self._messages.append(b"".join(self._packets))
-            self._charges.append(self._partial_charge)
-            self._packets, self._partial_size, self._partial_charge = [], 0, 0
+        if message.has_message and not self._requests.add(message.packet_message):
+            return
         # Some clients mark every packet of the last message, so only the end of a message counts.
         self._is_half_closed = message.eos
         if self._arrived is not None and not self._arrived.done():
@@ -290,9 +243,9 @@ class _Call:
         is_routed = route is not None and route.is_enabled()
         if not self._takes_stream or is_routed:
             await with_timeout(self._wait_for_message(), method.path)
-            if not self._messages and not self._takes_stream:
+            if not self._requests.messages and not self._takes_stream:
                 raise InvalidRequest(f"{method.path} takes exactly one message")
-        first = self._messages[0] if self._messages else b""
+        first = self._requests.messages[0].data if self._requests.messages else b""
         if route is not None and is_routed and route.matches(first):
             return route.handle
         self._parse, self._check = make_parser(method), make_size_check(method)
@@ -302,7 +255,7 @@ class _Call:
     def request(self) -> Any:
         """Parsed when it is first used: after middleware has authenticated the caller."""
         if self._request is None and not self._takes_stream:
-            self._request = self._parse_message(self._messages.popleft())
+            self._request = self._parse_message(self._requests.messages.popleft().data)
         return self._request
 
     async def recv_message(self) -> Any:
@@ -310,12 +263,13 @@ class _Call:
             is_first, self._is_received = not self._is_received, True
             return self.request if is_first else None
         await self._wait_for_message()
-        if not self._messages:
+        if not self._requests.messages:
             return None
         self.hold.reduce(self.hold.size - self._current_charge)
         before = self.hold.size
-        message = self._parse_message(self._messages.popleft())
-        self._current_charge = self._charges.popleft() + self.hold.size - before
+        data, charge = self._requests.messages.popleft()
+        message = self._parse_message(data)
+        self._current_charge = charge + self.hold.size - before
         return message
 
     async def send_message(self, message: Any, *, end: bool = False) -> None:
@@ -350,7 +304,7 @@ class _Call:
 
     async def _wait_for_message(self) -> None:
         """Wait for a message or the end of the client's messages."""
-        while not self._messages and not self._is_half_closed:
+        while not self._requests.messages and not self._is_half_closed:
             self._arrived = asyncio.get_running_loop().create_future()
             await self._arrived
 
@@ -366,6 +320,11 @@ class _Call:
     def _send_unsent(self) -> None:
         self._channel.send_now(*self._unsent)
         self._unsent.clear()
+
+
+def _charge_packet(hold: Hold, size: int) -> None:
+    hold.acquire(PACKET_OVERHEAD)
+    hold.acquire_part(size)
 
 
 def _accept_any(_: bytes) -> None: ...

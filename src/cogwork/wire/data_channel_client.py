@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import PacketMessage, Response, ResponseTrailers
 
-from cogwork.core.byte_budget import ByteBudget, OverBudget
-from cogwork.webrtc.message_stream import MessageSplitter, join_messages
+from cogwork.core.byte_budget import ByteBudget, Hold, OverBudget
+from cogwork.core.errors import InvalidRequest
+from cogwork.webrtc.message_stream import MessageSplitter
 from cogwork.wire.channel_frames import (
     REQUEST_PACKET_SIZE,
     decode_metadata,
@@ -29,7 +29,8 @@ from cogwork.wire.channel_frames import (
     encode_request_headers,
     encode_reset,
 )
-from cogwork.wire.request_limits import MAX_REQUEST_SIZE
+from cogwork.wire.frame_sender import FrameSender
+from cogwork.wire.packet_assembler import PACKET_OVERHEAD, PacketAssembler
 from cogwork.wire.status import code_of_number
 
 MAX_CALLS: Final = 768
@@ -39,24 +40,20 @@ _MAX_UNSENT: Final = 4 * _MIB
 """Bytes that the other side has not read above which no call starts."""
 _ERROR_DELAY: Final = 0.05
 """Seconds after which an error no longer follows the headers at once."""
-_PACKET_OVERHEAD: Final = 64
-"""Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
 
 MetadataPairs = Iterable[tuple[str, str | bytes]]
 Coding = Callable[[Any], Any]
 
 
-class DataChannelClient(asyncio.Protocol):
+class DataChannelClient(FrameSender):
     def __init__(self) -> None:
+        super().__init__()
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the channel has ended."""
         self.unread = ByteBudget("unread replies", total=256 * _MIB, per_client=64 * _MIB)
         self._splitter = MessageSplitter()
-        self._transport: asyncio.Transport | None = None
         self._calls: dict[int, DataChannelCall] = {}
         self._numbers = itertools.count(1)
-        self._writable = asyncio.Event()
-        self._writable.set()
 
     def unary_unary(
         self,
@@ -70,27 +67,13 @@ class DataChannelClient(asyncio.Protocol):
     unary_stream = stream_stream = unary_unary
     """A call is the same for all of them; what differs is which of its methods are used."""
 
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has a class of its own.
-        self._transport = cast("asyncio.Transport", transport)
-
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
         self._transport = None
-        self._writable.set()
         if not self.lost.done():
             self.lost.set_result(None)
         for call in tuple(self._calls.values()):
             call.finish(_LOST)
-
-    def pause_writing(self) -> None:
-        self._writable.clear()
-
-    def resume_writing(self) -> None:
-        self._writable.set()
 
     def data_received(self, data: bytes) -> None:
         for frame in self._splitter.feed(data):
@@ -101,17 +84,6 @@ class DataChannelClient(asyncio.Protocol):
             call = self._calls.get(response.stream.id)
             if call is not None:  # it has not ended
                 call.receive(response)
-
-    async def send(self, frames: Iterable[bytes]) -> None:
-        """Send frames, and wait while the other side does not read."""
-        for frame in frames:
-            if not self._writable.is_set():
-                await self._writable.wait()
-            self.send_now(frame)
-
-    def send_now(self, *frames: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(join_messages(frames))
 
     def forget(self, number: int) -> None:
         self._calls.pop(number, None)
@@ -202,11 +174,8 @@ class DataChannelCall:
         self._ended: asyncio.Future[CallStatus] = loop.create_future()
         self._arrived = asyncio.Event()
         """Set when a message has arrived, or the end."""
-        self._messages: deque[bytes] = deque()
-        self._packets: list[bytes] = []
-        self._partial_size = self._partial_charge = 0
-        self._charges: deque[int] = deque()
-        """What each message is charged for."""
+        self._unread = Hold(channel.unread, str(number))
+        self._replies = PacketAssembler("reply", self._unread, _charge_packet)
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
 
@@ -247,7 +216,7 @@ class DataChannelCall:
         except asyncio.CancelledError:
             self.cancel()
             raise
-        if self._messages:
+        if self._replies.messages:
             return self._take_message()
         if self._ended.result().code is not grpc.StatusCode.OK:
             raise self._error()
@@ -313,43 +282,29 @@ class DataChannelCall:
             self._timer.cancel()
         if self._sending is not None:
             self._sending.cancel()
-        charge = sum(self._charges) + self._partial_charge
-        if charge:
-            self._channel.unread.release(str(self.number), charge)
-        self._charges.clear()
-        self._packets, self._partial_charge = [], 0
+        self._replies.drop_partial()
+        self._unread.reduce(0)
         self._arrived.set()
 
     def _end(self, status: CallStatus) -> None:
         """End the call from this side."""
         self.finish(status)
-        self._messages.clear()
+        self._replies.messages.clear()
         self._channel.send_now(encode_reset(self.number))
 
     def _receive_packet(self, packet: PacketMessage) -> None:
-        size = len(packet.data)
-        if self._partial_size + size > MAX_REQUEST_SIZE:
-            self._end(_too_much(f"a reply has more than {MAX_REQUEST_SIZE} bytes"))
-            return
-        charge = size + _PACKET_OVERHEAD
         try:
-            self._channel.unread.acquire(str(self.number), charge)
+            if self._replies.add(packet):
+                self._arrived.set()
+        except InvalidRequest as error:
+            self._end(_too_much(str(error)))
         except OverBudget:
             self._end(_too_much("the replies of this call are not read; read them faster"))
-            return
-        self._partial_charge += charge
-        self._partial_size += size
-        self._packets.append(packet.data)
-        if packet.eom:
-            self._messages.append(b"".join(self._packets))
-            self._charges.append(self._partial_charge)
-            self._packets, self._partial_size, self._partial_charge = [], 0, 0
-            self._arrived.set()
 
     def _take_message(self) -> Any:
-        data = self._messages.popleft()
-        if self._charges:  # the call has not ended
-            self._channel.unread.release(str(self.number), self._charges.popleft())
+        data, charge = self._replies.messages.popleft()
+        if not self.done():  # the end of the call gives back all that it holds
+            self._unread.reduce(self._unread.size - charge)
         return data if self._deserialize is None else self._deserialize(data)
 
     async def _read_single(self) -> Any:
@@ -372,7 +327,7 @@ class DataChannelCall:
 
     async def _wait_for_message(self) -> None:
         """Wait for a message or the end of the call."""
-        while not self._messages and not self.done():
+        while not self._replies.messages and not self.done():
             self._arrived.clear()
             await self._arrived.wait()
 
@@ -381,6 +336,10 @@ class DataChannelCall:
         return grpc.aio.AioRpcError(
             status.code, self._initial.result(), status.trailers, status.details
         )
+
+
+def _charge_packet(hold: Hold, size: int) -> None:
+    hold.acquire(size + PACKET_OVERHEAD)
 
 
 def _read_status(trailers: ResponseTrailers) -> CallStatus:
