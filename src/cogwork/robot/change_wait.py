@@ -49,7 +49,7 @@ class ChangeWait:
 
         async def repeat(stream: _RepeatableStream) -> None:
             # Only now is it known which process has the resource.
-            if route is not None and route.matches(_encode(stream.first)):
+            if route is not None and route.accepts(_encode(stream.first)):
                 await route.handle(_RawStream(stream))
             else:
                 await handle(stream)

@@ -258,7 +258,7 @@ class ServerParts:
     def _create_network(self) -> None:
         options, clock = self.options, self.clock
         self.listeners = Listeners(
-            self.table, self._MachineApplication, self._directory, self.journal.record_client
+            self.table, self._create_application, self._directory, self.journal.record_client
         )
         watcher = CertificateWatcher(
             self._directory, clock, self.listeners.use_tls, self._store_tls_report
@@ -307,7 +307,7 @@ class ServerParts:
         self.report.tls = report
         self.network.write_serving_file()
 
-    def _MachineApplication(self) -> Application:
+    def _create_application(self) -> Application:
         # With the first connection, so that a machine starts without what pages need.
         from cogwork.control.http import MachineApp
         from cogwork.control.static_site import BUILT_SITE, StaticSite

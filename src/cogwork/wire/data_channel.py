@@ -33,7 +33,7 @@ from cogwork.wire.event_streams import EventStreamLimits, TooManyStreams
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.frame_sender import FrameSender
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
-from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
+from cogwork.wire.message_parser import Parse, accept_any, keep_bytes, make_parser, make_size_check
 from cogwork.wire.packet_assembler import PACKET_OVERHEAD, PacketAssembler
 from cogwork.wire.status import status_of
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
@@ -203,7 +203,7 @@ class _Call:
         self._arrived: asyncio.Future[None] | None = None
         self._takes_stream = self._replies_once = False
         self._parse: Parse = keep_bytes
-        self._check: Callable[[bytes], None] = _accept_any
+        self._check: Callable[[bytes], None] = accept_any
         self._request: Any = None
         self._is_received = False
         self._sent_headers = False
@@ -239,15 +239,14 @@ class _Call:
 
     async def select_handler(self, method: Method) -> Handler:
         """Return the handler for the resource that the first message names."""
-        route = method.proxy_route
-        is_routed = route is not None and route.is_enabled()
-        if not self._takes_stream or is_routed:
+        if not self._takes_stream or method.is_routed:
             await with_timeout(self._wait_for_message(), method.path)
             if not self._requests.messages and not self._takes_stream:
                 raise InvalidRequest(f"{method.path} takes exactly one message")
-        first = self._requests.messages[0].data if self._requests.messages else b""
-        if route is not None and is_routed and route.matches(first):
-            return route.handle
+            messages = self._requests.messages
+            forward = method.find_proxy(messages[0].data if messages else b"")
+            if forward is not None:
+                return forward
         self._parse, self._check = make_parser(method), make_size_check(method)
         return method.handle
 
@@ -325,6 +324,3 @@ class _Call:
 def _charge_packet(hold: Hold, size: int) -> None:
     hold.acquire(PACKET_OVERHEAD)
     hold.acquire_part(size)
-
-
-def _accept_any(_: bytes) -> None: ...

@@ -63,12 +63,7 @@ def _track(serve: Any, running: RunningCalls) -> Any:
 
 def _make_unary_unary(method: Method, clients: GrpcClients) -> Any:
     waits = not method.path.endswith(STOP_METHODS)
-    handle, parse, route, check = (
-        method.handle,
-        make_parser(method),
-        method.proxy_route,
-        make_size_check(method),
-    )
+    handle, parse, check = method.handle, make_parser(method), make_size_check(method)
 
     async def serve(data: bytes, context: Context) -> bytes:
         try:
@@ -76,9 +71,9 @@ def _make_unary_unary(method: Method, clients: GrpcClients) -> Any:
                 hold.acquire_message(len(data))
                 if waits and clients.may_be_behind:
                     await clients.wait_until_read(context)
-                if route is not None and route.is_enabled() and route.matches(data):
+                if (forward := method.find_proxy(data)) is not None:
                     stream = UnaryUnaryCall(context, clients, hold, data, keep_bytes)
-                    await route.handle(stream)
+                    await forward(stream)
                 else:
                     check(data)
                     stream = UnaryUnaryCall(context, clients, hold, data, parse)
@@ -92,19 +87,14 @@ def _make_unary_unary(method: Method, clients: GrpcClients) -> Any:
 
 
 def _make_unary_stream(method: Method, clients: GrpcClients) -> Any:
-    handle, parse, route, check = (
-        method.handle,
-        make_parser(method),
-        method.proxy_route,
-        make_size_check(method),
-    )
+    handle, parse, check = method.handle, make_parser(method), make_size_check(method)
 
     async def serve(data: bytes, context: Context) -> None:
         try:
             with clients.hold(context) as hold:
                 hold.acquire_message(len(data))
-                if route is not None and route.is_enabled() and route.matches(data):
-                    await route.handle(UnaryStreamCall(context, clients, hold, data, keep_bytes))
+                if (forward := method.find_proxy(data)) is not None:
+                    await forward(UnaryStreamCall(context, clients, hold, data, keep_bytes))
                 else:
                     check(data)
                     await handle(UnaryStreamCall(context, clients, hold, data, parse))
@@ -146,14 +136,13 @@ def _make_stream_stream(method: Method, clients: GrpcClients) -> Any:
 
 async def _select_handler(method: Method, stream: StreamStreamCall) -> Handler:
     """Return the handler for the resource that the first message of a client stream names."""
-    route = method.proxy_route
-    if route is None or not route.is_enabled():
+    if not method.is_routed:
         return method.handle
-    first = await with_timeout(stream.peek(), method.path)
-    if not route.matches(first):
+    forward = method.find_proxy(await with_timeout(stream.peek(), method.path))
+    if forward is None:
         return method.handle
     stream.switch_to_raw()
-    return route.handle
+    return forward
 
 
 def _set_error_status(context: Context, error: BaseException, method: Method) -> None:

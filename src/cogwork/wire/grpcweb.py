@@ -26,7 +26,7 @@ from cogwork.wire.call_runner import run_call
 from cogwork.wire.deadline import parse_deadline
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed, Stream
 from cogwork.wire.http_body import ClientGone, Receive, read_body
-from cogwork.wire.message_parser import Parse, keep_bytes, make_parser, make_size_check
+from cogwork.wire.message_parser import Parse, accept_any, keep_bytes, make_parser, make_size_check
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import quote_message, status_of
 
@@ -121,7 +121,7 @@ class _Call:
         self._response = response
         self._hold = hold
         self._parse: Parse = keep_bytes
-        self._check: Callable[[bytes], None] = _accept_any
+        self._check: Callable[[bytes], None] = accept_any
         self._takes_stream = False
         self._request: Any = None
 
@@ -143,10 +143,9 @@ class _Call:
 
     async def select_handler(self, method: Method) -> Handler:
         """Return the handler for the resource that the first message names."""
-        route = method.proxy_route
-        first = self._messages[0] if self._messages else b""
-        if route is not None and route.is_enabled() and route.matches(first):
-            return route.handle
+        forward = method.find_proxy(self._messages[0] if self._messages else b"")
+        if forward is not None:
+            return forward
         self._parse, self._check = make_parser(method), make_size_check(method)
         return method.handle
 
@@ -266,9 +265,6 @@ def _split_frames(body: bytes) -> Iterator[bytes]:
         if not head[0] & _TRAILERS:
             yield body[at : at + size]
         at += size
-
-
-def _accept_any(_: bytes) -> None: ...
 
 
 async def _run_until_disconnected(

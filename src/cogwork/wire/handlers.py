@@ -70,6 +70,10 @@ class ProxyRoute:
     """Return whether the first message of a call names such a resource."""
     handle: Handler
 
+    def accepts(self, first: bytes) -> bool:
+        """Return whether a call that begins with this message is to be forwarded."""
+        return self.is_enabled() and self.matches(first)
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -90,6 +94,19 @@ class Method:
     @property
     def service(self) -> str:
         return _service_of(self.path)
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether the first message of a call determines which process serves it."""
+        return self.proxy_route is not None and self.proxy_route.is_enabled()
+
+    def find_proxy(self, first: bytes) -> Handler | None:
+        """Return the handler that forwards a call that begins with this message.
+
+        Return None if the resource is in this process, or does not exist.
+        """
+        route = self.proxy_route
+        return route.handle if route is not None and route.accepts(first) else None
 
 
 Middleware = Callable[[Method, Handler], Handler]

@@ -45,11 +45,12 @@ async def call(
 
 def _select_handler(method: Method, request: Message) -> tuple[Message | bytes, Handler]:
     """Return the handler and its input: the proxy route if another process has the resource."""
-    if method.request is not None and method.proxy_route is None:
+    if method.request is not None and not method.is_routed:
         return request, method.handle
     data = request.SerializeToString()
-    if method.proxy_route is not None and method.proxy_route.matches(data):
-        return data, method.proxy_route.handle
+    forward = method.find_proxy(data)
+    if forward is not None:
+        return data, forward
     return request if method.request is not None else data, method.handle
 
 

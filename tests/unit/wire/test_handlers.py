@@ -5,7 +5,7 @@ from typing import NoReturn
 import pytest
 from grpclib.const import Cardinality
 
-from cogwork.wire.handlers import Handler, HandlerTable, Method, Stream
+from cogwork.wire.handlers import Handler, HandlerTable, Method, ProxyRoute, Stream
 
 SERVICE = "test.Service"
 
@@ -78,3 +78,27 @@ def test_malformed_path_is_not_found(path: str) -> None:
     table = HandlerTable()
     table.add(SERVICE, lambda: [method("A")])
     assert table.find(path) is None
+
+
+@pytest.mark.parametrize(
+    ("is_enabled", "first", "is_forwarded"),
+    [(True, b"there", True), (True, b"here", False), (False, b"there", False)],
+)
+def test_first_message_selects_the_proxy(
+    *, is_enabled: bool, first: bytes, is_forwarded: bool
+) -> None:
+    async def forward(_: Stream) -> None:
+        return
+
+    route = ProxyRoute(lambda: is_enabled, lambda first: first == b"there", forward)
+    table = HandlerTable(make_proxy_route=lambda _: route)
+    table.add(SERVICE, lambda: [method("A")])
+    found = table.find(f"/{SERVICE}/A")
+    assert found is not None
+    assert found.is_routed == is_enabled
+    assert found.find_proxy(first) is (forward if is_forwarded else None)
+
+
+def test_method_without_a_proxy_route_is_served_here() -> None:
+    assert not method("A").is_routed
+    assert method("A").find_proxy(b"there") is None
