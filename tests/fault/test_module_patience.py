@@ -24,12 +24,12 @@ from tests.support.machine.bad_modules import (
 )
 from tests.support.waiting import wait_until
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.programs.process import CannotStop, Child
 
 PATIENT = replace(SHORT, start=30.0, add=5.0, remove=3.0)
 """Longer than anything here takes."""
-PAUSES = Backoff(0.1, 0.1)
+PAUSES = RetryPolicy(0.1, 0.1)
 MODEL = "acme:bad:thing"
 
 
@@ -115,7 +115,7 @@ async def test_restart_ends_a_hanging_start(machine: ModuleMachine, tmp_path: Pa
 async def test_unanswered_validation_is_repeated(tmp_path: Path) -> None:
     deadlines, pauses = (
         replace(PATIENT, validate=0.3),
-        Backoff(0.5, 0.5),
+        RetryPolicy(0.5, 0.5),
     )
     async with run_module_machine(tmp_path, deadlines, pauses) as machine:
         apply_module(machine, tmp_path, "stall(ValidateConfig)", "a")

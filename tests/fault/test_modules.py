@@ -50,7 +50,7 @@ from tests.support.sizes import FULL, limit, size
 from tests.support.waiting import pass_time
 from tests.support.waiting import wait_until as until
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.modules.context import Deadlines
 from cogwork.modules.module import Module
 from cogwork.resource import sdk
@@ -59,7 +59,7 @@ from cogwork.serving.shutdown import SIGNAL_DEBOUNCE
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
 
-PAUSES = Backoff(0.5, 0.5)
+PAUSES = RetryPolicy(0.5, 0.5)
 """Long enough to be seen."""
 LITTLE = limit(1.0)
 """Seconds within which what has nothing to do with a fault is done, on a computer that is busy."""
@@ -510,7 +510,7 @@ async def test_model_of_several_modules_is_reported_with_the_one_used(
 
 
 async def test_restart_delay_grows_with_each_failure_and_is_reported(tmp_path: Path) -> None:
-    pauses = Backoff(0.05, 0.4)
+    pauses = RetryPolicy(0.05, 0.4)
     async with run_module_machine(tmp_path, pauses=pauses) as machine:
         machine.apply(good_and_bad_config(tmp_path, "exit(start)"))
         await machine.wait_until(lambda status: module_in(status, "bad").consecutive_failures >= 6)

@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import logging
 import os
-import random
 import signal
 from pathlib import Path
 from typing import Any, Final
@@ -65,15 +64,7 @@ class Agent:
         self._states = StateStore(layout)
         server, probe = _find_server(layout, settings)
         rules = HealthRules(start_timeout=settings.start_timeout, interval=settings.probe_interval)
-        self._supervisor = Supervisor(
-            layout,
-            self._states,
-            server,
-            probe,
-            clock,
-            rules,
-            random.Random(),  # noqa: S311
-        )
+        self._supervisor = Supervisor(layout, self._states, server, probe, clock, rules)
         self._source: UpdateSource = _make_source(settings)
         self._updater = Updater(
             layout,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -23,13 +22,13 @@ from cogwork.config.file import (
 )
 from cogwork.config.loader import LocatedDiagnostic
 from cogwork.config.positions import Json
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import TooMuchWork, Workers
 from cogwork.graph.reconciler import Applied, Superseded
 
-RETRY = Backoff(first=0.2, longest=5.0)
+RETRY = RetryPolicy(first=0.2, maximum=5.0)
 """Delays between attempts to read or check a file while the system is short of something."""
 
 _log = logging.getLogger("rdk.config")
@@ -126,9 +125,8 @@ class FileSource:
         self._last_signature: FileSignature | None = None
         self._last_text: str | None = None
         self._has_delivered = False
-        self._failures = 0
-        """How often in a row the file was temporarily unreadable."""
-        self._rng = random.Random()  # noqa: S311 - not for secrets
+        self._backoff = Backoff(RETRY)
+        """Counts how often in a row the file was temporarily unreadable."""
         self._thread = Workers("config-file")
 
     async def next(self) -> Candidate:
@@ -140,10 +138,11 @@ class FileSource:
     async def _poll(self) -> Candidate | None:
         """Return a changed configuration; wait and return None if there is no change."""
         try:
-            if self._failures:
-                await self._clock.sleep(RETRY.delay(self._failures, self._rng))
+            if self._backoff.failures:
+                await self._clock.sleep(self._backoff.delay)
             signature = await self._read_signature()
-            if not self._failures and self._has_delivered and signature == self._last_signature:
+            is_unchanged = self._has_delivered and signature == self._last_signature
+            if is_unchanged and not self._backoff.failures:
                 await self._clock.sleep(self._poll_interval)
                 return None
             if self._has_delivered:
@@ -151,8 +150,8 @@ class FileSource:
             content = await self._read_content()
         except (TemporarilyUnreadable, TooMuchWork) as error:
             return self._schedule_retry(error)
-        if self._failures:
-            self._failures = 0
+        if self._backoff.failures:
+            self._backoff.reset()
             _log.info("%s is readable again", self._path)
         # A file that was deleted after the last poll may reappear with the same signature.
         self._last_signature = None if isinstance(content, NoSuchFile) else signature
@@ -193,13 +192,13 @@ class FileSource:
     def _schedule_retry(self, error: CogworkError) -> Candidate | None:
         """Schedule another attempt. If this was the first read, return the error as a candidate;
         otherwise the last candidate stays in effect."""
-        if not self._failures:
+        if not self._backoff.failures:
             _log.error(
                 "cannot read %s: %s; keeping the current configuration and retrying",
                 self._path,
                 error,
             )
-        self._failures += 1
+        self._backoff.next_delay()
         if self._has_delivered:
             return None
         self._has_delivered = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,6 +30,7 @@ from cogwork.config.loader import (
 )
 from cogwork.config.positions import Json, format_pointer
 from cogwork.config.sources import RETRY, Candidate, ConfigRefused, ConfigSource
+from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import TooMuchWork, Workers, run_in_thread
@@ -73,7 +73,6 @@ class ConfigWatcher:
         self._clock = clock or SystemClock()
         # Two threads: a superseded check cannot be interrupted, and the next must not wait for it.
         self._thread = Workers("config", threads=2)
-        self._rng = random.Random()  # noqa: S311 - not for secrets
         self._has_loaded_first = False
         self._first: tuple[Candidate, LoadedConfig] | None = None
         self._publish = publish
@@ -153,19 +152,18 @@ class ConfigWatcher:
 
     async def _load_with_retry(self, candidate: Candidate) -> LoadedConfig:
         """Load a candidate; retry while memory or threads are exhausted."""
-        failures = 0
+        backoff = Backoff(RETRY)
         while True:
             try:
                 return await self._load(candidate)
             except (MemoryError, TooMuchWork) as error:
-                failures += 1
-                if failures == 1:
+                if not backoff.failures:
                     _log.error(
                         "cannot check %s: %s; keeping the current configuration and retrying",
                         candidate.file or "the changed configuration",
                         str(error) or "not enough memory",
                     )
-            await self._clock.sleep(RETRY.delay(failures, self._rng))
+            await self._clock.sleep(backoff.next_delay())
 
     async def _load_last_good(self, file: str | None) -> tuple[Candidate, LoadedConfig] | None:
         try:

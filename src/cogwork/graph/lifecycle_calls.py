@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TypeVar
 
@@ -44,7 +43,6 @@ class LifecycleCalls:
         clock: Clock,
         limits: GraphLimits,
         observe: Observer,
-        rng: random.Random,
         on_end: Callable[[Node], None],
         on_late_return: Callable[[Node], None],
         before_close: Callable[[ResourceName, object], Awaitable[None]],
@@ -53,7 +51,6 @@ class LifecycleCalls:
         self._clock = clock
         self._limits = limits
         self._observe = observe
-        self._rng = rng
         self._on_end = on_end
         self._on_abandoned_return = on_late_return
         self._before_close = before_close
@@ -148,7 +145,7 @@ class LifecycleCalls:
         """Have the resource rebuilt: at once, or with back-off if it is lost repeatedly."""
         held.broken_reason = why
         lasted = self._clock.monotonic() - node.ready_at
-        node.losses = node.losses + 1 if lasted < self._limits.retry.longest else 1
+        node.losses = node.losses + 1 if lasted < self._limits.retry.maximum else 1
         if node.losses > 1 and inputs is not None:
             node.failure = self._make_failure(inputs, node.losses - 1, why)
 
@@ -214,7 +211,7 @@ class LifecycleCalls:
             self._abandoned.pop(name, None)
 
     def _make_failure(self, inputs: BuildInputs, count: int, why: str) -> BuildFailure:
-        delay = self._limits.retry.delay(count, self._rng)
+        delay = self._limits.retry.delay(count)
         return BuildFailure(inputs, count, self._clock.monotonic() + delay, why)
 
     async def _wait_all_tasks(self, timeout: float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 
-RETRY = Backoff(first=0.5, longest=30.0)
+RETRY = RetryPolicy(first=0.5, maximum=30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class GraphLimits:
     """Seconds a node waits for an optional dependency that is being built."""
     abandon_grace: float = 1.0
     """Seconds an abandoned constructor gets to return before another is started."""
-    retry: Backoff = RETRY
+    retry: RetryPolicy = RETRY
     """Delays between attempts to build a resource."""
 
 

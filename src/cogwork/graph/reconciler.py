@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -68,7 +67,6 @@ class Reconciler:
         *,
         limits: GraphLimits | None = None,
         observe: Observer = log_event,
-        rng: random.Random | None = None,
         before_close: BeforeClose | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
@@ -76,12 +74,10 @@ class Reconciler:
         self._providers = providers
         self._clock = clock
         self._limits = limits or GraphLimits()
-        rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._calls = LifecycleCalls(
             clock,
             self._limits,
             _guard_observer(observe),
-            rng,
             self._on_call_end,
             self._on_abandoned_return,
             before_close or _noop,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 from cogwork.core import duration
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.workers import Workers
@@ -23,7 +22,7 @@ DEADLINE = 30.0
 """Seconds that sending one batch may take."""
 GRACE = 1.0
 """Seconds that a cancelled send may take to finish."""
-RETRY = Backoff(first=5.0, longest=60.0)
+RETRY = RetryPolicy(first=5.0, maximum=60.0)
 PAUSE = 0.1
 """Seconds to wait after the queue was emptied, so that new lines are sent together."""
 IDLE = 60.0
@@ -61,13 +60,13 @@ class Uploader:
         send: Send,
         clock: Clock,
         deadline: float = DEADLINE,
-        rng: random.Random | None = None,
+        retry: RetryPolicy = RETRY,
     ) -> None:
         self._spool = spool
         self._send = send
         self._clock = clock
         self._deadline = deadline
-        self._rng = rng or random.Random()  # noqa: S311 - not used for security
+        self._backoff = Backoff(retry)
         self._retry: asyncio.Future[None] | None = None
         """Done to end the pause after a failure."""
         self._is_down = False
@@ -78,7 +77,7 @@ class Uploader:
 
     async def run(self) -> None:
         """Upload until cancelled. Must not run twice at the same time."""
-        failures = 0
+        self._backoff.reset()
         with contextlib.closing(Workers("log-upload")) as thread:
             while True:
                 news = self._subscribe()
@@ -89,15 +88,14 @@ class Uploader:
                 try:
                     is_delivered = await self._deliver(batch, thread)
                 except QuotaSpent as refusal:
-                    failures = 0
+                    self._backoff.reset()
                     await self._wait_for_quota(refusal.retry_after, thread)
                     continue
                 self._report_drops()
                 if not is_delivered:
-                    failures += 1
-                    await self._pause(RETRY.delay(failures, self._rng))
+                    await self._pause(self._backoff.next_delay())
                 else:
-                    failures = 0
+                    self._backoff.reset()
                     # Pause, or a sender that logs would upload its own lines in an endless loop.
                     await self._clock.sleep(0 if batch.more else PAUSE)
 
@@ -178,7 +176,8 @@ class Uploader:
         A failure soon after a success belongs to the same outage.
         """
         now = self._clock.monotonic()
-        recent = self._failed_at is not None and now - self._failed_at < RETRY.longest
+        longest = self._backoff.policy.maximum
+        recent = self._failed_at is not None and now - self._failed_at < longest
         if not self._is_down and not recent:
             _log.warning(
                 "log upload failed: %s; keeping the log in %s and retrying",

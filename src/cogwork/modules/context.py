@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.core import duration
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.graph.limits import RETRY
 from cogwork.graph.name import Api, ModelName
@@ -60,8 +60,8 @@ class ModuleContext:
     same dict, to apply the log level of a module to its resources."""
     cloud: CloudIds = field(default_factory=CloudIds)
     deadlines: Deadlines = field(default_factory=Deadlines)
-    backoff: Backoff = RETRY
-    """The back-off before a failed module is restarted."""
+    retry: RetryPolicy = RETRY
+    """The delays before a failed module is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
     """Returns the environment variables that modules currently do not inherit."""
     redact: Callable[[str], str] = str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import signal
 from collections.abc import Sequence
 
@@ -12,6 +11,7 @@ import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
+from cogwork.core.backoff import Backoff
 from cogwork.core.errors import CogworkError
 from cogwork.core.sentences import join_names
 from cogwork.core.shield import await_shielded
@@ -64,8 +64,7 @@ class Module:
         self.since = context.clock.time()
         self.error = ""
         """Why the module is not ready; empty if it is."""
-        self.failures = 0
-        """Consecutive failures."""
+        self._backoff = Backoff(context.retry)
         self.starts = 0
         self.pid: int | None = None
         self.unfinished: list[str] = []
@@ -93,7 +92,6 @@ class Module:
         """Last lines of output before the failure, if the error does not quote all of them."""
         self._progress = ""
         """What the module is doing before its process starts: unpacking, or its first run."""
-        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     @property
     def name(self) -> str:
@@ -107,7 +105,7 @@ class Module:
             State.UNHEALTHY if unresponsive else self.state,
             self.since,
             unresponsive or self._error_text,
-            0 if self.state is State.READY else self.failures,
+            0 if self.state is State.READY else self._backoff.failures,
             self.starts,
             self.pid,
         )
@@ -132,7 +130,7 @@ class Module:
     def restart(self, why: str) -> None:
         """Restart the module now, even if it is waiting for its next attempt."""
         self._log.info("restarting module %s: %s", self.name, why)
-        self.failures = 0
+        self._backoff.reset()
         self._restart_requested.set()
 
     async def stop(self, timeout: float) -> None:
@@ -348,7 +346,7 @@ class Module:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             if self._context.clock.monotonic() - started >= _STABLE_AFTER:
-                self.failures = 0
+                self._backoff.reset()
         if not child.exited.done():
             self._set_state(State.STARTING)
             # A module that does not respond cannot close its resources either.
@@ -414,11 +412,10 @@ class Module:
 
     def _fail(self, why: str, last_lines: tuple[str, ...] = (), *, can_retry: bool = True) -> None:
         why = self._context.redact(why)
-        self.failures += 1
         self.error = why
         shown = last_lines if len(last_lines) > 1 else ()
         self._last_lines = tuple(map(self._context.redact, shown))
-        delay = self._context.backoff.delay(self.failures, self._rng)
+        delay = self._backoff.next_delay()
         self._retry_delay = delay if can_retry else None
         self._set_state(State.UNHEALTHY)
         self._log.error("module %s %s%s", self.name, why, self._format_retry())
@@ -428,7 +425,7 @@ class Module:
                 "module": self.name,
                 "state": "failed",
                 "reason": why,
-                "failures": self.failures,
+                "failures": self._backoff.failures,
                 "retry_after": round(delay, 3) if can_retry else None,
             },
         )

@@ -94,7 +94,7 @@ class ModuleSession(Builder):
         """Resources that it may have added, or may add later, although the call was given up."""
         self._withdrawals: dict[ResourceName, asyncio.Task[None]] = {}
         self._validations = ValidationCache(
-            self._validate, context.notify_changed, context.clock, context.backoff
+            self._validate, context.notify_changed, context.clock, context.retry
         )
 
     async def fetch_descriptors(self) -> dict[str, DescriptorPool]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
@@ -42,18 +41,17 @@ class ValidationCache:
         validate: Validate,
         notify_changed: Callable[[], None],
         clock: Clock,
-        backoff: Backoff,
+        retry: RetryPolicy,
     ) -> None:
         """`notify_changed` is called when `get` would return something else."""
         self._validate = validate
         self._notify_changed = notify_changed
         self._clock = clock
-        self._backoff = backoff
+        self._retry = retry
         self._entries: dict[ResourceName, _CacheEntry] = {}
         self._validating: dict[ResourceName, asyncio.Task[None]] = {}
         self._retry_timers: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     def get(self, spec: Spec, *, lives: bool) -> ValidationResult | Unavailable:
         """Return the cached result, or start a validation and report the resource unavailable.
@@ -113,7 +111,7 @@ class ValidationCache:
         before = self._entries.get(spec.name)
         failures = before.failures + 1 if before is not None and before.spec is spec else 1
         entry = self._entries[spec.name] = _CacheEntry(spec, why, failures)
-        delay = self._backoff.delay(failures, self._rng)
+        delay = self._retry.delay(failures)
         task = _create_task(self._mark_due_later(entry, delay))
         self._retry_timers.add(task)
         task.add_done_callback(self._retry_timers.discard)

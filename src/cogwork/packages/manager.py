@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.packages import has_source, locate_package, store_of
 from cogwork.config.schema import PackageConfig
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import typed_error_text
 from cogwork.core.errors import CogworkError
@@ -39,10 +38,10 @@ _AT_ONCE: Final = 8
 _PROGRESS_INTERVAL: Final = 0.5
 _DISK_TIMEOUT: Final = 30.0
 _CLEANUP_TIMEOUT: Final = 600.0
-_RETRY: Final = Backoff(first=1.0, longest=60.0)
-_RETRY_PRESENCE: Final = Backoff(first=1.0, longest=10.0)
+_RETRY: Final = RetryPolicy(first=1.0, maximum=60.0)
+_RETRY_PRESENCE: Final = RetryPolicy(first=1.0, maximum=10.0)
 """For packages without a source, whose files may be put into place by hand."""
-_RETRY_BAD: Final = Backoff(first=10.0, longest=3600.0)
+_RETRY_BAD: Final = RetryPolicy(first=10.0, maximum=3600.0)
 """For archives that are wrong, and large."""
 _STEP: Final = 10
 """Percent after which the reason of a waiting resource changes: each change is recorded."""
@@ -103,7 +102,6 @@ class PackageManager:
         self._cleanup_lock = asyncio.Lock()
         self._ending: set[asyncio.Task[None]] = set()
         self._preparing: asyncio.Task[None] | None = None
-        self._rng = random.Random()  # noqa: S311 - it only spreads attempts
 
     def apply(
         self,
@@ -236,21 +234,21 @@ class PackageManager:
         while True:
             if self._preparing is not None:
                 await asyncio.wait({self._preparing})
-            backoff, proceeded = _RETRY, False
+            retry, proceeded = _RETRY, False
             try:
                 async with self._slots:
                     await self._try(entry)
             except _Proceeded as error:
                 proceeded, reason = True, str(error)
             except BadPackage as error:
-                backoff, reason = _RETRY_BAD, str(error)
+                retry, reason = _RETRY_BAD, str(error)
             except _NotThere as error:
-                backoff, reason = _RETRY_PRESENCE, str(error)
+                retry, reason = _RETRY_PRESENCE, str(error)
             except CogworkError as error:
                 reason = str(error)
             except Exception as error:
                 _log.exception("getting package %s failed", entry.config.name)
-                backoff, reason = _RETRY_BAD, typed_error_text(error)
+                retry, reason = _RETRY_BAD, typed_error_text(error)
             else:
                 _log.info("package %s is ready in %s", entry.config.name, entry.slot.directory)
                 self._set_state(entry, State.READY)
@@ -258,7 +256,7 @@ class PackageManager:
             failures = 1 if proceeded else failures + 1
             if not proceeded:
                 self._report_failure(entry, reason, failures)
-            await self._clock.sleep(backoff.delay(failures, self._rng))
+            await self._clock.sleep(retry.delay(failures))
 
     def _report_failure(self, entry: _Entry, reason: str, failures: int) -> None:
         if failures == 1 or reason != entry.reason:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.graph.limits import RETRY
 from cogwork.programs.host import ProgramHost
@@ -22,8 +22,8 @@ class ProcessContext:
     """The environment of the server."""
     record_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
     """Records an event in the machine's journal."""
-    backoff: Backoff = RETRY
-    """The back-off before a process is restarted."""
+    retry: RetryPolicy = RETRY
+    """The delays before a process is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
     """Returns the environment variables that processes currently do not inherit."""
     redact: Callable[[str], str] = str

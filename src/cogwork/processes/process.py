@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import signal
 
 from cogwork.config.process import ProcessConfig
+from cogwork.core.backoff import Backoff
 from cogwork.core.errors import CogworkError
 from cogwork.core.shield import await_shielded
 from cogwork.core.signals import parse_signal
@@ -42,8 +42,8 @@ class SupervisedProcess:
         self._last_lines: tuple[str, ...] = ()
         """Last lines of output before the failure, if the error does not quote all of them."""
         self._starts = 0
-        self._failures = 0
-        """Consecutive exits and failed starts."""
+        self._backoff = Backoff(context.retry)
+        """Counts exits and failed starts."""
         self._pid: int | None = None
         self._retry_delay: float | None = None
         """Seconds from the last failure to the next start; None if there is none."""
@@ -56,7 +56,6 @@ class SupervisedProcess:
             OutputStream.STDERR: (err, logging.ERROR),
         }
         """The logger of each stream, and the level of lines that state none."""
-        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     @property
     def id(self) -> str:
@@ -121,7 +120,7 @@ class SupervisedProcess:
             await await_shielded(self._end(child))
             self._child = None
         if self._context.clock.monotonic() - started >= _STABLE_AFTER:
-            self._failures = 0
+            self._backoff.reset()
         return status
 
     def _on_start(self, child: Child) -> None:
@@ -158,11 +157,10 @@ class SupervisedProcess:
         self._fail(status.description, status, can_retry=not self.config.one_shot)
 
     def _fail(self, why: str, status: ExitStatus | None = None, *, can_retry: bool = True) -> None:
-        self._failures += 1
         self._error = self._context.redact(why)
         lines = status.last_lines if status is not None and len(status.last_lines) > 1 else ()
         self._last_lines = tuple(map(self._context.redact, lines))
-        delay = self._context.backoff.delay(self._failures, self._rng)
+        delay = self._backoff.next_delay()
         self._retry_delay = delay if can_retry else None
         self._set_state(State.UNHEALTHY)
         # What is logged as output need not be repeated.
@@ -177,7 +175,7 @@ class SupervisedProcess:
             "failed",
             {
                 "reason": self._error,
-                "failures": self._failures,
+                "failures": self._backoff.failures,
                 "retry_after": round(delay, 3) if can_retry else None,
             },
         )

@@ -19,6 +19,7 @@ from typing import Any
 from cogwork.config.schedule import Continuous, Cron, Every, LocalZone, Schedule, parse_schedule
 from cogwork.config.schema import JobConfig
 from cogwork.core import duration
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.exit_trap import trap_exit
@@ -42,8 +43,8 @@ _CLOCK_SET_FORWARD = 3 * 3600.0
 _MIN_PAUSE = 0.001
 """Seconds between two runs of a continuous job, so that a job that does little does not use a whole
 core."""
-_FIRST_BACKOFF, _MAX_BACKOFF = 0.1, 10.0
-"""Back-off in seconds after a failed run of a continuous job."""
+_RETRY = RetryPolicy(first=0.1, maximum=10.0, jitter=0.0)
+"""The pauses after a failed run of a continuous job."""
 _MAX_RUNS_KEPT = 10
 _MAX_HISTORIES = 1000
 _MAX_SKIPS_COUNTED = 1000
@@ -255,12 +256,15 @@ class JobScheduler:
             _logger(name).debug("skipped %d runs: the previous run had not finished", skipped)
 
     async def _run_continuously(self, config: JobConfig) -> None:
-        pause = 0.0
+        backoff = Backoff(_RETRY)
         while True:
             meter = LoopMeter(self._clock)
-            succeeded = await self._run_once(config, meter)
-            pause = 0.0 if succeeded else min(max(_FIRST_BACKOFF, 2 * pause), _MAX_BACKOFF)
-            await self._clock.sleep(max(pause or _MIN_PAUSE, self._budget.spend(meter.seconds)))
+            if await self._run_once(config, meter):
+                backoff.reset()
+                pause = _MIN_PAUSE
+            else:
+                pause = backoff.next_delay()
+            await self._clock.sleep(max(pause, self._budget.spend(meter.seconds)))
 
     async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> bool:
         """Run a job once. Return whether it succeeded. `meter` measures its event loop time."""

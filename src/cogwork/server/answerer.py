@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
@@ -32,7 +31,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
 )
 
 from cogwork.auth.roles import Role
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.fair_places import Holder
@@ -56,8 +55,7 @@ _SILENCE_TIMEOUT = 50.0
 _MIN_DEADLINE = 5.0
 _DEFAULT_DEADLINE = 10.0
 """Seconds from an offer to the last candidate of the client."""
-_BACKOFF = Backoff(1.0, 60.0)
-_RANDOM = random.Random()  # noqa: S311 - it only spreads attempts
+_RETRY = RetryPolicy(first=1.0, maximum=60.0)
 _ANSWER = "/proto.rpc.webrtc.v1.SignalingService/Answer"
 _AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
 
@@ -101,15 +99,16 @@ class Answerer:
                 self._peers.close(peer_id)
 
     async def _answer_forever(self) -> None:
-        failures = 0
+        backoff = Backoff(_RETRY)
         while True:
             has_answered = False
             try:
                 has_answered = await self._answer_on_connection()
             except Exception as error:
                 self._report_unreachable(error)
-            failures = 1 if has_answered else failures + 1
-            await self._clock.sleep(_BACKOFF.delay(failures, _RANDOM))
+            if has_answered:
+                backoff.reset()
+            await self._clock.sleep(backoff.next_delay())
 
     async def _answer_on_connection(self) -> bool:
         """Answer until the connection fails, and return whether a client called."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +13,13 @@ from typing import Literal, Protocol
 
 from cogwork.child.control_channel import Message
 from cogwork.child.process import STOP_TIMEOUT, ChildProcess
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
 from cogwork.front.public_listener import ListenerLimits, OnClient, PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 from cogwork.front.tls_socket import TlsSettings
 
-_BACKOFF = Backoff(0.05, 5.0)
-_RANDOM = random.Random()  # noqa: S311 - it only spreads attempts
+_RETRY = RetryPolicy(first=0.05, maximum=5.0)
 _STABLE_AFTER = 10.0
 """Seconds after which the end of a front process does not count as a repeated failure."""
 _REMEMBERED = 4
@@ -155,7 +153,7 @@ class FrontProcess:
             await asyncio.gather(self._supervisor, return_exceptions=True)
 
     async def _supervise(self) -> None:
-        failures = 0
+        backoff = Backoff(_RETRY)
         while True:
             start = time.monotonic()
             try:
@@ -163,9 +161,9 @@ class FrontProcess:
                 reason = "the front process ended and its clients are disconnected"
             except OSError as error:
                 reason = f"cannot start the front process: {error.strerror}"
-            lived = time.monotonic() - start
-            failures = failures + 1 if lived < _STABLE_AFTER else 1
-            delay = _BACKOFF.delay(failures, _RANDOM)
+            if time.monotonic() - start >= _STABLE_AFTER:
+                backoff.reset()
+            delay = backoff.next_delay()
             _log.error("%s; starting another in %.1fs", reason, delay)
             await asyncio.sleep(delay)
 

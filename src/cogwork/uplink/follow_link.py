@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from google.protobuf.struct_pb2 import Struct
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.wire.follow_method import FOLLOW, FOLLOW_HEARTBEAT
 
 _SILENCE: Final = 2.5 * FOLLOW_HEARTBEAT
-_RETRY: Final = Backoff(first=1.0, longest=10.0)
+_RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)
 _MISSING_RETRY: Final = 600.0
 """Seconds until a cloud that has no such method is asked again: it may have been updated."""
-_RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
 
 _log = logging.getLogger("rdk.config")
 
@@ -56,7 +54,7 @@ class FollowLink:
 
     async def run(self) -> None:
         """Listen until cancelled."""
-        failures = 0
+        backoff = Backoff(_RETRY)
         while True:
             began = self._clock.monotonic()
             try:
@@ -75,8 +73,9 @@ class FollowLink:
             finally:
                 self.is_listening = False
             lasted = self._clock.monotonic() - began
-            failures = 1 if lasted > _RETRY.longest else failures + 1
-            await self._clock.sleep(_RETRY.delay(failures, _RANDOM))
+            if lasted > _RETRY.maximum:
+                backoff.reset()
+            await self._clock.sleep(backoff.next_delay())
 
     async def _listen(self) -> None:
         request = Struct()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.last_good import LastGood
 from cogwork.config.sources import Candidate, ConfigSource
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
@@ -32,7 +31,7 @@ _PARSE_TIMEOUT: Final = 60.0
 _CLOUD_KEY: Final = '"cloud"'
 _FIRST_TIMEOUT: Final = 2.0
 """Seconds that a machine waits for its cloud when it starts and knows an earlier configuration."""
-_RETRY: Final = Backoff(first=1.0, longest=10.0)
+_RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)
 _SAFETY_INTERVAL: Final = 300.0
 """Seconds between two fetches from a cloud that tells when something has changed."""
 
@@ -67,8 +66,6 @@ Connect = Callable[[CloudConfig], CloudLink]
 ParseText = Callable[[str], Any]
 """Reads JSON with comments, after substitution. Raises ValueError."""
 
-_RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
-
 _log = logging.getLogger("rdk.config")
 
 
@@ -98,7 +95,7 @@ class JoinedSource:
         """The text that was yielded last."""
         self._unsaved: tuple[Candidate, bytes] | None = None
         """What is kept once it is applied."""
-        self._failures = 0
+        self._backoff = Backoff(_RETRY)
         self._reported: set[type[CloudUnavailable]] = set()
         """Kinds of failures that were logged since the cloud last answered."""
 
@@ -195,9 +192,9 @@ class JoinedSource:
         except CloudUnavailable as error:
             self._report_failure(error)
             return None
-        if self._failures:
+        if self._backoff.failures:
             _log.info("the cloud answers again")
-        self._failures = 0
+        self._backoff.reset()
         self._reported.clear()
         return self._make_candidate(link, message)
 
@@ -205,14 +202,13 @@ class JoinedSource:
         """Wait until the configuration should be fetched again, or the file has changed."""
         began = self._clock.monotonic()
         while True:
-            retry = _RETRY.delay(self._failures, _RANDOM) if self._failures else 0.0
             # In short steps, because a cloud that tells of changes may become one that does not.
-            await self._wait_for_file(max(retry, cloud.refresh_interval), link.change)
+            await self._wait_for_file(max(self._backoff.delay, cloud.refresh_interval), link.change)
             await self._save_applied(cloud.id)
             waited = self._clock.monotonic() - began
             if link is not self._link or link.change.done():
                 return
-            if not link.is_pushed or self._failures or waited >= _SAFETY_INTERVAL:
+            if not link.is_pushed or self._backoff.failures or waited >= _SAFETY_INTERVAL:
                 return
 
     def _make_candidate(self, link: CloudLink, message: bytes) -> Candidate | None:
@@ -260,7 +256,7 @@ class JoinedSource:
             )
 
     def _report_failure(self, error: CloudUnavailable) -> None:
-        self._failures += 1
+        self._backoff.next_delay()
         if type(error) not in self._reported:
             self._reported.add(type(error))
             _log.warning("%s; keeping the configuration, and trying again", error)

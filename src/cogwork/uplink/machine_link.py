@@ -18,7 +18,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, 
 
 from cogwork.auth.access_list import AccessList
 from cogwork.config.cloud import CloudConfig
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
 from cogwork.core.error_text import error_text
@@ -41,7 +41,7 @@ from cogwork.wire.follow_method import ACCESS_METADATA, HOST_METADATA, INSTANCE_
 
 _CONFIG: Final = "/viam.app.v1.RobotService/Config"
 _ACCESS_TIMEOUT: Final = 15.0
-_RETRY: Final = Backoff(first=1.0, longest=30.0)
+_RETRY: Final = RetryPolicy(first=1.0, maximum=30.0)
 _SPREAD: Final = 0.5
 """Seconds over which machines spread their requests for a changed access list."""
 
@@ -238,7 +238,7 @@ class MachineLink:
 
     async def _get_access(self) -> None:
         """Get the list that the cloud has told of, and again if it tells of another meanwhile."""
-        failures, got = 0, ""
+        backoff, got = Backoff(_RETRY), ""
         # A list that has changed since it was told of will be told of, too.
         while self._wanted_access not in (self._access.revision, got):
             wanted = self._wanted_access
@@ -248,10 +248,10 @@ class MachineLink:
                 await self._access.refresh(_ACCESS_TIMEOUT)
             except CloudUnavailable as error:
                 _log.debug("cannot get the access list: %s", error)
-                failures += 1
-                await self._clock.sleep(_RETRY.delay(failures, random.Random()))  # noqa: S311
+                await self._clock.sleep(backoff.next_delay())
             else:
-                failures, got = 0, wanted
+                backoff.reset()
+                got = wanted
 
 
 def _create_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

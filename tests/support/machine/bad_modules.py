@@ -29,7 +29,7 @@ from tests.support.waiting import poll
 
 from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.provider import Providers
@@ -67,7 +67,7 @@ MIB = 1 << 20
 MARK = "COGWORK_TEST_HOUSE"
 
 SHORT = Deadlines(start=3.0, validate=1.5, add=1.5, remove=1.5, probe=0.2)
-NO_PAUSE = Backoff(0.0, 0.0)
+NO_PAUSE = RetryPolicy(0.0, 0.0)
 READY, UNHEALTHY = 3, 4
 """As ModuleStatus numbers them."""
 
@@ -109,7 +109,7 @@ def config(modules: Sequence[Config], components: Sequence[Config]) -> Config:
 class ModuleMachine:
     """The machine as its clients and modules see it, over the socket for modules."""
 
-    def __init__(self, directory: Path, deadlines: Deadlines, pauses: Backoff, sockets: Path):
+    def __init__(self, directory: Path, deadlines: Deadlines, pauses: RetryPolicy, sockets: Path):
         self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
         self.mark = secrets.token_hex(8)
         self._home = directory / "home"
@@ -132,7 +132,7 @@ class ModuleMachine:
                 lambda event, details: self.story.append({"event": event, **details}),
                 self._registry.has,
                 deadlines=deadlines,
-                backoff=pauses,
+                retry=pauses,
             )
         )
         providers.add("modules", self.modules)
@@ -242,7 +242,7 @@ def unhealthy(name: str, words: str = "") -> Callable[[GetMachineStatusResponse]
 
 @contextlib.asynccontextmanager
 async def run_module_machine(
-    directory: Path, deadlines: Deadlines = SHORT, pauses: Backoff = NO_PAUSE
+    directory: Path, deadlines: Deadlines = SHORT, pauses: RetryPolicy = NO_PAUSE
 ) -> AsyncIterator[ModuleMachine]:
     """Run a machine, and check that nothing of its modules is left when it is closed."""
     assert adopt_orphans()

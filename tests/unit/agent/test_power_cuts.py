@@ -62,7 +62,7 @@ class Computer:
 def make_supervisor(layout: Layout, computer: Computer) -> Supervisor:
     rules = HealthRules(start_timeout=0, interval=0, poll=0)
     states, clock = StateStore(layout), ManualClock()
-    return Supervisor(layout, states, computer, computer, clock, rules, random.Random(1))  # type: ignore[arg-type]
+    return Supervisor(layout, states, computer, computer, clock, rules)  # type: ignore[arg-type]
 
 
 @pytest.fixture

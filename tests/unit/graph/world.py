@@ -22,7 +22,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import NamedTuple
 
@@ -169,12 +169,12 @@ class World:
         """Objects that are not closed."""
         self.running: set[RunningCall] = set()
         self.release = asyncio.Event()
+        limits = limits or GraphLimits()
         self.graph = Reconciler(
             self.providers,
             self.clock,
-            limits=limits,
+            limits=replace(limits, retry=replace(limits.retry, rng=random.Random(seed))),
             observe=self._observe,
-            rng=random.Random(seed),
             redact=redact,
         )
         self.on_state: Callable[[ResourceName, State], None] = lambda _name, _state: None

@@ -6,7 +6,7 @@ import gc
 import logging
 import random
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from cogwork.core.clock import ManualClock, Waitable
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.spool_index import Batch
-from cogwork.logs.upload import KEPT_LINES, QuotaSpent, Uploader, entries_to_send
+from cogwork.logs.upload import KEPT_LINES, RETRY, QuotaSpent, Uploader, entries_to_send
 
 DEADLINE = 30.0
 SEGMENT_BYTES, MAX_BYTES = 10_000, 100_000
@@ -123,7 +123,7 @@ def upload(tmp_path: Path) -> Iterator[Upload]:
     clock = WatchedClock()
     cloud = Cloud(clock)
     spool = Spool(tmp_path / "queue", MAX_BYTES, SEGMENT_BYTES)
-    uploader = Uploader(spool, cloud.send, clock, rng=random.Random(1))
+    uploader = Uploader(spool, cloud.send, clock, retry=replace(RETRY, rng=random.Random(1)))
     yield Upload(spool, clock, cloud, uploader)
     spool.close(DEADLINE)
 

@@ -15,7 +15,7 @@ from tests.support.waiting import pass_time, poll
 
 from cogwork.config.packages import locate_package
 from cogwork.config.schema import PackageConfig
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import SystemClock
 from cogwork.packages import manager as manager_module
 from cogwork.packages.manager import PackageManager
@@ -125,7 +125,7 @@ async def test_progress_is_shown(workshop: Workshop) -> None:
 async def test_many_cuts_are_not_a_failure(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manager_module, "_RETRY", Backoff(0.01, 0.01))
+    monkeypatch.setattr(manager_module, "_RETRY", RetryPolicy(0.01, 0.01))
     workshop.files.cuts = [50_000] * 10
     workshop.apply(workshop.package("a"))
     seen = set()

@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.waiting import wait_until
 
 from cogwork.config.process import ProcessConfig
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
@@ -20,7 +20,7 @@ from cogwork.programs.reaper import Reaper
 from cogwork.robot.process_host import ProcessState, ProcessStatus
 
 DEADLINE = 60.0
-QUICK = Backoff(0.02, 0.02)
+QUICK = RetryPolicy(0.02, 0.02)
 
 
 def shell(name: str, script: str, **settings: Any) -> ProcessConfig:
@@ -31,7 +31,12 @@ def shell(name: str, script: str, **settings: Any) -> ProcessConfig:
 
 class ManagedProcesses:
     def __init__(
-        self, home: Path, environment: Mapping[str, str], clock: Clock, backoff: Backoff, **how: Any
+        self,
+        home: Path,
+        environment: Mapping[str, str],
+        clock: Clock,
+        retry: RetryPolicy,
+        **how: Any,
     ) -> None:
         self.events: list[dict[str, Any]] = []
         self._programs = ProgramHost(clock, Reaper())
@@ -41,7 +46,7 @@ class ManagedProcesses:
                 home,
                 {"PATH": os.environ["PATH"], **environment},
                 lambda event, details: self.events.append({"event": event, **details}),
-                backoff,
+                retry,
                 redact=lambda text: text.replace("hunter2", "***"),
             ),
             **how,
@@ -76,10 +81,10 @@ async def run_processes(
     home: Path,
     environment: Mapping[str, str] | None = None,
     clock: Clock | None = None,
-    backoff: Backoff = QUICK,
+    retry: RetryPolicy = QUICK,
     **how: Any,
 ) -> AsyncIterator[ManagedProcesses]:
-    managed = ManagedProcesses(home, environment or {}, clock or SystemClock(), backoff, **how)
+    managed = ManagedProcesses(home, environment or {}, clock or SystemClock(), retry, **how)
     try:
         yield managed
     finally:

@@ -12,7 +12,7 @@ from tests.support.waiting import pass_time, wait_until
 from tests.unit.processes.managed import read_file, run_processes, shell
 from tests.unit.programs.children import is_alive, wait_until_gone
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.robot.process_host import ProcessState as State
 
 SLEEP = "exec sleep 1000"
@@ -59,7 +59,7 @@ async def test_process_that_exits_is_restarted_with_backoff(tmp_path: Path) -> N
 async def test_exit_with_0_restarts_and_is_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with run_processes(tmp_path, backoff=Backoff(1000, 1000)) as processes:
+    async with run_processes(tmp_path, retry=RetryPolicy(1000, 1000)) as processes:
         processes.apply(shell("p", "exit 0"))
         status = await processes.wait_for(State.UNHEALTHY)
         assert "exited with code 0; restarting in 1000" in status.error

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from typing import Final
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 
-_BACKOFF: Final = Backoff(1.0, 60.0)
+_RETRY: Final = RetryPolicy(first=1.0, maximum=60.0)
 _WINDOW: Final = 600.0
 _MAX_CRASHES: Final = 3
 """In the window. With more, a version counts as broken."""
 
 
 class CrashRecord:
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
+    def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=64)
 
     def add(self, now: float) -> None:
@@ -28,7 +26,7 @@ class CrashRecord:
 
     def delay(self, now: float) -> float:
         """Return the seconds to wait before the next start."""
-        return _BACKOFF.delay(max(1, self._recent(now)), self._rng)
+        return _RETRY.delay(max(1, self._recent(now)))
 
     def is_loop(self, now: float) -> bool:
         return self._recent(now) >= _MAX_CRASHES

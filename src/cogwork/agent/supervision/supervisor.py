@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from typing import Final
 
 from cogwork.agent.errors import SwitchFailed
@@ -36,7 +35,6 @@ class Supervisor:
         probe: ServerProbe,
         clock: Clock,
         rules: HealthRules,
-        rng: random.Random,
     ) -> None:
         self._layout = layout
         self._states = states
@@ -44,7 +42,7 @@ class Supervisor:
         self._probe = probe
         self._clock = clock
         self._rules = rules
-        self._crashes = CrashRecord(rng)
+        self._crashes = CrashRecord()
         self._lock = asyncio.Lock()
         """Held while the server is started, stopped or on trial."""
         self._wake = asyncio.Event()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from cogwork.cli.fleet.inventory import find_part
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.logs import format_entry, parse_time
 from cogwork.cli.terminal import EXIT_OK, print_error
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.escape import escape_json
 from cogwork.logs.entry import format_timestamp
 from cogwork.resource import sdk
@@ -32,8 +31,7 @@ _SEVERE: Final = ("dpanic", "panic", "fatal", "critical")
 _PAGE: Final = 1000
 _REMEMBERED: Final = 5000
 """Lines that are recognized if they arrive again."""
-_RETRY: Final = Backoff(first=0.5, longest=10.0)
-_RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
+_RETRY: Final = RetryPolicy(first=0.5, maximum=10.0)
 
 
 def logs(arguments: argparse.Namespace) -> int:
@@ -160,21 +158,20 @@ def _follow(client: FleetClient, query: pb.GetRobotPartLogsRequest, printer: _Pr
     """Print new lines until Ctrl-C, also across restarts of the cloud."""
     tail = pb.TailRobotPartLogsRequest(id=query.id, filter=query.filter)
     levels = frozenset(query.levels)
-    failures = 0
+    backoff = Backoff(_RETRY)
     while True:
         try:
             # The new lines are requested first, so that none is missed in between.
             replies = client.stream("TailRobotPartLogs", tail, pb.TailRobotPartLogsResponse)
             _catch_up(client, query, printer)
             for reply in replies:
-                failures = 0
+                backoff.reset()
                 shown = [e for e in reply.logs if not levels or e.level.lower() in levels]
                 printer.print_new(shown)
         except CloudUnreachable:
-            if failures == 0:
+            if not backoff.failures:
                 print_error("lost the connection to the cloud; trying again until Ctrl-C")
-        failures += 1
-        time.sleep(_RETRY.delay(failures, _RANDOM))
+        time.sleep(backoff.next_delay())
 
 
 def _catch_up(client: FleetClient, query: pb.GetRobotPartLogsRequest, printer: _Printer) -> None:

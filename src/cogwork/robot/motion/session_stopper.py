@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 from typing import Final
 
-from cogwork.core.backoff import Backoff
+from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.graph.name import ResourceName
 from cogwork.robot.motion.claims import MotionClaims, MotionPlan
 from cogwork.robot.motion.open_sessions import Session
 
-_RETRY: Final = Backoff(first=0.2, longest=5.0)
+_RETRY: Final = RetryPolicy(first=0.2, maximum=5.0)
 
 _log = logging.getLogger("rdk.networking.session_manager")
 
@@ -44,7 +43,6 @@ class SessionStopper:
         self._known = known
         self._is_live = is_live
         self._stop_motion = stop_motion
-        self._rng = random.Random()  # noqa: S311 - it only spreads attempts
         self._tasks: dict[Session, asyncio.Task[None]] = {}
 
     def stop(self, session: Session, why: str) -> None:
@@ -78,7 +76,7 @@ class SessionStopper:
                 _log_failure(session, error)
             if not session.moved:
                 return
-            await self._clock.sleep(_RETRY.delay(max(failures, 1), self._rng))
+            await self._clock.sleep(_RETRY.delay(max(failures, 1)))
             self._forget_removed(session)
             # One whose module was restarted meanwhile can be stopped when it is built again.
             names = sorted(filter(self._is_live, session.moved))

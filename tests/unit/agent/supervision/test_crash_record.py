@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from cogwork.agent.supervision.crash_record import CrashRecord
@@ -13,7 +11,7 @@ WINDOW = 600.0
 
 @pytest.fixture
 def crashes() -> CrashRecord:
-    return CrashRecord(random.Random(1))
+    return CrashRecord()
 
 
 def test_pauses_grow_up_to_a_minute(crashes: CrashRecord) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,8 +39,7 @@ class Machine:
 
     def _make_supervisor(self) -> Supervisor:
         return Supervisor(
-            *(self.layout, self.states, self.server, self.server.probe),
-            *(self.clock, RULES, random.Random(1)),
+            self.layout, self.states, self.server, self.server.probe, self.clock, RULES
         )
 
     def remove_current(self) -> None:
