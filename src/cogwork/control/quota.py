@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from cogwork.core.errors import CogworkError
 from cogwork.wire.asgi import ABORT_KEY
+from cogwork.core.held_amounts import HeldAmounts
 
 OnEvict = Callable[[], None]
 """Ends the holder of an allocation. Returns immediately."""
@@ -43,7 +43,7 @@ class Quota:
         self._per_address = per_address
         self._allocations: dict[_Allocation, None] = {}
         """Oldest first."""
-        self._held_by_address = Counter[str]()
+        self.held = HeldAmounts()
 
     @contextmanager
     def hold(
@@ -57,7 +57,7 @@ class Quota:
         self._make_room(address, amount)
         allocation = _Allocation(address, amount, on_evict)
         self._allocations[allocation] = None
-        self._held_by_address[address] += amount
+        self.held.hold(address, amount)
         try:
             yield
         finally:
@@ -73,20 +73,18 @@ class Quota:
 
     def _find_heaviest_user(self, address: str, amount: int) -> str | None:
         """Return the address that has to release something, or None if the amount is available."""
-        held, total = self._held_by_address[address], self._held_by_address.total()
+        held, total = self.held.of(address), self.held.total
         if held and held + amount > self._per_address:
             return address
         if total and total + amount > self._total:
-            return max(self._held_by_address, key=self._held_by_address.__getitem__)
+            return self.held.find_heaviest()
         return None
 
     def _release(self, allocation: _Allocation) -> None:
         if allocation not in self._allocations:
             return  # evicted
         del self._allocations[allocation]
-        self._held_by_address[allocation.address] -= allocation.amount
-        if not self._held_by_address[allocation.address]:
-            del self._held_by_address[allocation.address]
+        self.held.release(allocation.address, allocation.amount)
 
 
 class MeteredResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.held_amounts import HeldAmounts
 
 _GIB = 1 << 30
 _MAX_MEMORY = 3 * _GIB
@@ -32,8 +33,7 @@ class ByteBudget:
     """What is counted, for error messages: `requests in flight`."""
     total: int
     per_client: int
-    held: dict[str, int] = field(default_factory=dict)
-    total_held: int = 0
+    held: HeldAmounts = field(default_factory=HeldAmounts)
 
     @property
     def most(self) -> int:
@@ -42,24 +42,18 @@ class ByteBudget:
 
     def acquire(self, client: str, size: int) -> None:
         """Reserve bytes, which the caller must release. Raise OverBudget if a limit is exceeded."""
-        held = self.held.get(client, 0)
-        after = self.total_held + size
+        held = self.held.of(client)
+        after = self.held.total + size
         crowded = held and (held + size > self.per_client or after > self.total)
         if crowded or after > self.most:
             raise OverBudget(
-                f"your {self.label} hold {held} bytes, of {self.total_held} for all clients; "
+                f"your {self.label} hold {held} bytes, of {self.held.total} for all clients; "
                 "wait for some of them to finish"
             )
-        self.held[client] = held + size
-        self.total_held = after
+        self.held.hold(client, size)
 
     def release(self, client: str, size: int) -> None:
-        self.total_held -= size
-        left = self.held[client] - size
-        if left:
-            self.held[client] = left
-        else:
-            del self.held[client]
+        self.held.release(client, size)
 
 
 class Hold:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.held_amounts import HeldAmounts
 
 _MIB = 1 << 20
 
@@ -31,22 +32,15 @@ class UnreadReplies:
         self._per_client = per_client
         self._slack = slack
         self._timeout = timeout
-        self._held: dict[str, int] = {}
-        self._total_held = 0
+        self._held = HeldAmounts()
         self._max_waiting = max_waiting
         self._waiting: dict[asyncio.Future[None], str] = {}
 
     def add(self, client: str, size: int) -> None:
-        self._held[client] = self._held.get(client, 0) + size
-        self._total_held += size
+        self._held.hold(client, size)
 
     def remove(self, client: str, size: int) -> None:
-        self._total_held -= size
-        left = self._held[client] - size
-        if left:
-            self._held[client] = left
-        else:
-            del self._held[client]
+        self._held.release(client, size)
         for waiting in tuple(self._waiting):
             if not waiting.done():
                 waiting.set_result(None)
@@ -54,12 +48,12 @@ class UnreadReplies:
     @property
     def is_within_slack(self) -> bool:
         """Whether so little is unread that no client can be behind."""
-        return self._total_held < self._slack
+        return self._held.total < self._slack
 
     def is_behind(self, client: str) -> bool:
         """Return whether a client must read replies before it gets more."""
-        held = self._held.get(client, 0)
-        return held >= self._per_client or (self._total_held >= self._total and held >= self._slack)
+        held = self._held.of(client)
+        return held >= self._per_client or (self._held.total >= self._total and held >= self._slack)
 
     async def wait_until_read(self, client: str) -> None:
         """Return when a client has read enough. Raise RepliesNotRead on timeout."""
@@ -81,5 +75,5 @@ class UnreadReplies:
             del self._waiting[waiting]
 
     def _not_read_error(self, client: str) -> RepliesNotRead:
-        held = self._held.get(client, 0)
+        held = self._held.of(client)
         return RepliesNotRead(f"{held} bytes of replies are unread; read them first")

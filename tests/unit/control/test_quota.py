@@ -23,7 +23,7 @@ def test_one_address_cannot_use_the_whole_quota() -> None:
             stack.enter_context(quota.hold("b"))
         with pytest.raises(Overloaded):
             stack.enter_context(quota.hold("c"))
-    assert not quota._held_by_address
+    assert not quota.held.by_client
 
 
 def test_oversized_request_is_granted_alone() -> None:
@@ -49,7 +49,7 @@ def test_oldest_allocation_is_evicted_first() -> None:
         stack.enter_context(hold_part("five", "b", 4))
         stack.enter_context(hold_part("six", "c", 1))
         assert evicted == ["one", "two", "three"]
-    assert not quota._held_by_address
+    assert not quota.held.by_client
     assert not quota._allocations
 
 

@@ -94,8 +94,8 @@ def test_connection_that_closes_gives_everything_back(site: Site) -> None:
     connection.close()
     assert other.take_granted() == {1: LARGE}
     other.close()
-    assert site.budget.total_held == 0
-    assert site.budget.held == {}
+    assert site.budget.held.total == 0
+    assert site.budget.held.by_client == {}
 
 
 def test_request_larger_than_the_memory_waits_until_there_are_no_others(site: Site) -> None:

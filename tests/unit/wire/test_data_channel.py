@@ -299,7 +299,7 @@ async def test_bytes_held_for_a_client_are_bounded_and_given_back(service: Servi
             frame = await client.read()
         assert frame.trailers.status.code == Status.RESOURCE_EXHAUSTED.value
         await client.send(*(reset(number) for number in range(3)))
-    assert budget.total_held == 0
+    assert budget.held.total == 0
 
 
 async def test_call_that_is_reset_at_once_gives_back_its_bytes(service: Service) -> None:
@@ -311,7 +311,7 @@ async def test_call_that_is_reset_at_once_gives_back_its_bytes(service: Service)
         frame = await client.read()
         while frame.stream.id != 7 or frame.WhichOneof("type") != "trailers":
             frame = await client.read()
-    assert budget.total_held == 0
+    assert budget.held.total == 0
 
 
 async def test_client_that_calls_and_never_reads_is_disconnected(service: Service) -> None:
