@@ -7,12 +7,14 @@ import importlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
 from cogwork.core.errors import NotFound
+from cogwork.core.supervised_set import SupervisedSet
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
@@ -39,21 +41,22 @@ class ModuleManager:
         self._restricted: frozenset[str] = frozenset()
         self._notify_graph = context.notify_changed
         self._module_by_model: dict[tuple[Api, ModelName], Module] = {}
-        """The first module that provides each model."""
+        """The first module in the configuration that provides each model."""
         self._pending: tuple[str, bool] | None = None
         """Why modules are not ready that may provide missing models, and whether all of them are
         still starting; None if all modules are ready."""
         self._duplicates: frozenset[str] = frozenset()
         """Warnings about models that are provided twice."""
         self._trusted = None if trusted is None else frozenset(trusted)
-        self._modules: dict[str, Module] = {}
-        self._stopping: dict[str, asyncio.Task[None]] = {}
+        self._modules: SupervisedSet[ModuleConfig, Module] = SupervisedSet(
+            "module", partial(_make_module, context=self._context), _comparable, _log
+        )
         self._waiting: dict[str, ModuleStatus] = {}
         """Modules that are not started yet, because something that they need is missing."""
 
     @property
     def by_name(self) -> Mapping[str, Module]:
-        return self._modules
+        return self._modules.by_name
 
     def apply(
         self,
@@ -72,17 +75,9 @@ class ModuleManager:
         self._restricted = frozenset(
             name for name, config in wanted.items() if config.access == "dependencies"
         )
-        for name, module in tuple(self._modules.items()):
-            if name not in wanted or _comparable(wanted[name]) != _comparable(module.config):
-                self._stop_module(name)
-        for name, config in wanted.items():
-            if name not in self._modules:
-                self._add_module(_make_module(config, self._context))
-            else:
-                self._modules[name].config = config
-                self._modules[name].apply_levels()
-        # The order decides which of two modules provides a model that both have.
-        self._modules = {name: self._modules[name] for name in wanted}
+        self._modules.apply(wanted)
+        for module in self._modules:
+            module.apply_levels()
         self._on_change()
 
     def _set_waiting(self, waiting: Mapping[str, Unavailable]) -> None:
@@ -115,14 +110,14 @@ class ModuleManager:
     def services(self) -> dict[Api, str]:
         """Return the gRPC services of the APIs that modules provide."""
         found: dict[Api, str] = {}
-        for module in self._modules.values():
+        for module in self._modules:
             if module.capabilities is not None:
                 found.update(module.capabilities.services)
         return found
 
     def descriptor_pools(self) -> dict[str, DescriptorPool]:
         found: dict[str, DescriptorPool] = {}
-        for module in self._modules.values():
+        for module in self._modules:
             found.update(module.descriptors)
         return found
 
@@ -130,12 +125,12 @@ class ModuleManager:
         return self._pending[0] if self._pending is not None else None
 
     def any_configured(self) -> bool:
-        return bool(self._modules)
+        return bool(self._modules.by_name)
 
     @property
     def any_stopping(self) -> bool:
         """Whether a module that was removed or replaced still runs."""
-        return bool(self._stopping)
+        return bool(self._modules.stopping)
 
     def restricted_modules(self) -> frozenset[str]:
         return self._restricted
@@ -158,16 +153,16 @@ class ModuleManager:
     def models(self) -> list[ModuleModel]:
         return [
             ModuleModel(module.name, api, model, module.config.type == "local")
-            for module in self._modules.values()
+            for module in self._modules
             if module.capabilities is not None
             for api, model in sorted(module.capabilities.models)
         ]
 
     def statuses(self) -> list[ModuleStatus]:
-        return [*(module.status for module in self._modules.values()), *self._waiting.values()]
+        return [*(module.status for module in self._modules), *self._waiting.values()]
 
     def restart(self, name: str, module_id: str) -> None:
-        for module in self._modules.values():
+        for module in self._modules:
             if (module.config.module_id == module_id) if module_id else (module.name == name):
                 module.restart("requested")
                 return
@@ -178,10 +173,9 @@ class ModuleManager:
 
         Returns the names of resources and modules that did not end in time.
         """
-        modules = tuple(self._modules.values())
-        for module in modules:
-            self._stop_module(module.name, timeout=0.0)
-        await asyncio.gather(*self._stopping.values(), return_exceptions=True)
+        modules = tuple(self._modules)
+        self._modules.stop_all(lambda module: module.stop(timeout=0.0))
+        await asyncio.gather(*self._modules.stopping, return_exceptions=True)
         return [each for module in modules for each in module.unfinished]
 
     def _on_change(self) -> None:
@@ -193,13 +187,13 @@ class ModuleManager:
 
     def _index_models(self) -> dict[tuple[Api, ModelName], Module]:
         providers: dict[tuple[Api, ModelName], Module] = {}
-        for module in self._modules.values():
+        for module in self._modules:
             for each in module.capabilities.models if module.capabilities is not None else ():
                 providers.setdefault(each, module)
         return providers
 
     def _find_pending(self) -> tuple[str, bool] | None:
-        pending = [each for each in self._modules.values() if each.state is not State.READY]
+        pending = [each for each in self._modules if each.state is not State.READY]
         if not pending and not self._waiting:
             return None
         failed = [module.unavailable_reason for module in pending if not module.is_starting]
@@ -218,7 +212,7 @@ class ModuleManager:
             _log.warning("%s", warning)
 
     def _find_duplicates(self) -> Iterator[str]:
-        for module in self._modules.values():
+        for module in self._modules:
             for api, model in module.capabilities.models if module.capabilities is not None else ():
                 first = self._module_by_model[api, model]
                 if self._context.is_in_process(api, model):
@@ -231,42 +225,6 @@ class ModuleManager:
                         f"model {model} is provided by modules {first.name} and {module.name}; "
                         f"using {first.name}, which is first in the configuration"
                     )
-
-    def _add_module(self, module: Module) -> None:
-        # Lets the server find and end processes that a module leaves behind.
-        adopt_orphans()
-        self._modules[module.name] = module
-        stopping = self._stopping.get(module.name)
-        if stopping is None:
-            module.start()
-        else:
-            stopping.add_done_callback(lambda _: self._start_if_wanted(module))
-
-    def _start_if_wanted(self, module: Module) -> None:
-        if self._modules.get(module.name) is module:
-            module.start()
-
-    def _stop_module(self, name: str, timeout: float | None = None) -> None:
-        module = self._modules.pop(name)
-        if timeout is None:
-            timeout = self._context.deadlines.drain
-        before = self._stopping.get(name)
-        task = asyncio.get_running_loop().create_task(self._stop_after(module, before, timeout))
-        self._stopping[name] = task
-        task.add_done_callback(lambda done: self._on_stopped(name, done))
-
-    async def _stop_after(
-        self, module: Module, before: asyncio.Task[None] | None, timeout: float
-    ) -> None:
-        if before is not None:
-            await asyncio.wait({before})
-        await module.stop(timeout)
-
-    def _on_stopped(self, name: str, task: asyncio.Task[None]) -> None:
-        if self._stopping.get(name) is task:
-            del self._stopping[name]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("module %s could not be stopped: %s", name, error)
 
     def _may_run(self, config: ModuleConfig) -> bool:
         if self._trusted is None:
@@ -283,12 +241,14 @@ class ModuleManager:
         return False
 
     def _format_names(self) -> str:
-        names = ", ".join(self._modules)
+        names = ", ".join(self._modules.by_name)
         return f"configured modules: {names}" if names else "no modules are configured"
 
 
 def _make_module(config: ModuleConfig, context: ModuleContext) -> Module:
     """Import the class with the first module: a machine without modules starts without the SDK."""
+    # Lets the server find and end processes that a module leaves behind.
+    adopt_orphans()
     importlib.import_module("cogwork.resource.sdk")  # must come before any import of the SDK
     from cogwork.modules.module import Module
 

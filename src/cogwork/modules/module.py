@@ -133,11 +133,15 @@ class Module:
         self._backoff.reset()
         self._restart_requested.set()
 
-    async def stop(self, timeout: float) -> None:
-        """Stop the module, after up to `timeout` seconds for its resources to close."""
+    async def stop(self, timeout: float | None = None) -> None:
+        """Stop the module, after up to `timeout` seconds for its resources to close.
+
+        None: as long as its deadline for that.
+        """
         self._set_state(State.CLOSING)
         if self._session is not None:
-            await self._drain(self._session, timeout)
+            drain = self._context.deadlines.drain if timeout is None else timeout
+            await self._drain(self._session, drain)
         self._context.notify_changed()
         if self._run_task is not None:
             self._run_task.cancel()

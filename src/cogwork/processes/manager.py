@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cogwork.config.process import ProcessConfig
+from cogwork.core.supervised_set import SupervisedSet
 from cogwork.processes.context import ProcessContext
 from cogwork.programs.orphans import adopt_orphans
 from cogwork.robot.process_host import ProcessState, ProcessStatus
@@ -25,11 +27,9 @@ class ProcessManager:
         self._context = replace(context, get_withheld_variables=lambda: self._withheld)
         self._untrusted = untrusted
         self._withheld: frozenset[str] = frozenset()
-        self._processes: dict[str, SupervisedProcess] = {}
-        self._stopping: dict[str, asyncio.Task[None]] = {}
-        """The last stop of each ID."""
-        self._ending: dict[asyncio.Task[None], SupervisedProcess] = {}
-        """Every process that is being stopped."""
+        self._processes: SupervisedSet[ProcessConfig, SupervisedProcess] = SupervisedSet(
+            "process", partial(_make_process, context=self._context), _comparable, _log
+        )
         self._waiting: dict[str, ProcessStatus] = {}
         """Processes that are not started yet."""
 
@@ -51,73 +51,34 @@ class ProcessManager:
             for name, why in (waiting or {}).items()
             if not self._untrusted
         }
-        wanted = {config.id: config for config in configs if self._may_run(config)}
-        for name, process in tuple(self._processes.items()):
-            if name not in wanted or _comparable(wanted[name]) != _comparable(process.config):
-                self._stop_process(name)
-        for name, config in wanted.items():
-            if name in self._processes:
-                self._processes[name].config = config
-            else:
-                self._add_process(_make_process(config, self._context))
-        self._processes = {name: self._processes[name] for name in wanted}
+        self._processes.apply({config.id: config for config in configs if self._may_run(config)})
 
     def statuses(self) -> list[ProcessStatus]:
-        running = [process.status for process in self._processes.values()]
+        running = [process.status for process in self._processes]
         return [*running, *self._waiting.values()]
 
     def configs(self) -> dict[str, ProcessConfig]:
         """Return those of the processes that are started, by ID."""
-        return {name: process.config for name, process in self._processes.items()}
+        return {name: process.config for name, process in self._processes.by_name.items()}
 
     @property
     def any_stopping(self) -> bool:
-        return bool(self._ending)
+        return bool(self._processes.stopping)
 
     async def aclose(self, timeout: float) -> list[str]:
         """Stop all processes, and return the names of those that did not end in time.
 
         `timeout`: seconds after which every process is killed, even if its own timeout is longer.
         """
-        for name in tuple(self._processes):
-            self._stop_process(name)
-        if not self._ending:
+        self._processes.stop_all()
+        stopping = dict(self._processes.stopping)
+        if not stopping:
             return []
-        ending = dict(self._ending)
-        all_stopped = asyncio.gather(*ending, return_exceptions=True)
+        all_stopped = asyncio.gather(*stopping, return_exceptions=True)
         await self._context.clock.wait({all_stopped}, timeout)
-        late = [process.kill() for task, process in ending.items() if not task.done()]
+        late = [process.kill() for task, process in stopping.items() if not task.done()]
         await asyncio.gather(*late, all_stopped, return_exceptions=True)
-        return [f"process {process.id}" for process in ending.values() if process.was_killed]
-
-    def _add_process(self, process: SupervisedProcess) -> None:
-        # Lets the server find and end processes that a process leaves behind.
-        adopt_orphans()
-        self._processes[process.id] = process
-        stopping = self._stopping.get(process.id)
-        if stopping is None:
-            process.start()
-        else:
-            stopping.add_done_callback(lambda _: self._start_if_wanted(process))
-
-    def _start_if_wanted(self, process: SupervisedProcess) -> None:
-        if self._processes.get(process.id) is process:
-            process.start()
-
-    def _stop_process(self, name: str) -> None:
-        process = self._processes.pop(name)
-        before = self._stopping.get(name)
-        task = asyncio.get_running_loop().create_task(_stop_after(process, before))
-        self._stopping[name] = task
-        self._ending[task] = process
-        task.add_done_callback(lambda done: self._on_stopped(name, done))
-
-    def _on_stopped(self, name: str, task: asyncio.Task[None]) -> None:
-        del self._ending[task]
-        if self._stopping.get(name) is task:
-            del self._stopping[name]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("process %s could not be stopped: %s", name, error)
+        return [f"process {process.id}" for process in stopping.values() if process.was_killed]
 
     def _wait(self, name: str, why: str) -> ProcessStatus:
         before = self._waiting.get(name)
@@ -136,15 +97,11 @@ class ProcessManager:
 
 def _make_process(config: ProcessConfig, context: ProcessContext) -> SupervisedProcess:
     """Import the class with the first process: a machine without processes starts faster."""
+    # Lets the server find and end processes that a process leaves behind.
+    adopt_orphans()
     from cogwork.processes.process import SupervisedProcess
 
     return SupervisedProcess(config, context)
-
-
-async def _stop_after(process: SupervisedProcess, before: asyncio.Task[None] | None) -> None:
-    if before is not None:
-        await asyncio.wait({before})
-    await process.stop()
 
 
 def _comparable(config: ProcessConfig) -> dict[str, Any]:
