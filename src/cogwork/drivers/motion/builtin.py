@@ -3,11 +3,8 @@ ask for it."""
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from viam.components.arm import Arm
@@ -19,20 +16,17 @@ from viam.proto.service.motion import (
     Constraints,
     GetPlanResponse,
     MotionConfiguration,
-    PlanState,
     PlanStatusWithID,
 )
 from viam.services.motion import Motion
 from viam.services.slam import SLAM
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.core.errors import Interrupted, InvalidRequest, Unsupported
+from cogwork.core.errors import Interrupted
 from cogwork.drivers.motion.attributes import BuiltinMotionAttributes
 from cogwork.drivers.motion.base_drive import (
     DriveSettings,
     FindBase,
-    Locator,
-    drive_to_goal,
     go_straight,
     turn,
 )
@@ -44,7 +38,13 @@ from cogwork.drivers.motion.locators import (
     has_orientation,
     yaw,
 )
-from cogwork.drivers.motion.plan_history import MotionExecution, PlanHistory
+from cogwork.drivers.motion.motion_request import (
+    read_drive_settings,
+    refuse_constraints,
+    refuse_obstacles,
+    unsupported,
+)
+from cogwork.drivers.motion.plan_runner import PlanRunner
 from cogwork.drivers.motion.supervised_move import run_move
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Dependencies
@@ -56,7 +56,6 @@ from cogwork.resource.supplemental_transforms import read_supplemental_transform
 from cogwork.spatial.chain import WORLD
 from cogwork.spatial.frame_tree import FramePart
 from cogwork.spatial.pose import Pose
-from cogwork.wire.status import status_of
 
 MOVEMENT_SENSOR = Api.parse("rdk:component:movement_sensor")
 SLAM_SERVICE = Api.parse("rdk:service:slam")
@@ -65,17 +64,6 @@ MAP_TOLERANCE = 0.1
 GLOBE_TOLERANCE = 2.6
 """Meters from the goal at which a base counts as arrived; satellite positions are not more
 precise."""
-
-_STOP_TIMEOUT = 10.0
-"""Seconds that a base gets to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRun:
-    """A running plan."""
-
-    execution: MotionExecution
-    task: asyncio.Task[None]
 
 
 class BuiltinMotion(Motion):
@@ -97,10 +85,7 @@ class BuiltinMotion(Motion):
         self._attributes = attributes
         self._machine = machine
         self._clock = clock
-        self._plans = PlanHistory(clock)
-        self._runs: dict[str, PlanRun] = {}
-        """The newest run of each component."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._plans = PlanRunner(clock, self.logger)
 
     @classmethod
     async def new(
@@ -122,8 +107,8 @@ class BuiltinMotion(Motion):
         constraints: Constraints | None = None,
         **_: Any,
     ) -> bool:
-        _refuse_obstacles(world_state)
-        _refuse_constraints(constraints)
+        refuse_obstacles(world_state)
+        refuse_constraints(constraints)
         frames = self._require_frames()
         extra = read_supplemental_transforms(
             world_state.transforms if world_state is not None else (), frames
@@ -168,8 +153,8 @@ class BuiltinMotion(Motion):
         **_: Any,
     ) -> str:
         if obstacles:
-            raise _unsupported("obstacles")
-        settings = self._drive_settings(configuration, MAP_TOLERANCE)
+            raise unsupported("obstacles")
+        settings = read_drive_settings(configuration, self._attributes, MAP_TOLERANCE)
         locator = MapLocator(
             lambda: cast("SLAM", self._machine.find_by_name(slam_service_name, SLAM_SERVICE)),
             destination,
@@ -189,10 +174,10 @@ class BuiltinMotion(Motion):
         **_: Any,
     ) -> str:
         if obstacles:
-            raise _unsupported("obstacles")
+            raise unsupported("obstacles")
         if bounding_regions:
-            raise _unsupported("bounding regions")
-        settings = self._drive_settings(configuration, GLOBE_TOLERANCE)
+            raise unsupported("bounding regions")
+        settings = read_drive_settings(configuration, self._attributes, GLOBE_TOLERANCE)
         locator = GlobeLocator(
             lambda: cast(
                 "MovementSensor", self._machine.find_by_name(movement_sensor_name, MOVEMENT_SENSOR)
@@ -205,15 +190,13 @@ class BuiltinMotion(Motion):
         )
 
     async def stop_plan(self, component_name: str, **_: Any) -> None:
-        self._plans.find_newest(component_name)  # raises NotFound if there is no plan
-        run = self._runs.get(component_name)
-        if run is not None:
-            await self._stop_runs([run], "stopped by stop_plan")
+        self._plans.history.find_newest(component_name)  # raises NotFound if there is no plan
+        await self._plans.stop(component_name, "stopped by stop_plan")
 
     async def list_plan_statuses(
         self, only_active_plans: bool = False, **_: Any
     ) -> Sequence[PlanStatusWithID]:
-        return self._plans.list_statuses(only_active_plans)
+        return self._plans.history.list_statuses(only_active_plans)
 
     async def get_plan(
         self,
@@ -223,24 +206,22 @@ class BuiltinMotion(Motion):
         **_: Any,
     ) -> GetPlanResponse:
         del last_plan_only  # an execution has only one plan
-        execution = self._plans.find_newest(component_name, execution_id or None)
+        execution = self._plans.history.find_newest(component_name, execution_id or None)
         return GetPlanResponse(current_plan_with_status=execution.plan_message)
 
     async def stop(self, **_: Any) -> None:
         """Stop all plans. Other moves stop with the components themselves."""
-        await self._stop_runs(list(self._runs.values()), "all motion was stopped")
+        await self._plans.stop_all("all motion was stopped")
 
     async def close(self) -> None:
-        await self._stop_runs(list(self._runs.values()), "the motion service was closed")
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_STOP_TIMEOUT)
+        await self._plans.aclose("the motion service was closed")
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        return {"moving": sorted(name for name, run in self._runs.items() if _is_active(run))}
+        return {"moving": self._plans.list_active()}
 
     async def _drive_to(self, find: FindBase, goal: Pose, has_heading: bool) -> None:
         """Drive to a pose that is relative to the base, which faces along y."""
-        settings = self._drive_settings(None, MAP_TOLERANCE)
+        settings = read_drive_settings(None, self._attributes, MAP_TOLERANCE)
         x, y, _ = goal.point
         distance = math.hypot(x, y)
         bearing = math.degrees(math.atan2(-x, y)) if round(distance) else 0.0
@@ -260,50 +241,7 @@ class BuiltinMotion(Motion):
         find = cast("FindBase", self._make_finder(self._machine.resolve_name(component, BASE)))
         find()
         start = await locator.current_pose()
-        before = self._runs.get(component)
-        if before is not None:
-            self._cancel_run(before, "replaced by a newer plan")
-        execution = self._plans.begin(component, [start, destination])
-        plan = self._execute_plan(
-            execution, find, locator, settings, before.task if before else None
-        )
-        # The plan outlives the call: an empty context keeps nothing of it alive.
-        task = asyncio.get_running_loop().create_task(plan, context=contextvars.Context())
-        self._runs[component] = PlanRun(execution, task)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return execution.id
-
-    async def _execute_plan(
-        self,
-        execution: MotionExecution,
-        find: FindBase,
-        locator: Locator,
-        settings: DriveSettings,
-        before: asyncio.Task[None] | None,
-    ) -> None:
-        if before is not None and not before.done():
-            await asyncio.wait([before], timeout=_STOP_TIMEOUT)
-        try:
-            await drive_to_goal(find, locator, settings, self._clock)
-        except Exception as error:
-            _, message = status_of(error, "the plan")
-            self.logger.warning("%s did not arrive: %s", execution.component, message)
-            self._plans.end(execution, PlanState.PLAN_STATE_FAILED, message)
-        else:
-            self._plans.end(execution, PlanState.PLAN_STATE_SUCCEEDED)
-
-    async def _stop_runs(self, runs: Sequence[PlanRun], reason: str) -> None:
-        """Cancel the runs and wait until their bases have stopped."""
-        for run in runs:
-            self._cancel_run(run, reason)
-        tasks = [run.task for run in runs if not run.task.done()]
-        if tasks:
-            await asyncio.wait(tasks, timeout=_STOP_TIMEOUT)
-
-    def _cancel_run(self, run: PlanRun, reason: str) -> None:
-        self._plans.end(run.execution, PlanState.PLAN_STATE_STOPPED, reason)
-        run.task.cancel()
+        return self._plans.start(component, [start, destination], find, locator, settings)
 
     def _make_finder(self, carrier: ResourceName) -> Callable[[], object]:
         """Return a function that finds the component for the next step, unless it was stopped
@@ -329,22 +267,6 @@ class BuiltinMotion(Motion):
             )
         return self._machine.frames
 
-    def _drive_settings(
-        self, configuration: MotionConfiguration | None, tolerance: float
-    ) -> DriveSettings:
-        requested = configuration or MotionConfiguration()
-        if requested.obstacle_detectors:
-            raise _unsupported("obstacle detectors")
-        attributes = self._attributes
-        return DriveSettings(
-            _positive_or_default(requested, "linear_m_per_sec", attributes.linear_m_per_sec) * 1000,
-            _positive_or_default(
-                requested, "angular_degs_per_sec", attributes.angular_degs_per_sec
-            ),
-            # The allowed deviation from the path must not loosen the tolerance at the goal.
-            min(_positive_or_default(requested, "plan_deviation_m", tolerance), tolerance) * 1000,
-        )
-
 
 async def _goal_pose(
     frames: CoordinateFrames,
@@ -366,39 +288,3 @@ async def _goal_pose(
     if component == carrier.short:
         return goal
     return goal.compose(await frames.transform(Pose.identity(), carrier.short, component, extra))
-
-
-def _refuse_obstacles(world_state: WorldState | None) -> None:
-    if world_state is not None and any(each.geometries for each in world_state.obstacles):
-        raise _unsupported("obstacles")
-
-
-def _refuse_constraints(constraints: Constraints | None) -> None:
-    """Refuse motion constraints. Allowed collisions need no check: nothing here avoids any."""
-    if constraints is None:
-        return
-    for kind in ("linear", "orientation", "pseudolinear"):
-        if getattr(constraints, f"{kind}_constraint"):
-            raise Unsupported(
-                f"this motion service does not support {kind} constraints: the arm chooses its own "
-                "path; remove the constraint, or use another motion service"
-            )
-
-
-def _unsupported(feature: str) -> Unsupported:
-    return Unsupported(
-        f"this motion service moves in straight lines and does not support {feature}: remove them "
-        "if the path is clear, or use another motion service"
-    )
-
-
-def _positive_or_default(configuration: MotionConfiguration, field: str, default: float) -> float:
-    """Return the value of the field, or the default if it is 0 or not set."""
-    value: float = getattr(configuration, field)
-    if not 0 <= value < math.inf:
-        raise InvalidRequest(f'"{field}" of a motion configuration must be above 0, not {value:g}')
-    return value or default
-
-
-def _is_active(run: PlanRun) -> bool:
-    return run.execution.is_active
