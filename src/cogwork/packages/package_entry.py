@@ -1,0 +1,72 @@
+"""A package that is needed, and how far the work on it is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final
+
+from cogwork.config.schema import PackageConfig
+from cogwork.packages.sizes import format_size
+from cogwork.packages.slot import Slot
+from cogwork.robot.package_host import PackageState as State
+
+_STEP: Final = 10
+"""Percent after which the reason of a waiting resource changes: each change is recorded."""
+
+
+@dataclass
+class PackageEntry:
+    """One directory that is needed, under the names of its packages."""
+
+    config: PackageConfig
+    slot: Slot
+    since: float
+    state: State = State.WAITING
+    reason: str = ""
+    done: int = 0
+    total: int | None = None
+    task: asyncio.Task[None] | None = None
+
+    def update(
+        self,
+        now: float,
+        state: State,
+        reason: str = "",
+        done: int | None = None,
+        total: int | None = None,
+    ) -> bool:
+        """Return whether others are to be told."""
+        before = self._step
+        if self.state is not state:
+            self.since = now
+        self.state, self.reason = state, reason
+        if done is not None:
+            self.done, self.total = done, total
+        return self._step != before
+
+    def describe(self) -> str:
+        match self.state:
+            case State.WAITING:
+                return "waits for its download"
+            case State.DOWNLOADING:
+                return f"is being downloaded{self._describe_progress()}"
+            case State.UNPACKING:
+                return f"is being unpacked{self._describe_progress()}"
+            case State.READY:
+                return "is ready"
+            case State.FAILED:
+                return f"is not available: {self.reason}"
+
+    @property
+    def _step(self) -> tuple[State, str, int]:
+        return self.state, self.reason, self._percent // _STEP
+
+    def _describe_progress(self) -> str:
+        if not self.total:
+            return ""
+        return f": {self._percent // _STEP * _STEP} % of {format_size(self.total)}"
+
+    @property
+    def _percent(self) -> int:
+        return 100 * self.done // self.total if self.total else 0
