@@ -33,13 +33,15 @@ from tests.support.network import http2_frames as frames
 from tests.support.waiting import pass_time, wait_until
 
 from cogwork.front import burst as burst_module
-from cogwork.front import listen_sockets as sockets_module
 from cogwork.front import relay as relay_module
 from cogwork.front import socket_relay
 from cogwork.front.connections import ConnectionLimits
-from cogwork.front.listen_sockets import CannotListen
-from cogwork.front.peer_name import Peer, parse_socket_name
-from cogwork.front.public_listener import ListenerLimits, PublicListener
+from cogwork.front.listener_limits import ListenerLimits
+from cogwork.front.peer_name import parse_socket_name
+from cogwork.front.public_listener import PublicListener
+from cogwork.net import listen_sockets as sockets_module
+from cogwork.net.listen_sockets import CannotListen
+from cogwork.net.peer import Peer
 from cogwork.serving import listeners as listeners_module
 from cogwork.serving import public_port as port_module
 from cogwork.serving.address import Address, ListenAddresses
@@ -444,7 +446,7 @@ async def test_clients_may_disconnect_at_any_moment(
         async with connect_grpc(site.port) as channel:
             assert await call_echo(channel, b"x") == b"x"
         await wait_until(lambda: len(site.front._grpc) <= 1)
-        await wait_until(lambda: len(site.front._dispatch_tasks) == 0)
+        await wait_until(lambda: len(site.front._dispatcher._tasks) == 0)
         if close is reset_connection:
             await wait_until(lambda: site.front.connection_count == 0)
 

@@ -21,8 +21,8 @@ from tests.contract.conftest import grpc_core
 from tests.contract.test_listener import DEADLINE, MIB, SERVICE, Site, call_echo, serve_site
 from tests.support.waiting import block, pass_time, wait_until
 
+from cogwork.front.listener_limits import ListenerLimits
 from cogwork.front.peer_name import digest_of
-from cogwork.front.public_listener import ListenerLimits
 from cogwork.front.tls_socket import TlsSettings
 
 __all__ = ["grpc_core"]

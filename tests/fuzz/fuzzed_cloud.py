@@ -26,7 +26,7 @@ from tests.support.memory_directory import find_memory_directory
 from cogwork.cloud.http import create_app
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.clock import Clock, ManualClock
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.resource import sdk
 from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.handlers import Method

@@ -21,7 +21,7 @@ except ImportError:
 else:
     raise SystemExit("the import hook does not work")
 
-for package in ("cogwork.core", "cogwork.graph", "cogwork.spatial"):
+for package in ("cogwork.core", "cogwork.net", "cogwork.graph", "cogwork.spatial"):
     home = importlib.import_module(package)
     for module in pkgutil.walk_packages(home.__path__, package + "."):
         importlib.import_module(module.name)

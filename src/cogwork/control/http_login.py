@@ -17,7 +17,7 @@ from cogwork.auth.exempt_paths import EXEMPT_PAGES, LOGIN_PATH
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
-from cogwork.front.peer_name import host_of
+from cogwork.net.peer import host_of
 from cogwork.robot.authentication import Authentication, check_role
 from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY, Application
 from cogwork.wire.http_body import ClientGone, Receive, read_body

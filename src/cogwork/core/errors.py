@@ -36,7 +36,7 @@ CogworkError
 ├── InvalidCertificate a certificate that cannot be used (serving/certificate.py)
 ├── NotAnImage      camera data that is unsafe for a browser (control/camera_images.py)
 ├── Overloaded      more HTTP requests than the limits allow (control/quota.py)
-├── CannotListen    an address that cannot be bound (front/listen_sockets.py)
+├── CannotListen    an address that cannot be bound (net/listen_sockets.py)
 ├── TooMuchWork     more work than the threads can queue (core/workers.py)
 ├── BadImage        data that is not an image (resource/image_header.py)
 ├── NoSuchEncoding  an image type that is not supported (resource/image.py)

@@ -24,11 +24,11 @@ class _FrontWorker:
     def __init__(self, send: Callable[[Message], None]) -> None:
         self._send = send
         self._grpc, self._http = GrpcRelay(Path()), Relay(Path())
-        self._listener = PublicListener(self._grpc, self._http)
-        self._listener.on_client = lambda peer, connected: send(
-            {"client": peer, "connected": connected}
+        self._listener = PublicListener(
+            self._grpc,
+            self._http,
+            on_client=lambda peer, connected: send({"client": peer, "connected": connected}),
         )
-
         self._grpc.ask = lambda: send({"asks": True})
 
     def on_message(self, message: Message, sockets: list[socket.socket]) -> None:

@@ -11,10 +11,9 @@ import functools
 import hashlib
 import ipaddress
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import NamedTuple
 from urllib.parse import unquote
+
+from cogwork.net.peer import Peer, format_address
 
 _LOCAL, _REMOTE = "l", "r"
 """Upper case if the connection is encrypted. One character, because paths of sockets are short."""
@@ -23,50 +22,6 @@ _SOCKET_NAME = re.compile(
 )
 _PACKED_IPV6 = re.compile(r"(?P<host>[0-9a-f]{32}):(?P<port>\d+)")
 _DIGEST_LENGTH = 12
-
-
-class Peer(NamedTuple):
-    address: str
-    """In gRPC's notation, such as `ipv4:127.0.0.1:50000`."""
-    is_local: bool = False
-    """Whether the client is on this computer, whichever of its addresses it uses."""
-    is_encrypted: bool = False
-    """Whether the client uses TLS."""
-    certificate: str = ""
-    """The digest of the name that the client's certificate proves; empty if it proves none."""
-    introduced_as: str = ""
-    """Who the client is, according to a signaling server that the machine trusts."""
-    introduction: Mapping[str, str] = MappingProxyType({})
-    """What the signaling server says about it, such as its role."""
-
-    @classmethod
-    def from_addresses(
-        cls,
-        client: tuple[str, int],
-        server: tuple[str, int],
-        *,
-        is_encrypted: bool = False,
-        certificate: str = "",
-    ) -> Peer:
-        host, port = client[0].partition("%")[0], client[1]  # without the interface
-        is_loopback = ipaddress.ip_address(host).is_loopback
-        is_local = is_loopback or host == server[0].partition("%")[0]
-        return cls(format_address(host, port), is_local, is_encrypted, certificate)
-
-    @property
-    def is_confidential(self) -> bool:
-        """Whether no one else on the network can read the connection."""
-        return self.is_local or self.is_encrypted
-
-    @property
-    def host_and_port(self) -> tuple[str, int]:
-        host, _, port = self.address.partition(":")[2].rpartition(":")
-        return host.strip("[]"), int(port) if port.isdecimal() else 0
-
-
-def format_address(host: str, port: int) -> str:
-    """Return an address in gRPC's notation."""
-    return f"ipv6:[{host}]:{port}" if ":" in host else f"ipv4:{host}:{port}"
 
 
 def digest_of(name: str) -> str:
@@ -128,11 +83,3 @@ def _parse_direct(address: str) -> Peer:
         return peer._replace(is_local=ipaddress.ip_address(peer.host_and_port[0]).is_loopback)
     except ValueError:
         return peer
-
-
-def host_of(peer: str) -> str:
-    """Return a peer without its port: `ipv4:10.0.0.7`. A peer without a port is unchanged."""
-    family, _, address = peer.partition(":")
-    if family not in ("ipv4", "ipv6", "webrtc"):
-        return peer
-    return f"{family}:{address.rpartition(':')[0]}"

@@ -20,9 +20,10 @@ from cogwork.front.burst import Bursts
 from cogwork.front.connections import ConnectionState
 from cogwork.front.http1_monitor import Http1Monitor
 from cogwork.front.http2_monitor import Http2Monitor, MonitorLimits
-from cogwork.front.peer_name import Peer, host_of, socket_name
+from cogwork.front.peer_name import socket_name
 from cogwork.front.socket_relay import CHUNK_SIZE, Backlog, SocketRelay, StreamSocket
 from cogwork.front.uploads import ConnectionUploads, Uploads
+from cogwork.net.peer import Peer, host_of
 
 REQUEST_TIMEOUT = 30.0
 """Seconds after which a connection is closed if one of its requests has no complete message and

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from cogwork.front.peer_name import Peer, format_address
+from cogwork.net.peer import Peer, format_address
 
 _FORWARDED, _FORWARDED_FOR, _FORWARDED_PROTO = "forwarded", "x-forwarded-for", "x-forwarded-proto"
 _NAMES: Final = frozenset((_FORWARDED, _FORWARDED_FOR, _FORWARDED_PROTO))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import logging
@@ -14,9 +13,12 @@ from pathlib import Path
 
 import grpc.aio
 
-from cogwork.front.peer_name import Peer, parse_socket_name
+from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.relay import GrpcRelay, RelayedConnection
 from cogwork.modules.address import remove_socket, unix_address
+from cogwork.net.acceptor import Acceptor
+from cogwork.net.listen_sockets import open_unix_listener
+from cogwork.net.peer import Peer
 from cogwork.robot.access import module_peer
 from cogwork.wire.grpc import grpc_server
 from cogwork.wire.handlers import HandlerTable
@@ -26,8 +28,6 @@ from cogwork.wire.supervised_server import SupervisedServer
 GRACE = 1.0
 _MAX_CONNECTIONS = 128
 """Connections that one module may have open; the SDK opens one or two."""
-_ACCEPT_PAUSE = 0.5
-"""Seconds to wait before accepting again after the process ran out of descriptors."""
 
 _log = logging.getLogger("rdk.modmanager")
 
@@ -92,44 +92,20 @@ class _Listener:
         self._peer = peer
         self._token = token
         self._relay = relay
-        self._loop = asyncio.get_running_loop()
         self._connections: set[RelayedConnection] = set()
-        self._resume_timer: asyncio.TimerHandle | None = None
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._socket.setblocking(False)
-            self._socket.bind(address)
-            self._socket.listen(_MAX_CONNECTIONS)
-        except OSError:
-            self._socket.close()
-            raise
-        self._resume()
+        listener = open_unix_listener(address, _MAX_CONNECTIONS)
+        self._acceptor = Acceptor(listener, self._relay_connection, self._report_pause)
 
     def close(self) -> None:
-        if self._resume_timer is not None:
-            self._resume_timer.cancel()
-        self._loop.remove_reader(self._socket.fileno())
-        self._socket.close()
+        self._acceptor.close()
         # Without the socket, a connection that a child of the module keeps would have no name.
         for connection in tuple(self._connections):
             connection.close()
 
-    def _resume(self) -> None:
-        self._loop.add_reader(self._socket.fileno(), self._accept)
+    def _report_pause(self, error: OSError) -> None:
+        _log.error("cannot accept connections from %s: %s; retrying", self._peer, error.strerror)
 
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._socket.accept()
-        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
-        except OSError as error:
-            _log.error(
-                "cannot accept connections from %s: %s; retrying", self._peer, error.strerror
-            )
-            self._loop.remove_reader(self._socket.fileno())
-            self._resume_timer = self._loop.call_later(_ACCEPT_PAUSE, self._resume)
-            return
-        connection.setblocking(False)
+    def _relay_connection(self, connection: socket.socket, _: object) -> None:
         if len(self._connections) >= _MAX_CONNECTIONS:
             _log.warning(
                 "refused a connection from %s: the limit of %d open connections is reached",

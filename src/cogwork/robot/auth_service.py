@@ -7,7 +7,7 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 
 from cogwork.auth.errors import InvalidLogin
 from cogwork.core.errors import Unsupported
-from cogwork.front.peer_name import host_of
+from cogwork.net.peer import host_of
 from cogwork.robot.authentication import Authentication
 from cogwork.wire.handlers import Method, Stream, methods_from_service
 

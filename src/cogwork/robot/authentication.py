@@ -22,7 +22,7 @@ from cogwork.auth.errors import (
 from cogwork.auth.exempt_paths import EXEMPT_METHODS
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role, required_role
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.robot.operations import Operation, Operations, current_operation
 from cogwork.wire.handlers import Handler, Method, Stream
 

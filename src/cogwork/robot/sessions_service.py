@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from viam.gen.robot.v1 import robot_pb2 as robot
 
-from cogwork.front.peer_name import host_of
+from cogwork.net.peer import host_of
 from cogwork.resource.timestamps import to_duration
 from cogwork.robot.motion.open_sessions import Session
 from cogwork.robot.motion.session_manager import SessionManager, session_id_of

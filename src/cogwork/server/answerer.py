@@ -35,7 +35,7 @@ from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.fair_places import Holder
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.robot.authentication import Admission
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.ice_servers import IceServer

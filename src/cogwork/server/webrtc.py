@@ -12,7 +12,7 @@ from cogwork.config.network import IceServerConfig
 from cogwork.config.schema import MachineConfig
 from cogwork.core.address import is_loopback
 from cogwork.core.clock import Clock
-from cogwork.front.public_listener import OnClient
+from cogwork.net.peer import OnClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.ice_servers import IceServer, with_temporary_credential

@@ -15,9 +15,11 @@ from cogwork.child.control_channel import Message
 from cogwork.child.process import STOP_TIMEOUT, ChildProcess
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
-from cogwork.front.public_listener import ListenerLimits, OnClient, PublicListener
+from cogwork.front.listener_limits import ListenerLimits
+from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 from cogwork.front.tls_socket import TlsSettings
+from cogwork.net.peer import OnClient
 
 _RETRY = RetryPolicy(first=0.05, maximum=5.0)
 _STABLE_AFTER = 10.0
@@ -82,8 +84,7 @@ class InProcessFront:
     ) -> None:
         self._grpc, self._http = GrpcRelay(Path()), Relay(Path())
         self._grpc.ask = lambda: self._grpc.settle(count_cancelled())
-        self.listener = PublicListener(self._grpc, self._http, limits)
-        self.listener.on_client = on_client
+        self.listener = PublicListener(self._grpc, self._http, limits, on_client)
 
     async def serve(self, listeners: Sequence[socket.socket]) -> None:
         self.listener.serve([each.dup() for each in listeners])

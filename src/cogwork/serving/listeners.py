@@ -12,11 +12,11 @@ from pathlib import Path
 import grpc.aio
 
 from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
-from cogwork.front.listen_sockets import CannotListen
 from cogwork.front.peer_name import parse_socket_name
-from cogwork.front.public_listener import OnClient
 from cogwork.front.tls_socket import TlsSettings
 from cogwork.front.trusted_proxies import TrustedProxies
+from cogwork.net.listen_sockets import CannotListen
+from cogwork.net.peer import OnClient
 from cogwork.serving.address import Address, ListenAddresses
 from cogwork.serving.front import Front, ServerSockets, make_front
 from cogwork.serving.public_port import PublicPort

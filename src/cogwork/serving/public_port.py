@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from cogwork.front.listen_sockets import (
+from cogwork.net.listen_sockets import (
     CannotListen,
     SocketAddress,
     address_of,

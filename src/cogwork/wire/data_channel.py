@@ -18,7 +18,7 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request, RequestHeaders, Reque
 
 from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.webrtc.message_stream import MessageSplitter
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.channel_frames import (

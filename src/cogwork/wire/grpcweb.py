@@ -20,7 +20,7 @@ from multidict import MultiDict
 
 from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import InvalidRequest, Unsupported
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.deadline import parse_deadline

@@ -18,7 +18,7 @@ from grpclib.metadata import Deadline
 from cogwork.core.byte_budget import request_budget
 from cogwork.core.errors import CogworkError, Unsupported
 from cogwork.core.memory import total_memory
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 
 Metadata = Mapping[str, str | bytes]
 """Metadata like grpclib's: a repeated name occurs several times among the items."""

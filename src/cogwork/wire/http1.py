@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from cogwork.core.workers import Workers
 from cogwork.front.trusted_proxies import TrustedProxies
+from cogwork.net.acceptor import Acceptor
+from cogwork.net.listen_sockets import open_unix_listener
 from cogwork.wire.asgi import CLIENT_KEY, Application
 
 if TYPE_CHECKING:
     from cogwork.wire.uvicorn_server import UvicornServer
-
-_ACCEPT_PAUSE = 0.5
-"""Seconds to wait before accepting again after the process ran out of descriptors."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -35,7 +34,7 @@ class Http1Server:
         self._proxies = proxies if proxies is not None else TrustedProxies()
         self._server: UvicornServer | None = None
         self._loading: asyncio.Future[UvicornServer] | None = None
-        self._listener: socket.socket | None = None
+        self._acceptor: Acceptor | None = None
         self._starting: set[asyncio.Task[None]] = set()
 
     @property
@@ -44,45 +43,22 @@ class Http1Server:
 
     def listen(self, path: Path) -> None:
         """Listen on a Unix socket. The relay, its only client, limits the connections."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.setblocking(False)
-        listener.bind(str(path))
-        listener.listen(socket.SOMAXCONN)
-        self._listener = listener
-        self._accept_from(listener)
+        listener = open_unix_listener(str(path))
+        self._acceptor = Acceptor(listener, self._start, _report_pause)
 
     async def aclose(self) -> None:
-        if self._listener is not None:
-            asyncio.get_running_loop().remove_reader(self._listener.fileno())
-            self._listener.close()
-            self._listener = None
+        if self._acceptor is not None:
+            self._acceptor.close()
+            self._acceptor = None
         if self._starting:
             await asyncio.wait(self._starting)
         if self._server is not None:
             await self._server.aclose()
 
-    def _accept_from(self, listener: socket.socket) -> None:
-        asyncio.get_running_loop().add_reader(listener.fileno(), self._accept, listener)
-
-    def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            connection, _ = listener.accept()
-        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
-        except OSError as error:
-            _log.error("cannot accept HTTP connections: %s; retrying", error.strerror)
-            loop.remove_reader(listener.fileno())
-            loop.call_later(_ACCEPT_PAUSE, self._resume, listener)
-            return
-        connection.setblocking(False)
-        task = loop.create_task(self._serve(connection))
+    def _start(self, connection: socket.socket, _: object) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(connection))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
-
-    def _resume(self, listener: socket.socket) -> None:
-        if listener is self._listener:
-            self._accept_from(listener)
 
     async def _serve(self, connection: socket.socket) -> None:
         try:
@@ -111,6 +87,10 @@ class Http1Server:
         from cogwork.wire.uvicorn_server import UvicornServer
 
         return UvicornServer(_with_forwarded_client(self._make_application(), self._proxies))
+
+
+def _report_pause(error: OSError) -> None:
+    _log.error("cannot accept HTTP connections: %s; retrying", error.strerror)
 
 
 def _with_forwarded_client(application: Application, proxies: TrustedProxies) -> Application:

@@ -15,8 +15,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICECandidate
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.fair_places import Holder, choose_displaced
-from cogwork.front.peer_name import Peer
-from cogwork.front.public_listener import OnClient
+from cogwork.net.peer import OnClient, Peer
 from cogwork.webrtc import session_description
 from cogwork.wire.data_channel import DataChannel
 from cogwork.wire.handlers import HandlerTable, Metadata

@@ -16,7 +16,7 @@ from tests.support.paths import TESTS
 from tests.support.waiting import run_others
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.webrtc import session_description
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
 from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY

@@ -13,9 +13,9 @@ from tests.support.network.proxy_header import encode_v2
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.http2_headers import has_utf8_headers
 from cogwork.front.http2_monitor import Http2Monitor
-from cogwork.front.peer_name import Peer
 from cogwork.front.proxy_protocol import InvalidProxyHeader, may_be_header, parse_header
 from cogwork.front.trusted_proxies import TrustedProxies
+from cogwork.net.peer import Peer
 
 _PROXIES = TrustedProxies(("127.0.0.1", "10.0.0.0/8"))
 _PROXY = Peer("ipv4:127.0.0.1:4000", is_local=True)

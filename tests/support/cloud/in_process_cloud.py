@@ -40,7 +40,7 @@ from cogwork.cloud.open_cloud import open_cloud  # noqa: E402
 from cogwork.cloud.public_name import PublicName  # noqa: E402
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers  # noqa: E402
 from cogwork.core.clock import Clock, ManualClock, SystemClock  # noqa: E402
-from cogwork.front.peer_name import Peer  # noqa: E402
+from cogwork.net.peer import Peer  # noqa: E402
 from cogwork.wire.asgi import CLIENT_KEY  # noqa: E402
 from cogwork.wire.handlers import Metadata, Method  # noqa: E402
 from cogwork.wire.status import status_of  # noqa: E402

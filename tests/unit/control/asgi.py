@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY, Application
 
 

@@ -4,7 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
-from cogwork.front.peer_name import Peer, parse_socket_name, socket_name
+from cogwork.front.peer_name import parse_socket_name, socket_name
+from cogwork.net.peer import Peer
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from tests.support.network.proxy_header import encode_v2, encode_v2_unnamed
 
-from cogwork.front.peer_name import Peer, parse_socket_name
+from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
+from cogwork.net.peer import Peer
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.front.peer_name import Peer
 from cogwork.front.trusted_proxies import TrustedProxies
+from cogwork.net.peer import Peer
 
 PROXIES = TrustedProxies(("127.0.0.1", "10.0.0.0/8", "2001:db8::/64"))
 PROXY = Peer("ipv4:127.0.0.1:4000", is_local=True, certificate="digest")

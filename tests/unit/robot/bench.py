@@ -21,11 +21,11 @@ from cogwork.config.loader import load
 from cogwork.config.schema import JobConfig
 from cogwork.control.static_site import StaticSite
 from cogwork.core.clock import ManualClock, SystemClock
-from cogwork.front.peer_name import Peer
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Providers
 from cogwork.graph.reconciler import Outcome
+from cogwork.net.peer import Peer
 from cogwork.resource import sdk
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry

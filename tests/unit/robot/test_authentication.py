@@ -22,7 +22,8 @@ from tests.unit.robot.bench import Bench, InProcess, thing
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.roles import Role
-from cogwork.front.peer_name import Peer, digest_of
+from cogwork.front.peer_name import digest_of
+from cogwork.net.peer import Peer
 from cogwork.robot.authentication import Authentication
 from cogwork.robot.handler_table import build_handler_table
 

@@ -19,7 +19,7 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import (
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Stream as StreamId
 
 from cogwork.core.byte_budget import ByteBudget
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.webrtc.message_stream import MessageSplitter, join_messages
 from cogwork.wire.data_channel import DataChannel
 from cogwork.wire.handlers import HandlerTable, Metadata

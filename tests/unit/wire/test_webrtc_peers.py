@@ -12,7 +12,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICECandidate
 from cogwork.auth.roles import Role
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.fair_places import Holder
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.webrtc import session_description
 from cogwork.wire.handlers import HandlerTable
 from cogwork.wire.ice_servers import IceServer

@@ -26,7 +26,7 @@ from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.token_bucket import Rate
-from cogwork.front.peer_name import host_of
+from cogwork.net.peer import host_of
 from cogwork.wire.asgi import CLIENT_KEY
 from cogwork.wire.claim_method import CLAIM_PATH
 from cogwork.wire.http_body import ClientGone, read_body

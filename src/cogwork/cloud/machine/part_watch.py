@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
-from cogwork.front.peer_name import host_of
+from cogwork.net.peer import host_of
 from cogwork.wire.follow_method import HOST_METADATA, INSTANCE_METADATA
 from cogwork.wire.handlers import Stream
 

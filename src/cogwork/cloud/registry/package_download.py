@@ -21,7 +21,7 @@ from cogwork.cloud.identity.membership import can_see
 from cogwork.cloud.registry.packages import encode_checksum
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, NotFound
-from cogwork.front.peer_name import host_of
+from cogwork.net.peer import host_of
 from cogwork.wire.asgi import CLIENT_KEY, SECURITY_HEADERS
 
 _CREDENTIALS: Final = (

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cogwork.core.errors import CogworkError
-from cogwork.front.peer_name import host_of
 from cogwork.graph.name import ResourceName
+from cogwork.net.peer import host_of
 
 LOOPBACK = "localhost"
 """The owner of sessions that were started on the computer of the machine, without a login."""

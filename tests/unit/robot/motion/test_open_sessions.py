@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.front.peer_name import host_of
 from cogwork.graph.name import ResourceName
+<<<<<<< ours
 from cogwork.robot.motion.open_sessions import (
+||||||| base
+from cogwork.robot.open_sessions import (
+=======
+from cogwork.net.peer import host_of
+from cogwork.robot.open_sessions import (
+>>>>>>> theirs
     OpenSessions,
     Session,
     SessionLimits,

@@ -14,7 +14,7 @@ mount --bind /dev/null /etc/hosts && mount --bind /dev/null /etc/resolv.conf && 
 """
 LISTEN = """
 import asyncio
-from cogwork.front.listen_sockets import open_listeners, resolve_addresses
+from cogwork.net.listen_sockets import open_listeners, resolve_addresses
 listeners = open_listeners(asyncio.run(resolve_addresses("localhost", 0)))
 print(listeners[0].getsockname()[0])
 """

@@ -84,6 +84,19 @@ def _open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
     return listener
 
 
+def open_unix_listener(path: str, backlog: int = socket.SOMAXCONN) -> socket.socket:
+    """Raise OSError if there is a file at the path, or no directory for it."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.setblocking(False)
+        listener.bind(path)
+        listener.listen(backlog)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
 def explain_bind_error(error: OSError) -> str:
     match error.errno:
         case errno.EADDRINUSE:
