@@ -40,12 +40,13 @@ from cogwork.front.listener_limits import ListenerLimits
 from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.public_listener import PublicListener
 from cogwork.net import listen_sockets as sockets_module
+from cogwork.net.address import Address
 from cogwork.net.listen_sockets import CannotListen
 from cogwork.net.peer import Peer
 from cogwork.serving import listeners as listeners_module
 from cogwork.serving import public_port as port_module
-from cogwork.serving.address import Address, ListenAddresses
 from cogwork.serving.front import InProcessFront, ServerSockets
+from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.public_port import PublicPort
 from cogwork.serving.socket_directory import private_directory

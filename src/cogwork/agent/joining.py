@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from cogwork.agent.errors import CannotJoin
 from cogwork.core import atomic
-from cogwork.core.address import is_loopback
+from cogwork.net.address import is_loopback
 from cogwork.wire.claim_method import CLAIM_PATH
 
 _TIMEOUT: Final = 30.0

@@ -8,7 +8,7 @@ import grpc
 
 from cogwork.cli.http_client import NOT_A_SERVER
 from cogwork.cli.tls_probe import TLS_REASON, expects_tls
-from cogwork.core.address import TLS_PREFIX
+from cogwork.net.address import TLS_PREFIX
 
 HANDSHAKE_FAILED = "the TLS handshake failed"
 

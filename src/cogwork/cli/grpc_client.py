@@ -23,8 +23,8 @@ from cogwork.cli.http_client import (
 )
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.config.diagnostics import replace_unprintable
-from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
+from cogwork.net.address import TLS_PREFIX
 from cogwork.resource import sdk
 from cogwork.wire.grpc_options import GRPC_OPTIONS
 from cogwork.wire.tls_credentials import tls_credentials

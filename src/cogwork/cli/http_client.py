@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 
 from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.cli.tls_probe import TLS_REASON, expects_tls
-from cogwork.core.address import TLS_PREFIX, is_loopback
 from cogwork.core.errors import CogworkError
+from cogwork.net.address import TLS_PREFIX, is_loopback_address
 
 KEY_ID_VARIABLE = "COGWORK_API_KEY_ID"
 KEY_VARIABLE = "COGWORK_API_KEY"
@@ -128,7 +128,7 @@ def _read_token(reply: bytes, address: str) -> str:
 
 
 def _is_confidential(address: str) -> bool:
-    return address.startswith(TLS_PREFIX) or is_loopback(address.rpartition(":")[0])
+    return address.startswith(TLS_PREFIX) or is_loopback_address(address)
 
 
 def _stream_response(address: str, path: str, query: Mapping[str, str]) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ from cogwork.cli.grpc_client import (
     with_channel,
 )
 from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_json
-from cogwork.core.address import TLS_PREFIX, is_loopback
+from cogwork.net.address import TLS_PREFIX, is_loopback_address
 from cogwork.resource import sdk
 from cogwork.wire.grpc_options import GRPC_OPTIONS
 from cogwork.wire.tls_credentials import tls_credentials
@@ -77,7 +77,7 @@ def _list_tunnels(channel: grpc.Channel) -> dict[int, float]:
 
 def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket:
     """Listen on the wanted port, by default on the machine's port number or any free port."""
-    if _is_local(address):
+    if is_loopback_address(address):
         if wanted == port:
             raise CommandError(
                 f"local port {port} would forward to itself; choose another with --local"
@@ -98,11 +98,6 @@ def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket
     raise CommandError(
         f"cannot listen on port {wanted or port}: {why}; choose another with --local"
     )
-
-
-def _is_local(address: str) -> bool:
-    """Whether the address is a loopback address."""
-    return is_loopback(address.removeprefix(TLS_PREFIX).rpartition(":")[0])
 
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:

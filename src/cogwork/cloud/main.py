@@ -18,8 +18,8 @@ from cogwork.cloud.updates.release_parser import add_release_parser
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
+from cogwork.net.address import Address
 from cogwork.serving import process
-from cogwork.serving.address import Address
 
 EXIT_OK = 0
 EXIT_FAILURE = 1

@@ -24,8 +24,9 @@ from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.front.connections import ConnectionLimits
-from cogwork.serving.address import Address, ListenAddresses, format_serving_line
+from cogwork.net.address import Address
 from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWatcher
+from cogwork.serving.listen_addresses import ListenAddresses, format_serving_line
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal

@@ -14,7 +14,6 @@ from cogwork.config.network import NetworkConfig
 from cogwork.config.positions import Pointer
 from cogwork.config.references import find_references
 from cogwork.config.schema import JobConfig, MachineConfig, ResourceConfig
-from cogwork.core.address import is_loopback
 from cogwork.core.errors import InvalidName
 from cogwork.graph.edges import (
     AmbiguousDependency,
@@ -28,6 +27,7 @@ from cogwork.graph.edges import (
 )
 from cogwork.graph.name import BUILTIN_NAMESPACE, Api, Reference, ResourceName
 from cogwork.graph.public_apis import PUBLIC_APIS
+from cogwork.net.address import is_loopback_address
 
 
 @dataclass(slots=True)
@@ -285,7 +285,7 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
         network.tls_cert_file
         and not network.no_tls
         and network.grpc_address
-        and not is_loopback(network.grpc_address.rpartition(":")[0])
+        and not is_loopback_address(network.grpc_address)
     ):
         collector.add(
             codes.PLAINTEXT_ADDRESS,
@@ -305,7 +305,7 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
 def _check_exposure(
     address: str, at: Pointer, network: NetworkConfig, collector: DiagnosticCollector
 ) -> None:
-    if is_loopback(address.rpartition(":")[0]):
+    if is_loopback_address(address):
         return
     if network.insecure_without_auth:
         message = f'anyone who reaches "{address}" can control this machine'

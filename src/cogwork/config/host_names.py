@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Collection
-from urllib.parse import urlsplit
-
 from cogwork.config.schema import MachineConfig
 
 
@@ -31,27 +27,3 @@ def machine_name(config: MachineConfig, host_name: str) -> str:
     cloud = config.cloud
     full = config.network.fqdn or (cloud.fqdn if cloud is not None else "") or host_name
     return full.partition(".")[0]
-
-
-def is_allowed_host(host: str, names: Collection[str]) -> bool:
-    """Return whether a Host header names this machine.
-
-    Any IP address is allowed: DNS rebinding cannot make a browser send a different address than
-    the one it connects to. The port is not compared because forwarding may change it.
-    """
-    try:
-        parts = urlsplit(f"//{host}")
-        name, _ = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if name is None or parts.netloc != host or "@" in host:
-        return False
-    return name.removesuffix(".") in names or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -16,9 +16,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 
 from cogwork.auth.exempt_paths import LOGIN_PATH
-from cogwork.config.host_names import is_allowed_host
 from cogwork.control import session_end
 from cogwork.control.configuration import EDIT_PATHS
+from cogwork.net.host_names import is_allowed_host
 from cogwork.wire.asgi import SECURITY_HEADERS, Application
 from cogwork.wire.grpcweb import is_grpc_web
 

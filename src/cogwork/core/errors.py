@@ -86,7 +86,7 @@ CogworkError
 ├── Misconfigured   a program that requires a changed configuration first
 ├── CannotStop      a process that survives SIGKILL (programs/process.py)
 ├── CannotLimit     a process limit that cannot be enforced here (programs/limits.py)
-├── AddressTooLong  a directory path too long for a Unix socket (modules/address.py)
+├── AddressTooLong  a directory path too long for a Unix socket (net/local_address.py)
 ├── PackageUnavailable a package that cannot be had now (packages/errors.py, with the next)
 ├── BadPackage      an archive that is not the package
 ├── BadMeta         an invalid meta.json (modules/meta.py)

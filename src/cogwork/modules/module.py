@@ -20,7 +20,6 @@ from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
 from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
-from cogwork.modules.address import remove_socket
 from cogwork.modules.client import ModuleCallError, ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.first_run import perform_first_run
@@ -29,6 +28,7 @@ from cogwork.modules.health_probe import HealthProbe
 from cogwork.modules.launch_spec import choose_address, find_user, make_launch_spec
 from cogwork.modules.session import ModuleSession
 from cogwork.modules.socket_folder import SocketFolder, open_socket_folder
+from cogwork.net.local_address import remove_socket
 from cogwork.programs.executable_check import Misconfigured
 from cogwork.programs.line_level import find_level
 from cogwork.programs.output import OutputStream

@@ -15,9 +15,9 @@ import grpc.aio
 
 from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.relay import GrpcRelay, RelayedConnection
-from cogwork.modules.address import remove_socket, unix_address
 from cogwork.net.acceptor import Acceptor
 from cogwork.net.listen_sockets import open_unix_listener
+from cogwork.net.local_address import remove_socket, unix_address
 from cogwork.net.peer import Peer
 from cogwork.robot.access import module_peer
 from cogwork.wire.grpc import grpc_server

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.schema import PackageConfig
-from cogwork.core.address import is_loopback
+from cogwork.net.address import is_loopback
 from cogwork.packages.errors import PackageUnavailable
 from cogwork.packages.fetch import ArchiveSource
 from cogwork.resource import sdk

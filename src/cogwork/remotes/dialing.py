@@ -11,8 +11,8 @@ import grpc.aio
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse, Credentials
 
 from cogwork.config.schema import RemoteConfig
-from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
 from cogwork.core.clock import Clock
+from cogwork.net.address import TLS_PREFIX, is_loopback_address, parse_address
 from cogwork.remotes.errors import (
     CALL_TIMEOUT,
     NotReached,
@@ -111,8 +111,8 @@ def _open_channel(to: Destination) -> grpc.aio.Channel:
     target = to.address.removeprefix(TLS_PREFIX)
     if not to.insecure or to.address.startswith(TLS_PREFIX):
         return grpc.aio.secure_channel(target, tls_credentials(), [*_OPTIONS, *_name_options(to)])
-    host = target.rpartition(":")[0]
-    if to.login is not None and not is_loopback(host) and not to.allow_plaintext:
+    is_exposed = not is_loopback_address(target)
+    if to.login is not None and is_exposed and not to.allow_plaintext:
         raise RemoteUnavailable(
             f"the login would travel unencrypted to {target}; remove insecure, or start the "
             "server with -allow-insecure-creds"

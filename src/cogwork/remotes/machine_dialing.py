@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from typing import Final
 
 from cogwork.config.schema import RemoteConfig
-from cogwork.core.address import TLS_PREFIX
 from cogwork.core.clock import Clock
 from cogwork.discovery.search import find_machine
+from cogwork.net.address import TLS_PREFIX, is_ip_address
 from cogwork.remotes.connection import RemoteConnection
 from cogwork.remotes.dialing import Destination, dial, find_login, resolve_address
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
@@ -64,7 +63,7 @@ class MachineDialer:
         """
         prefix = TLS_PREFIX if to.address.startswith(TLS_PREFIX) else ""
         name, _, port = to.address.removeprefix(TLS_PREFIX).rpartition(":")
-        if not self._mdns or _is_number(name):
+        if not self._mdns or is_ip_address(name.strip("[]")):
             return None
         machine = await find_machine(name, _SEARCH_SECONDS)
         if machine is None:
@@ -99,12 +98,3 @@ class MachineDialer:
             config.insecure,
             self._allow_plaintext,
         )
-
-
-def _is_number(host: str) -> bool:
-    """Return whether the host is an IP address, and not a name."""
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cogwork.config.schema import MachineConfig
-from cogwork.serving.address import Address, ListenAddresses
+from cogwork.net.address import Address
+from cogwork.serving.listen_addresses import ListenAddresses
 
 DEFAULT_ADDRESS = "localhost:8080"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.config.diagnostics import did_you_mean, sanitize_message
-from cogwork.core.address import parse_port
 from cogwork.core.errors import CogworkError
+from cogwork.net.address import parse_port
 
 
 class UsageError(CogworkError):

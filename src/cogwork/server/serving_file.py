@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.core import atomic
-from cogwork.serving.address import Address
+from cogwork.net.address import Address
 
 VARIABLE: Final = "COGWORK_SERVING_FILE"
 _ALL_INTERFACES: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104

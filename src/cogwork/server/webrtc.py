@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from cogwork.config.cloud import CloudConfig
 from cogwork.config.network import IceServerConfig
 from cogwork.config.schema import MachineConfig
-from cogwork.core.address import is_loopback
 from cogwork.core.clock import Clock
+from cogwork.net.address import is_loopback_address
 from cogwork.net.peer import OnClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.handlers import HandlerTable
@@ -90,8 +90,8 @@ class WebRtc:
 
     def _may_log_in(self, signaling: SignalingSettings) -> bool:
         """Return whether no one else can read the credentials that are sent, and log if not."""
-        host = signaling.address.rpartition(":")[0]
-        if not signaling.is_plaintext or is_loopback(host) or self._allow_plaintext:
+        is_private = not signaling.is_plaintext or is_loopback_address(signaling.address)
+        if is_private or self._allow_plaintext:
             return True
         _log.error(
             "not connecting to the signaling server %s: credentials over plaintext are refused; "

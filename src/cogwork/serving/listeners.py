@@ -15,10 +15,11 @@ from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
 from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.tls_socket import TlsSettings
 from cogwork.front.trusted_proxies import TrustedProxies
+from cogwork.net.address import Address
 from cogwork.net.listen_sockets import CannotListen
 from cogwork.net.peer import OnClient
-from cogwork.serving.address import Address, ListenAddresses
 from cogwork.serving.front import Front, ServerSockets, make_front
+from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.public_port import PublicPort
 from cogwork.wire.asgi import Application
 from cogwork.wire.grpc import grpc_server

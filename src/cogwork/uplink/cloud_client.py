@@ -11,7 +11,7 @@ import grpc.aio
 from google.protobuf.message import Message
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse, Credentials
 
-from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
+from cogwork.net.address import TLS_PREFIX, is_loopback_address, parse_address
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import (
     CloudUnavailable,
@@ -56,8 +56,7 @@ class CloudClient:
         target = parse_address(address, _HTTPS_PORT)
         is_encrypted = target.startswith(TLS_PREFIX)
         target = target.removeprefix(TLS_PREFIX)
-        host = target.rpartition(":")[0]
-        if not is_encrypted and not is_loopback(host) and not allow_plaintext:
+        if not is_encrypted and not is_loopback_address(target) and not allow_plaintext:
             raise CloudUnavailable(
                 f"the login would travel unencrypted to {target}; write https:// in "
                 "cloud.app_address, or start the server with -allow-insecure-creds"

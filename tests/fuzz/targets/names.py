@@ -7,8 +7,8 @@ from tests.fuzz.target import ContractViolation, Target, allow_errors, split_tex
 from cogwork.config.network import NetworkConfig
 from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName, check_name
+from cogwork.net.address import Address
 from cogwork.robot.job_call import resolve_name
-from cogwork.serving.address import Address
 
 _KNOWN = [
     ResourceName.parse("rdk:component:camera/belt"),
@@ -67,7 +67,7 @@ TARGETS = (
         "names.address",
         target_address,
         lambda: [b"localhost:8080", b"[::1]:80", b":0", b"127.0.0.1:65535", b"fe80::1%eth0:1"],
-        ("cogwork.serving.address:Address", "cogwork.config.network:_check_host_and_port"),
+        ("cogwork.net.address:Address", "cogwork.config.network:_check_host_and_port"),
         (b":", b"[", b"]", b"65535", b"65536", b"%", b"\xd9\xa1"),
         largest=200,
     ),

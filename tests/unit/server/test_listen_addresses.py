@@ -15,9 +15,10 @@ from cogwork.config.load_context import LoadContext
 from cogwork.config.loader import load
 from cogwork.config.schema import MachineConfig
 from cogwork.drivers.builtin_models import builtin_models
+from cogwork.net.address import Address
 from cogwork.resource.registry import Registry
 from cogwork.server.listen_addresses import resolve_listen_addresses
-from cogwork.serving.address import Address, ListenAddresses, format_serving_line
+from cogwork.serving.listen_addresses import ListenAddresses, format_serving_line
 
 OPEN_WARNING = "without login: anyone who reaches it can control this machine"
 CLOUD_WARNING = (
@@ -31,40 +32,6 @@ def resolve_addresses(**sections: Any) -> ListenAddresses:
     loaded = load(json.dumps(sections), context)
     assert not loaded.is_refused, loaded.diagnostics
     return resolve_listen_addresses(loaded.result.config)
-
-
-class TestAddress:
-    @pytest.mark.parametrize(
-        ("text", "address"),
-        [
-            ("localhost:8080", Address("localhost", 8080)),
-            ("127.0.0.1:0", Address("127.0.0.1", 0)),
-            ("[::1]:80", Address("::1", 80)),
-            ("::1:80", Address("::1", 80)),
-            ("[fe80::1%eth0]:80", Address("fe80::1%eth0", 80)),
-            (":8080", Address("", 8080)),
-            ("0.0.0.0:8080", Address("0.0.0.0", 8080)),
-        ],
-    )
-    def test_address_is_parsed(self, text: str, address: Address) -> None:
-        assert Address.parse(text) == address
-
-    @pytest.mark.parametrize(
-        "host", ["localhost", "127.0.0.1", "127.255.1.2", "::1", "0:0:0:0:0:0:0:1"]
-    )
-    def test_loopback_hosts(self, host: str) -> None:
-        assert Address(host, 1).is_loopback
-
-    @pytest.mark.parametrize(
-        "host",
-        ["", "0.0.0.0", "::", "192.0.2.1", "fe80::1%lo", "localhost.example", "127.1", "machine"],
-    )
-    def test_hosts_that_are_not_loopback(self, host: str) -> None:
-        assert not Address(host, 1).is_loopback
-
-    @pytest.mark.parametrize("text", ["localhost:1", "[::1]:80", "0.0.0.0:0", ":5"])
-    def test_address_survives_a_round_trip(self, text: str) -> None:
-        assert str(Address.parse(text)) == text
 
 
 class TestListenAddresses:

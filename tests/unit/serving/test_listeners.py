@@ -13,8 +13,9 @@ import pytest
 from tests.contract.conftest import grpc_core
 from tests.support.machine.running import http_get
 
+from cogwork.net.address import Address
 from cogwork.net.listen_sockets import CannotListen
-from cogwork.serving.address import Address, ListenAddresses
+from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.socket_directory import private_directory
 from cogwork.wire.handlers import HandlerTable

@@ -16,8 +16,8 @@ from cogwork.cli.connection_fault import HANDSHAKE_FAILED, find_connection_fault
 from cogwork.cli.fleet.stored_login import FleetLogin, find_login
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
-from cogwork.core.address import TLS_PREFIX
 from cogwork.core.errors import CogworkError
+from cogwork.net.address import TLS_PREFIX
 from cogwork.resource import sdk
 from cogwork.wire.grpc_options import GRPC_OPTIONS
 from cogwork.wire.tls_credentials import tls_credentials

@@ -12,7 +12,7 @@ from pathlib import Path
 from cogwork.cli.fleet.stored_login import FleetLogin
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import print_error, print_text
-from cogwork.core.address import is_loopback
+from cogwork.net.address import is_loopback
 from cogwork.resource import sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself

@@ -10,8 +10,8 @@ from pathlib import Path
 from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.http_client import ALLOW_PLAINTEXT_VARIABLE
 from cogwork.core import atomic
-from cogwork.core.address import TLS_PREFIX, is_loopback, parse_address
 from cogwork.core.paths import cogwork_home
+from cogwork.net.address import TLS_PREFIX, is_loopback, is_loopback_address, parse_address
 
 ADDRESS_VARIABLE = "COGWORK_FLEET_ADDRESS"
 KEY_ID_VARIABLE = "COGWORK_FLEET_KEY_ID"
@@ -149,7 +149,7 @@ def parse_cloud_address(text: str) -> str:
     if text.startswith(_PLAINTEXT_PREFIX):
         return parse_address(text, _HTTP_PORT)
     local = parse_address(text, _LOCAL_PORT)
-    if is_loopback(local.rpartition(":")[0]):
+    if is_loopback_address(local):
         return local
     return parse_address(TLS_PREFIX + text, _HTTPS_PORT)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from cogwork.core.address import parse_address, parse_port
 from cogwork.core.command_line import argument, option, switch
+from cogwork.net.address import parse_address, parse_port
 
 ADDRESS_VARIABLE = "COGWORK_ADDRESS"
 _DEFAULT_PORT = 8080

@@ -3,14 +3,8 @@ from __future__ import annotations
 import pytest
 
 from cogwork.graph.name import ResourceName
-<<<<<<< ours
-from cogwork.robot.motion.open_sessions import (
-||||||| base
-from cogwork.robot.open_sessions import (
-=======
 from cogwork.net.peer import host_of
-from cogwork.robot.open_sessions import (
->>>>>>> theirs
+from cogwork.robot.motion.open_sessions import (
     OpenSessions,
     Session,
     SessionLimits,

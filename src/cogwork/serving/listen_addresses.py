@@ -5,25 +5,7 @@ from __future__ import annotations
 import json
 from typing import Literal, NamedTuple
 
-from cogwork.core.address import is_loopback
-
-
-class Address(NamedTuple):
-    host: str
-    """The interface; empty for all of them."""
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        host, _, port = text.rpartition(":")
-        return cls(host.strip("[]"), int(port))
-
-    @property
-    def is_loopback(self) -> bool:
-        return is_loopback(self.host)
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+from cogwork.net.address import Address
 
 
 class ListenAddresses(NamedTuple):

@@ -1,4 +1,4 @@
-"""Addresses of modules: a Unix socket in a private directory, or a TCP port on request."""
+"""Addresses that only this computer reaches: Unix sockets in a private directory, free ports."""
 
 from __future__ import annotations
 

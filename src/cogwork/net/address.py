@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from typing import NamedTuple
 
 MAX_PORT = 65535
 TLS_PREFIX = "https://"
@@ -33,9 +34,41 @@ def parse_address(text: str, default_port: int) -> str:
     return f"{host or 'localhost'}:{number}"
 
 
+class Address(NamedTuple):
+    host: str
+    """The interface to listen on; empty for all of them."""
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        host, _, port = text.rpartition(":")
+        return cls(host.strip("[]"), int(port))
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.host)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def is_loopback_address(address: str) -> bool:
+    """Return whether the host of `HOST:PORT`, with or without `https://`, is this computer."""
+    return is_loopback(address.removeprefix(TLS_PREFIX).rpartition(":")[0])
+
+
 def is_loopback(host: str) -> bool:
     """Return whether only programs on this computer can reach a listener on the host."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_ip_address(host: str) -> bool:
+    """Return whether the host is an IP address, and not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogwork.modules.address import (
+from cogwork.net.local_address import (
     MAX_SOCKET_PATH,
     AddressTooLong,
     free_port,
