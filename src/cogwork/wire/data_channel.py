@@ -8,12 +8,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from grpclib.const import Status
-from grpclib.metadata import Deadline
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request, RequestHeaders, RequestMessage
 
 from cogwork.core.byte_budget import Hold
@@ -33,8 +32,8 @@ from cogwork.wire.event_streams import EventStreamLimits, TooManyStreams
 from cogwork.wire.first_message import with_timeout
 from cogwork.wire.frame_sender import FrameSender
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed
-from cogwork.wire.message_parser import Parse, accept_any, keep_bytes, make_parser, make_size_check
 from cogwork.wire.packet_assembler import PACKET_OVERHEAD, PacketAssembler
+from cogwork.wire.received_call import ReceivedCall
 from cogwork.wire.status import status_of
 from cogwork.wire.unread_replies import RepliesNotRead, UnreadReplies
 
@@ -181,30 +180,21 @@ class DataChannel(FrameSender):
             call.task.cancel()
 
 
-class _Call:
-    """One call, as its handler sees it."""
-
+class _Call(ReceivedCall):
     def __init__(self, channel: DataChannel, number: int, headers: RequestHeaders) -> None:
+        hold = Hold(channel.requests, channel.client.address)
+        super().__init__(channel.client, read_metadata(headers), hold)
         self.path = headers.method[:200]
-        self.client = channel.client
-        self.peer = channel.client.address
-        self.metadata = read_metadata(headers)
-        self.deadline: Deadline | None = None
-        self.has_replied = False
         self.task: asyncio.Task[None] | None = None
         self._channel = channel
         self._number = number
         self._is_quoted = is_http_peer(headers)
-        self.hold = Hold(channel.requests, self.peer)
-        self._requests = PacketAssembler("message", self.hold, _charge_packet)
+        self._requests = PacketAssembler("message", hold, _charge_packet)
         self._current_charge = 0
         """What is held for the message that the handler works on."""
         self._is_half_closed = False
         self._arrived: asyncio.Future[None] | None = None
-        self._takes_stream = self._replies_once = False
-        self._parse: Parse = keep_bytes
-        self._check: Callable[[bytes], None] = accept_any
-        self._request: Any = None
+        self._replies_once = False
         self._is_received = False
         self._sent_headers = False
         self._unsent: list[bytes] = []
@@ -239,23 +229,12 @@ class _Call:
 
     async def select_handler(self, method: Method) -> Handler:
         """Return the handler for the resource that the first message names."""
+        messages = self._requests.messages
         if not self._takes_stream or method.is_routed:
             await with_timeout(self._wait_for_message(), method.path)
-            if not self._requests.messages and not self._takes_stream:
+            if not messages and not self._takes_stream:
                 raise InvalidRequest(f"{method.path} takes exactly one message")
-            messages = self._requests.messages
-            forward = method.find_proxy(messages[0].data if messages else b"")
-            if forward is not None:
-                return forward
-        self._parse, self._check = make_parser(method), make_size_check(method)
-        return method.handle
-
-    @property
-    def request(self) -> Any:
-        """Parsed when it is first used: after middleware has authenticated the caller."""
-        if self._request is None and not self._takes_stream:
-            self._request = self._parse_message(self._requests.messages.popleft().data)
-        return self._request
+        return self._choose_handler(method, messages[0].data if messages else b"")
 
     async def recv_message(self) -> Any:
         if not self._takes_stream:
@@ -297,19 +276,14 @@ class _Call:
     async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
         self._trailers = metadata or {}
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        while (message := await self.recv_message()) is not None:
-            yield message
+    def _take_request(self) -> bytes:
+        return self._requests.messages.popleft().data
 
     async def _wait_for_message(self) -> None:
         """Wait for a message or the end of the client's messages."""
         while not self._requests.messages and not self._is_half_closed:
             self._arrived = asyncio.get_running_loop().create_future()
             await self._arrived
-
-    def _parse_message(self, data: bytes) -> Any:
-        self._check(data)
-        return self._parse(data, self.hold)
 
     def _add_headers(self, metadata: Metadata) -> None:
         if not self._sent_headers:

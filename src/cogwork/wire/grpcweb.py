@@ -11,22 +11,20 @@ import base64
 import binascii
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from grpclib.const import Status
-from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.byte_budget import Hold
 from cogwork.core.errors import InvalidRequest, Unsupported
-from cogwork.net.peer import Peer
 from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
 from cogwork.wire.call_runner import run_call
 from cogwork.wire.deadline import parse_deadline
 from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NotServed, Stream
 from cogwork.wire.http_body import ClientGone, Receive, read_body
-from cogwork.wire.message_parser import Parse, accept_any, keep_bytes, make_parser, make_size_check
+from cogwork.wire.received_call import ReceivedCall
 from cogwork.wire.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.status import quote_message, status_of
 
@@ -101,29 +99,19 @@ class GrpcWebApp:
         return method
 
 
-class _Call:
-    """One call, as its handler sees it."""
-
+class _Call(ReceivedCall):
     def __init__(
         self, scope: Any, headers: MultiDict[str], response: _Response, hold: Hold
     ) -> None:
-        self.client: Peer = scope["state"][CLIENT_KEY]
-        self.peer = self.client.address
-        self.metadata: Metadata = MultiDict(
+        metadata: MultiDict[str | bytes] = MultiDict(
             (name, value)
             for name, value in headers.items()
             if name not in _HTTP_HEADERS and not name.startswith("sec-")
         )
-        self.deadline: Deadline | None = None
-        self.has_replied = False
+        super().__init__(scope["state"][CLIENT_KEY], metadata, hold)
         self._messages: list[bytes] = []
         self._unread: deque[bytes] = deque()
         self._response = response
-        self._hold = hold
-        self._parse: Parse = keep_bytes
-        self._check: Callable[[bytes], None] = accept_any
-        self._takes_stream = False
-        self._request: Any = None
 
     def read_deadline(self, headers: Mapping[str, str]) -> None:
         self.deadline = parse_deadline(headers.get("grpc-timeout"))
@@ -143,18 +131,7 @@ class _Call:
 
     async def select_handler(self, method: Method) -> Handler:
         """Return the handler for the resource that the first message names."""
-        forward = method.find_proxy(self._messages[0] if self._messages else b"")
-        if forward is not None:
-            return forward
-        self._parse, self._check = make_parser(method), make_size_check(method)
-        return method.handle
-
-    @property
-    def request(self) -> Any:
-        """Parsed when it is first used: after middleware has authenticated the caller."""
-        if self._request is None and not self._takes_stream:
-            self._request = self._parse_message(self._messages[0])
-        return self._request
+        return self._choose_handler(method, self._messages[0] if self._messages else b"")
 
     async def recv_message(self) -> Any:
         if not self._unread:
@@ -174,13 +151,8 @@ class _Call:
     async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
         self._response.trailers = metadata or {}
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        while (message := await self.recv_message()) is not None:
-            yield message
-
-    def _parse_message(self, data: bytes) -> Any:
-        self._check(data)
-        return self._parse(data, self._hold)
+    def _take_request(self) -> bytes:
+        return self._messages[0]
 
 
 class _Response:
