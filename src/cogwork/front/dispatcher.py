@@ -1,4 +1,4 @@
-"""Detects the protocol of each connection, and relays the connection to the server of it.
+"""Detects the protocol of each connection, and relays it to the server of that protocol.
 
 TLS terminates here; with a certificate, plaintext is refused.
 """

@@ -186,7 +186,12 @@ TARGETS = (
         "webrtc.channel",
         target_channel,
         _channel_seeds,
-        ("cogwork.wire.data_channel", "cogwork.wire.channel_frames"),
+        (
+            "cogwork.wire.data_channel",
+            "cogwork.wire.channel_frames",
+            "cogwork.wire.packet_assembler",
+            "cogwork.wire.received_call",
+        ),
         (b"\0FRAME", b"grpc-timeout", b"\x0a\x00", b"\x1a\x02\x18\x01", b"\x20\x01"),
     ),
     Target(
@@ -210,7 +215,7 @@ TARGETS = (
         "webrtc.grpcweb",
         target_grpcweb,
         _grpcweb_seeds,
-        ("cogwork.wire.grpcweb",),
+        ("cogwork.wire.grpcweb", "cogwork.wire.received_call"),
         (b"\x00\x00\x00\x00\x01", b"\x80", b"\x01", b"AAAAAAE="),
     ),
 )
