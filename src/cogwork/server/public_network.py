@@ -11,7 +11,7 @@ from cogwork.server.discovery import Discovery
 from cogwork.server.listen_addresses import resolve_listen_addresses
 from cogwork.server.login import Login
 from cogwork.server.serving_file import ServingFile
-from cogwork.serving.address import ListenAddresses
+from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.listeners import Listeners
 
 

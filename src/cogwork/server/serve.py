@@ -17,7 +17,7 @@ from cogwork.server.assembly import SESSIONS_TASK, ServerParts
 from cogwork.server.closing import close_all, list_closing_steps
 from cogwork.server.serve_options import ServeOptions
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
-from cogwork.serving.address import format_serving_line
+from cogwork.serving.listen_addresses import format_serving_line
 from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown

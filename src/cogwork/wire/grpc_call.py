@@ -10,7 +10,7 @@ from grpclib.metadata import Deadline
 from multidict import MultiDict
 
 from cogwork.core.byte_budget import Hold
-from cogwork.front.peer_name import Peer
+from cogwork.net.peer import Peer
 from cogwork.wire.grpc_clients import Context, GrpcClients
 from cogwork.wire.handlers import Metadata
 from cogwork.wire.message_parser import Parse, keep_bytes

@@ -9,8 +9,8 @@ from typing import Any
 import grpc.aio
 
 from cogwork.core.byte_budget import ByteBudget, Hold
-from cogwork.front.peer_name import Peer
 from cogwork.front.trusted_proxies import TrustedProxies
+from cogwork.net.peer import Peer
 from cogwork.wire.running_calls import RunningCalls
 from cogwork.wire.unread_replies import UnreadReplies
 

@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 from grpclib.metadata import Deadline
 
 from cogwork.core.errors import Unsupported
-from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NoReply, NotServed
 from cogwork.net.peer import Peer
+from cogwork.wire.handlers import Handler, HandlerTable, Metadata, Method, NoReply, NotServed
 
 
 async def call(
