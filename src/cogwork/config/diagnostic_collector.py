@@ -167,6 +167,15 @@ class DiagnosticCollector:
                 f"{before}; {sanitize_message(fault, self._scrub)}".removeprefix("; ")
             )
 
+    def list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
+        """Return the items of a section, with their pointers."""
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.add(codes.WRONG_TYPE, f'"{name}" must be a list', (name,), Effect.IGNORED)
+            return []
+        return [((name, index), item) for index, item in enumerate(value)]
+
     def static_faults(self) -> dict[Pointer, str]:
         """Return the faults of each resource that only a changed configuration can fix.
 
