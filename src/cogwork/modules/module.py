@@ -11,27 +11,26 @@ import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
-from cogwork.core.backoff import Backoff
 from cogwork.core.errors import CogworkError
 from cogwork.core.sentences import join_names
 from cogwork.core.shield import await_shielded
-from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.logs.levels import Level
-from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX, RESOURCE_LOGGER_PREFIX
-from cogwork.modules.client import ModuleCallError, ModuleCapabilities, ModuleClient
+from cogwork.logs.logger_names import MODULE_LOGGER_PREFIX
+from cogwork.modules.client import ModuleCapabilities, ModuleClient
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.first_run import perform_first_run
 from cogwork.modules.handshake import Handshake, NotRunning
 from cogwork.modules.health_probe import HealthProbe
 from cogwork.modules.launch_spec import choose_address, find_user, make_launch_spec
+from cogwork.modules.module_levels import ModuleLevels
 from cogwork.modules.session import ModuleSession
 from cogwork.modules.socket_folder import SocketFolder, open_socket_folder
 from cogwork.net.local_address import remove_socket
 from cogwork.programs.executable_check import Misconfigured
-from cogwork.programs.line_level import find_level
-from cogwork.programs.output import OutputStream
+from cogwork.programs.last_failure import LastFailure
+from cogwork.programs.output_log import OutputLog
 from cogwork.programs.process import CannotStop, Child, LaunchSpec
 from cogwork.programs.user_account import UserAccount
 from cogwork.robot.module_host import ModuleState as State
@@ -49,47 +48,29 @@ _CALL_GRACE = 0.5
 """Seconds that running calls get to finish before they are cancelled."""
 _MAX_LOGGED_MODELS = 50
 """Models that are listed in the log; the rest are counted."""
-_STABLE_AFTER = 30.0
-"""Seconds of running after which earlier failures no longer count."""
-_USER_HINT = (
-    "; only the user of the server can enter the folder of its socket: if its program changes the "
-    'user, remove that, and set "username" of the module instead'
-)
 
 
 class Module:
     def __init__(self, config: ModuleConfig, context: ModuleContext) -> None:
         self.config = config
         self.state = State.PENDING
-        self.since = context.clock.time()
-        self.error = ""
-        """Why the module is not ready; empty if it is."""
-        self._backoff = Backoff(context.retry)
+        self._since = context.clock.time()
+        self._failure = LastFailure(context.retry, context.redact)
         self.starts = 0
         self.pid: int | None = None
         self.unfinished: list[str] = []
         """What did not end in time at the last stop: resources, or the process itself."""
         self._context = context
         self._log = logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}")
-        self._output_loggers = {
-            OutputStream.STDOUT: logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}.StdOut"),
-            OutputStream.STDERR: logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}.StdErr"),
-        }
+        self._output = OutputLog(self._log)
+        self._levels = ModuleLevels(config.name, context, self._log)
         self.descriptors: dict[str, DescriptorPool] = {}
         """Descriptors of the services of the module, from the last reflection."""
         self._capabilities: ModuleCapabilities | None = None
         """Capabilities of the module when it was last ready."""
         self._session: ModuleSession | None = None
-        self._levels_changed = asyncio.Event()
-        self._start_level: Level | None = None
-        """The log level with which the module was started."""
         self._run_task: asyncio.Task[None] | None = None
         self._restart_requested = asyncio.Event()
-        self._retry_delay: float | None = 0.0
-        """Seconds from the last failure to the next start; None if only a change of the
-        configuration or a requested restart can help."""
-        self._last_lines: tuple[str, ...] = ()
-        """Last lines of output before the failure, if the error does not quote all of them."""
         self._progress = ""
         """What the module is doing before its process starts: unpacking, or its first run."""
 
@@ -103,9 +84,9 @@ class Module:
         return ModuleStatus(
             self.name,
             State.UNHEALTHY if unresponsive else self.state,
-            self.since,
+            self._since,
             unresponsive or self._error_text,
-            0 if self.state is State.READY else self._backoff.failures,
+            0 if self.state is State.READY else self._failure.count,
             self.starts,
             self.pid,
         )
@@ -113,9 +94,8 @@ class Module:
     @property
     def _error_text(self) -> str:
         if self.state is not State.UNHEALTHY:
-            return self._progress or self.error
-        lines = "".join(f"\n{line}" for line in self._last_lines)
-        return f"{self.error}{self._format_retry()}{lines}"
+            return self._progress or self._failure.reason
+        return self._failure.text
 
     @property
     def capabilities(self) -> ModuleCapabilities | None:
@@ -130,7 +110,7 @@ class Module:
     def restart(self, why: str) -> None:
         """Restart the module now, even if it is waiting for its next attempt."""
         self._log.info("restarting module %s: %s", self.name, why)
-        self._backoff.reset()
+        self._failure.reset_count()
         self._restart_requested.set()
 
     async def stop(self, timeout: float | None = None) -> None:
@@ -160,42 +140,25 @@ class Module:
     @property
     def is_starting(self) -> bool:
         """Whether the module is starting and has not failed yet."""
-        return self.state in (State.PENDING, State.STARTING) and not self.error
+        return self.state in (State.PENDING, State.STARTING) and not self._failure.reason
 
     @property
     def unavailable_reason(self) -> str:
         """Why its resources are unavailable."""
         if self.state is State.CLOSING:
             return f'module "{self.name}" is being stopped'
-        if self.error:
+        if self._failure.reason:
             again = "; restarting" if self.state is State.STARTING else ""
-            return f'module "{self.name}" {self.error}{again}'
+            return f'module "{self.name}" {self._failure.reason}{again}'
         return f'module "{self.name}" is starting'
 
     def apply_levels(self) -> None:
         """Let the module log what the rules now require.
 
-        A resource is told its level. The level of the module itself is an argument of its program,
-        so that a lower one needs a restart. A module that is starting is checked when it is ready.
+        A module that is starting is checked when it is ready.
         """
-        rules = self._context.get_log_rules()
-        started = self._start_level
-        if self._session is None or started is None:
-            return
-        if rules.launch_level(self.name) < started:
+        if self._session is not None and self._levels.apply():
             self.restart("its log level was lowered")
-        else:
-            self._levels_changed.set()
-
-    async def _lower_levels(self, session: ModuleSession) -> None:
-        """Tell the module levels of its resources when they change. Run until cancelled."""
-        while True:
-            await self._levels_changed.wait()
-            self._levels_changed.clear()
-            try:
-                await session.lower_levels()
-            except ModuleCallError as error:
-                self._log.warning("cannot lower the log levels of module %s: %s", self.name, error)
 
     async def _run(self) -> None:
         while True:
@@ -241,10 +204,10 @@ class Module:
     async def _run_process(self, folder: SocketFolder, parent: str) -> None:
         """Start the process and serve it. `parent`: the socket on which it reaches the machine."""
         address = choose_address(self.config, folder.path)
-        self._start_level = self._context.get_log_rules().launch_level(self.name)
-        launch = await self._install(address, self._start_level, folder.account)
+        level = self._levels.choose_start_level()
+        launch = await self._install(address, level, folder.account)
         context = self._context
-        child = await Child.start(launch, self._log_output, context.programs)
+        child = await Child.start(launch, self._output.write, context.programs)
         self.pid = child.pid
         for warning in child.warnings:
             self._log.warning("%s", warning)
@@ -266,8 +229,7 @@ class Module:
             await self._serve(child, capabilities, channel, target)
         except NotRunning as error:
             # Report it at once, because ending the rest of the process may take a while.
-            hint = _USER_HINT if _is_locked_out(folder, error.last_lines) else ""
-            self._fail(f"{error}{hint}", error.last_lines)
+            self._fail(f"{error}{folder.hint_for(error.last_lines)}", error.last_lines)
         finally:
             session, self._session = self._session, None
             self.pid = None
@@ -327,19 +289,19 @@ class Module:
             channel,
             target,
             self._context,
-            self._level_of,
-            self._on_provided,
+            self._levels.level_of,
+            self._levels.on_provided,
             frozenset(self.config.forward_headers),
         )
         self._capabilities = capabilities
-        self.error = ""
+        self._failure.reason = ""
         self._set_state(State.READY)
         self._log.info("module %s is ready, with %s", self.name, _format_models(capabilities))
         self._context.notify_changed()
         self.apply_levels()
         beside = (
             asyncio.ensure_future(self._fetch_descriptors(session)),
-            asyncio.ensure_future(self._lower_levels(session)),
+            asyncio.ensure_future(self._levels.run(session)),
         )
         try:
             await HealthProbe(self.name, child, session, self._context, self._log).run_until(
@@ -349,8 +311,7 @@ class Module:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-            if self._context.clock.monotonic() - started >= _STABLE_AFTER:
-                self._backoff.reset()
+            self._failure.count_run(self._context.clock.monotonic() - started)
         if not child.exited.done():
             self._set_state(State.STARTING)
             # A module that does not respond cannot close its resources either.
@@ -387,68 +348,25 @@ class Module:
             return
         restart = asyncio.ensure_future(self._restart_requested.wait())
         try:
-            await self._context.clock.wait({restart}, self._retry_delay)
+            await self._context.clock.wait({restart}, self._failure.retry_delay)
         finally:
             restart.cancel()
 
-    def _log_output(self, stream: OutputStream, line: str) -> None:
-        level = logging.INFO if stream is OutputStream.STDOUT else logging.ERROR
-        self._output_loggers[stream].log(find_level(line) or level, "%s", line)
-
-    def _on_provided(self, name: ResourceName, is_provided: bool) -> None:
-        if is_provided:
-            self._context.resource_modules[str(name)] = self.name
-            self._warn_overruled_level(name)
-        elif self._context.resource_modules.get(str(name)) == self.name:
-            del self._context.resource_modules[str(name)]
-
-    def _warn_overruled_level(self, name: ResourceName) -> None:
-        if self._context.get_log_rules().overrides_resource_level(str(name)):
-            self._log.warning(
-                "log_configuration of %s has no effect: log_level of module %s takes precedence",
-                *(name, self.name),
-            )
-
-    def _level_of(self, name: ResourceName) -> Level:
-        """Return the log level of a resource, as if this module already provided it."""
-        rules = self._context.get_log_rules()
-        return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}", self.name)
-
-    def _fail(self, why: str, last_lines: tuple[str, ...] = (), *, can_retry: bool = True) -> None:
-        why = self._context.redact(why)
-        self.error = why
-        shown = last_lines if len(last_lines) > 1 else ()
-        self._last_lines = tuple(map(self._context.redact, shown))
-        delay = self._backoff.next_delay()
-        self._retry_delay = delay if can_retry else None
+    def _fail(self, why: str, last_lines: Sequence[str] = (), *, can_retry: bool = True) -> None:
+        self._failure.record(why, last_lines, can_retry=can_retry)
         self._set_state(State.UNHEALTHY)
-        self._log.error("module %s %s%s", self.name, why, self._format_retry())
+        self._log.error("module %s %s", self.name, self._failure.sentence)
         self._context.record_event(
-            "module",
-            {
-                "module": self.name,
-                "state": "failed",
-                "reason": why,
-                "failures": self._backoff.failures,
-                "retry_after": round(delay, 3) if can_retry else None,
-            },
+            "module", {"module": self.name, "state": "failed", **self._failure.details}
         )
         self._context.notify_changed()
-
-    def _format_retry(self) -> str:
-        return f"; restarting in {self._retry_delay:.1f}s" if self._retry_delay is not None else ""
 
     def _set_state(self, state: State) -> None:
         if self.state is not State.CLOSING:
             self.state = state
-            self.since = self._context.clock.time()
+            self._since = self._context.clock.time()
 
 
 def _format_models(capabilities: ModuleCapabilities) -> str:
     names = sorted(str(model) for _, model in capabilities.models)
     return join_names(names, _MAX_LOGGED_MODELS) if names else "no models"
-
-
-def _is_locked_out(folder: SocketFolder, last_lines: Sequence[str]) -> bool:
-    """Return whether a module says that it may not use its socket."""
-    return any("denied" in line.lower() and str(folder.path) in line for line in last_lines)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.programs.user_account import UserAccount
 from cogwork.serving.socket_directory import further_directory
+
+_USER_HINT = (
+    "; only the user of the server can enter the folder of its socket: if its program changes the "
+    'user, remove that, and set "username" of the module instead'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,11 @@ class SocketFolder:
         if self.account is not None:
             for each in (socket, self.path):
                 os.chown(each, self.account.uid, self.account.gid)
+
+    def hint_for(self, last_lines: Sequence[str]) -> str:
+        """Return what to do if a module says that it may not use its socket; empty otherwise."""
+        is_denied = any("denied" in each.lower() and str(self.path) in each for each in last_lines)
+        return _USER_HINT if is_denied else ""
 
 
 @contextlib.contextmanager

@@ -6,25 +6,24 @@ import asyncio
 import contextlib
 import logging
 import signal
+from collections.abc import Mapping
 
 from cogwork.config.process import ProcessConfig
-from cogwork.core.backoff import Backoff
 from cogwork.core.errors import CogworkError
 from cogwork.core.shield import await_shielded
 from cogwork.core.signals import parse_signal
-from cogwork.logs.logger_names import OUTPUT_LOGGERS, PROCESS_LOGGER_PREFIX
+from cogwork.logs.logger_names import PROCESS_LOGGER_PREFIX
 from cogwork.logs.pipeline import EXTRA_LINES
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.launch_spec import make_launch_spec
 from cogwork.programs.executable_check import Misconfigured
-from cogwork.programs.line_level import find_level
+from cogwork.programs.last_failure import LastFailure
 from cogwork.programs.output import OutputStream
+from cogwork.programs.output_log import OutputLog
 from cogwork.programs.process import CannotStop, Child, ExitStatus, StopTimeouts
 from cogwork.robot.process_host import ProcessState as State
 from cogwork.robot.process_host import ProcessStatus
 
-_STABLE_AFTER = 30.0
-"""Seconds of running after which earlier failures no longer count."""
 _GROUP_DELAY = 1 / 3
 """The share of the stop timeout after which the whole group gets the signal."""
 
@@ -37,25 +36,13 @@ class SupervisedProcess:
         self._context = context
         self._state = State.PENDING
         self._since = context.clock.time()
-        self._error = ""
-        """Why it is not running; empty if it is, or if nothing is wrong."""
-        self._last_lines: tuple[str, ...] = ()
-        """Last lines of output before the failure, if the error does not quote all of them."""
+        self._failure = LastFailure(context.retry, context.redact)
         self._starts = 0
-        self._backoff = Backoff(context.retry)
-        """Counts exits and failed starts."""
         self._pid: int | None = None
-        self._retry_delay: float | None = None
-        """Seconds from the last failure to the next start; None if there is none."""
         self._child: Child | None = None
         self._run_task: asyncio.Task[None] | None = None
         self._log = logging.getLogger(f"{PROCESS_LOGGER_PREFIX}{config.id}")
-        out, err = (self._log.getChild(name) for name in OUTPUT_LOGGERS)
-        self._output_loggers = {
-            OutputStream.STDOUT: (out, logging.INFO),
-            OutputStream.STDERR: (err, logging.ERROR),
-        }
-        """The logger of each stream, and the level of lines that state none."""
+        self._output = OutputLog(self._log)
 
     @property
     def id(self) -> str:
@@ -64,15 +51,8 @@ class SupervisedProcess:
     @property
     def status(self) -> ProcessStatus:
         restarts = max(0, self._starts - 1)
-        return ProcessStatus(
-            self.id, self._state, self._since, self._error_text, restarts, self._pid
-        )
-
-    @property
-    def _error_text(self) -> str:
-        if self._state is not State.UNHEALTHY:
-            return ""
-        return "\n".join((f"{self._error}{self._format_retry()}", *self._last_lines))
+        error = self._failure.text if self._state is State.UNHEALTHY else ""
+        return ProcessStatus(self.id, self._state, self._since, error, restarts, self._pid)
 
     def start(self) -> None:
         self._run_task = asyncio.get_running_loop().create_task(
@@ -103,9 +83,9 @@ class SupervisedProcess:
             except Exception as error:
                 self._log.exception("internal error while running process %s", self.id)
                 self._fail(f"could not be run: {error}")
-            if self._retry_delay is None:
+            if self._failure.retry_delay is None:
                 return
-            await self._context.clock.sleep(self._retry_delay)
+            await self._context.clock.sleep(self._failure.retry_delay)
 
     async def _run_once(self) -> ExitStatus:
         """Start the process, and wait until it and all of its descendants have ended."""
@@ -119,14 +99,13 @@ class SupervisedProcess:
             self._pid = None
             await await_shielded(self._end(child))
             self._child = None
-        if self._context.clock.monotonic() - started >= _STABLE_AFTER:
-            self._backoff.reset()
+        self._failure.count_run(self._context.clock.monotonic() - started)
         return status
 
     def _on_start(self, child: Child) -> None:
         self._child, self._pid = child, child.pid
         self._starts += 1
-        self._retry_delay = None
+        self._failure.retry_delay = None
         self._set_state(State.RUNNING)
         self._log.info("process %s started with PID %d", self.id, child.pid)
         for warning in child.warnings:
@@ -157,38 +136,24 @@ class SupervisedProcess:
         self._fail(status.description, status, can_retry=not self.config.one_shot)
 
     def _fail(self, why: str, status: ExitStatus | None = None, *, can_retry: bool = True) -> None:
-        self._error = self._context.redact(why)
-        lines = status.last_lines if status is not None and len(status.last_lines) > 1 else ()
-        self._last_lines = tuple(map(self._context.redact, lines))
-        delay = self._backoff.next_delay()
-        self._retry_delay = delay if can_retry else None
+        failure = self._failure
+        failure.record(why, status.last_lines if status is not None else (), can_retry=can_retry)
         self._set_state(State.UNHEALTHY)
         # What is logged as output need not be repeated.
-        shown = () if self.config.log else self._last_lines
+        shown = () if self.config.log else failure.last_lines
         self._log.log(
             logging.WARNING if status is not None and status.code == 0 else logging.ERROR,
-            "process %s %s%s",
-            *(self.id, self._error, self._format_retry()),
+            "process %s %s",
+            *(self.id, failure.sentence),
             extra={EXTRA_LINES: "\n".join(shown)} if shown else None,
         )
-        self._record(
-            "failed",
-            {
-                "reason": self._error,
-                "failures": self._backoff.failures,
-                "retry_after": round(delay, 3) if can_retry else None,
-            },
-        )
+        self._record("failed", failure.details)
 
     def _log_output(self, stream: OutputStream, line: str) -> None:
         if self.config.log:
-            logger, level = self._output_loggers[stream]
-            logger.log(find_level(line) or level, "%s", line)
+            self._output.write(stream, line)
 
-    def _format_retry(self) -> str:
-        return f"; restarting in {self._retry_delay:.1f}s" if self._retry_delay is not None else ""
-
-    def _record(self, state: str, details: dict[str, object]) -> None:
+    def _record(self, state: str, details: Mapping[str, object]) -> None:
         self._context.record_event("process", {"process": self.id, "state": state, **details})
 
     def _set_state(self, state: State) -> None:
