@@ -30,12 +30,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from cogwork.core.errors import CogworkError
 from cogwork.logs.entry import Entry
-from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD, encode_entry
+from cogwork.logs.incoming_lines import IncomingLines
+from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD
 from cogwork.logs.segments import SegmentFiles
 from cogwork.logs.spool_index import (
     NO_POSITION,
@@ -114,21 +114,11 @@ class Spool:
         """A description of the current disk problem, or None."""
         self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
-        self._memory_bytes = memory_bytes
-        self._max_entry_bytes = min(MAX_ENTRY_BYTES, segment_bytes - RECORD_OVERHEAD)
         self._retry = retry
 
-        # Reentrant: a signal handler or a destructor may log while its thread is inside put.
-        self._lock = threading.RLock()
-        self._pending: list[bytes] = []
-        self._overflow_count = 0
-        self._bytes_in_memory = 0
-        """Bytes of the lines that are pending, or numbered but unwritten."""
-        self._emptied = threading.Condition(self._lock)
-        # A condition would lose a notification between the last check and the wait.
-        self._wakeups: SimpleQueue[None] = SimpleQueue()
-        self._notified = False
-        self._listener: Callable[[], object] | None = None
+        self._incoming = IncomingLines(
+            memory_bytes, min(MAX_ENTRY_BYTES, segment_bytes - RECORD_OVERHEAD)
+        )
         self._closed = threading.Event()
 
         # Held while waiting for the disk, so `put` must not acquire it.
@@ -148,37 +138,19 @@ class Spool:
         # A daemon: the process may exit while the thread waits for a disk that blocks.
         self._thread = threading.Thread(target=self._run, name="log-spool", daemon=True)
         self._thread.start()
-        self._wake()
+        self._incoming.wake()
 
     def put(self, entry: Entry) -> None:
         """Queue an entry, from any thread or signal handler. Never blocks on the disk or raises."""
-        try:
-            body = encode_entry(entry)
-        except Exception:
-            # A log call must not fail because its entry cannot be encoded.
-            body = None
-        size = len(body or b"")
-        with self._lock:
-            if (
-                body is None
-                or size > self._max_entry_bytes
-                or self._bytes_in_memory + size > self._memory_bytes
-            ):
-                self._overflow_count += 1
-            else:
-                self._bytes_in_memory += size
-                self._pending.append(body)
-            self._wake()
+        self._incoming.put(entry)
 
     def flush(self, timeout: float = FLUSH_TIMEOUT) -> bool:
         """Wait until all lines are written or dropped; return whether that succeeded."""
-        with self._emptied:
-            return self._emptied.wait_for(lambda: not self._bytes_in_memory, timeout)
+        return self._incoming.wait_until_empty(timeout)
 
     def notify_once(self, listener: Callable[[], object]) -> None:
         """Call the listener once, from another thread, when there are lines to deliver."""
-        with self._lock:
-            self._listener = listener
+        self._incoming.notify_once(listener)
 
     def next_batch(self, limit: int = BATCH_LINES) -> Batch | None:
         """Return the next batch, the same one until it is delivered; None if none is readable.
@@ -206,7 +178,7 @@ class Spool:
                 with self._handling_disk_errors():
                     self._save_progress()
             if self._ledger_unsaved:
-                self._wake()
+                self._incoming.wake()
 
     def drop_older(self, kept: int) -> int:
         """Drop the queued lines except for the newest ones, and return how many.
@@ -237,14 +209,8 @@ class Spool:
     def close(self, timeout: float = FLUSH_TIMEOUT) -> None:
         """Write the pending lines, at most until the timeout."""
         self._closed.set()
-        self._wakeups.put(None)
+        self._incoming.interrupt()
         self._thread.join(timeout)
-
-    def _wake(self) -> None:
-        with self._lock:
-            if not self._notified:
-                self._notified = True
-                self._wakeups.put(None)
 
     def _run(self) -> None:
         closed = False
@@ -255,7 +221,7 @@ class Spool:
             error = self._write_all(last=closed)
             self._report_disk_state(error)
             if self._ledger.position < self._ledger.following:
-                self._notify_listener()
+                self._incoming.notify()
         with self._disk_lock:
             self._loaded = False
             self._files.close()
@@ -266,8 +232,7 @@ class Spool:
         if self.fault is not None:
             self._closed.wait(self._retry)
             due = 0.0
-        with contextlib.suppress(Empty):
-            self._wakeups.get(timeout=due)
+        self._incoming.wait(due)
 
     def _write_all(self, last: bool) -> OSError | None:
         with self._disk_lock, self._handling_disk_errors() as failure:
@@ -305,20 +270,9 @@ class Spool:
         elif before is not None and self.fault is None:
             _log.info("the log queue in %s is writable again", self.directory)
 
-    def _notify_listener(self) -> None:
-        with self._lock:
-            listener, self._listener = self._listener, None
-        if listener is not None:
-            # The event loop of the listener may be closed.
-            with contextlib.suppress(RuntimeError):
-                listener()
-
     def _assign_numbers(self) -> None:
         """Assign sequence numbers; dropped lines consume one too."""
-        with self._lock:
-            self._notified = False
-            pending, self._pending = self._pending, []
-            dropped, self._overflow_count = self._overflow_count, 0
+        pending, dropped = self._incoming.take()
         first = self._ledger.following
         self._unwritten.extend(enumerate(pending, first))
         self._ledger.following = first + len(pending) + dropped
@@ -329,10 +283,7 @@ class Spool:
         size = 0
         while self._unwritten and self._unwritten[0][0] < stop:
             size += len(self._unwritten.popleft()[1])
-        with self._lock:
-            self._bytes_in_memory -= size
-            if not self._bytes_in_memory:
-                self._emptied.notify_all()
+        self._incoming.forget(size)
 
     def _load_first(self) -> None:
         try:
