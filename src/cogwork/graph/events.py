@@ -10,6 +10,8 @@ from cogwork.core import duration
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import Activity, State
 
+_log = logging.getLogger("rdk.resource_manager")
+
 
 @dataclass(frozen=True, slots=True)
 class StateChanged:
@@ -51,7 +53,7 @@ Observer = Callable[[Event], None]
 
 def log_event(event: Event) -> None:
     """Log the event with the logger of the resource."""
-    log = logging.getLogger(f"rdk.resource_manager.{event.name}")
+    log = logging.getLogger(f"{_log.name}.{event.name}")
     match event:
         case StateChanged(name, _, State.UNHEALTHY, reason):
             log.error("%s is unhealthy: %s", name, reason)
@@ -67,3 +69,15 @@ def log_event(event: Event) -> None:
             log.warning("%s: gave up %s; the call has not returned yet", name, activity)
         case CallFailed(name, activity, error):
             log.warning("%s: %s failed: %s", name, activity, error)
+
+
+def guard_observer(observe: Observer) -> Observer:
+    """Wrap an observer so that its errors do not stop the graph."""
+
+    def notify(event: Event) -> None:
+        try:
+            observe(event)
+        except Exception:
+            _log.exception("an observer of the resource graph failed on %s", event)
+
+    return notify

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from cogwork.core.clock import Clock
+from cogwork.graph.desired_specs import DesiredSpecs
 from cogwork.graph.edges import MissingDependency
-from cogwork.graph.events import Event, Observer, log_event
+from cogwork.graph.events import Observer, guard_observer, log_event
 from cogwork.graph.executor import PlanExecution
 from cogwork.graph.lifecycle_calls import LifecycleCalls
 from cogwork.graph.limits import GraphLimits
@@ -30,9 +30,6 @@ from cogwork.graph.spec import Spec
 from cogwork.graph.standalone_nodes import StandaloneNodes
 
 _log = logging.getLogger("rdk.resource_manager")
-
-_MAX_HINTS = 4
-"""Resources of remotes that a missing dependency may mean and that are planned with the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +74,15 @@ class Reconciler:
         self._calls = LifecycleCalls(
             clock,
             self._limits,
-            _guard_observer(observe),
+            guard_observer(observe),
             self._on_call_end,
             self._on_abandoned_return,
             before_close or _noop,
             redact,
         )
-        self._configured: dict[ResourceName, Spec] = {}
-        self._discovered: dict[ResourceName, Spec] = {}
+        self._specs = DesiredSpecs()
         self._desired: dict[ResourceName, Spec] = {}
         """The configured ones, and the discovered ones that are connected to others."""
-        self._references: set[str] = set()
-        """Names that resources refer to, as of the last plan."""
-        self._missing: set[str] = set()
-        """Those of them that are not configured."""
-        self._offers: dict[ResourceName, Offer | Unavailable] = {}
-        """The offers for the last plan."""
         self._nodes: dict[ResourceName, Node] = {}
         self._standalone = StandaloneNodes(
             self._nodes, self._calls, clock, self._limits, providers.offer, self._adopt_spec
@@ -166,19 +156,15 @@ class Reconciler:
         """
         if self._close_outcome is not None:
             return
-        before, self._discovered = self._discovered, {spec.name: spec for spec in specs}
-        changed = [
-            name
-            for name in {**before, **self._discovered}
-            if before.get(name) != self._discovered.get(name)
-        ]
+        changed = self._specs.discover(specs)
         self._start_loop()
         for name in changed:
-            if name in self._configured:
+            if name in self._specs.configured:
                 continue
-            spec = self._discovered.get(name)
+            spec = self._specs.discovered.get(name)
             is_planned = name in self._nodes and name not in self._standalone
-            if is_planned or self._is_hint(name) or (spec and self._is_connected(spec)):
+            is_connected = spec is not None and self._specs.is_connected(spec)
+            if is_planned or is_connected or self._specs.is_hint(name):
                 self._replan()
             elif spec is not None:
                 self._standalone.put(spec)
@@ -203,7 +189,7 @@ class Reconciler:
         """Close everything, dependents first. Returns what did not close within the budget."""
         started = self._clock.monotonic()
         if self._close_outcome is None:
-            self._discovered = {}
+            self._specs.discovered = {}
             self._close_outcome = self._set_desired((), self._revision)
         waitables: set[asyncio.Future[Any]] = {self._close_outcome}
         if self._loop_task is not None:
@@ -220,11 +206,9 @@ class Reconciler:
         return sorted(unfinished | self._nodes.keys())
 
     def _set_desired(self, specs: Iterable[Spec], revision: str) -> asyncio.Future[Outcome]:
-        self._configured = {}
-        for spec in specs:
-            self._configured.setdefault(spec.name, spec)
-        self._standalone.release(self._configured)
-        self._desired = self._adopt_specs(self._configured)
+        self._specs.configure(specs)
+        self._standalone.release(self._specs.configured)
+        self._desired = self._adopt_specs(self._specs.configured)
         if self._pending is not None:
             self._pending.resolve(Superseded(self._pending.revision))
         self._pending = _Pending(revision, self._clock.monotonic())
@@ -289,64 +273,19 @@ class Reconciler:
         """Decide which discovered resources are planned with the configured ones."""
         if self._close_outcome is not None:
             self._standalone.release_all()
-        self._offers = {
-            name: self._providers.offer(spec) for name, spec in self._configured.items()
-        }
-        self._references = {each.short for each in self._find_references()}
-        self._missing = self._references - {name.short for name in self._configured}
-        holds = self._find_holds()
-        hints = Counter[str]()
-        connected: dict[ResourceName, Spec] = {}
-        for name, spec in self._discovered.items():
-            if name in self._configured:
-                continue
-            if name in holds or self._is_connected(spec):
-                connected[name] = spec
-            elif self._is_hint(name) and hints[name.name] < _MAX_HINTS:
-                hints[name.name] += 1
-                connected[name] = spec
-            else:
-                self._standalone.put(spec)
+        connected, standalone = self._specs.divide(self._providers.offer, self._nodes)
+        for spec in standalone:
+            self._standalone.put(spec)
         self._standalone.release(connected)
         # This also makes the nodes that the previous plan has removed and that are desired again.
-        self._desired = self._adopt_specs({**self._configured, **connected})
-
-    def _find_references(self) -> Iterator[Reference]:
-        for spec in (*self._configured.values(), *self._discovered.values()):
-            yield from spec.needs
-            yield from spec.wants
-        for offer in self._offers.values():
-            if isinstance(offer, Offer):
-                yield from offer.needs
-                yield from offer.wants
-
-    def _find_holds(self) -> set[ResourceName]:
-        """Return what holds or is held now, even if it no longer refers to the other."""
-        found: set[ResourceName] = set()
-        for name, node in self._nodes.items():
-            for holder in (node.held, node.call):
-                if holder is not None and holder.holds:
-                    found.add(name)
-                    found.update(holder.holds)
-        return found
-
-    def _is_connected(self, spec: Spec) -> bool:
-        """Return whether a discovered resource refers to others, or others to it."""
-        return bool(spec.needs or spec.wants) or spec.name.short in self._references
-
-    def _is_hint(self, name: ResourceName) -> bool:
-        """Return whether a reference may mean this resource, without the name of its remote.
-
-        The fault of such a reference shows the full name.
-        """
-        return name.name in self._missing
+        self._desired = self._adopt_specs({**self._specs.configured, **connected})
 
     def _make_plan(self) -> Plan:
         nodes = {name: node for name, node in self._nodes.items() if name not in self._standalone}
         return plan(self._desired, nodes, self._find_offer, self._clock.monotonic())
 
     def _find_offer(self, spec: Spec) -> Offer | Unavailable:
-        offer = self._offers.get(spec.name)
+        offer = self._specs.offers.get(spec.name)
         return offer if offer is not None else self._providers.offer(spec)
 
     async def _wait_until_stale(self, current: PlanExecution) -> None:
@@ -438,15 +377,3 @@ class _Pending:
 
 async def _noop(name: ResourceName, resource: object) -> None:
     del name, resource
-
-
-def _guard_observer(observe: Observer) -> Observer:
-    """Wrap an observer so that its errors do not stop the graph."""
-
-    def notify(event: Event) -> None:
-        try:
-            observe(event)
-        except Exception:
-            _log.exception("an observer of the resource graph failed on %s", event)
-
-    return notify
