@@ -19,6 +19,7 @@ MODULES: Final = (
     "agent/slots/state",
     "agent/slots/store",
     "core/atomic",
+    "core/complete_write",
     "core/errors",
     "core/product",
     "core/version_order",

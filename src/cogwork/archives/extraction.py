@@ -28,6 +28,7 @@ from cogwork.archives.tar import (
     TarReader,
     quote,
 )
+from cogwork.core.complete_write import write_all
 
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -92,7 +93,7 @@ class _Extractor:
         file = os.open(path[-1], _NEW_FILE_FLAGS, 0o600, dir_fd=parent)
         try:
             for chunk in self._reader.content():
-                _write_all(file, chunk)
+                write_all(file, chunk)
             os.fchmod(file, _restrict_mode(member.mode))
             with contextlib.suppress(OSError, OverflowError, ValueError):
                 os.utime(file, (member.modified, member.modified))
@@ -181,9 +182,3 @@ def _restrict_mode(mode: int) -> int:
     if not mode & 0o100:
         mode &= ~0o111
     return mode | 0o600
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]

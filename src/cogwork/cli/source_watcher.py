@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cogwork.cli.module_project import ModuleProject
-from cogwork.config.file import FileSignature, file_signature
+from cogwork.config.file import file_signature
+from cogwork.core.file_identity import FileIdentity
 
 _DEBOUNCE = 0.25
 """Seconds without a change after which a save is complete."""
@@ -23,7 +24,7 @@ _SOURCE_SUFFIXES = frozenset(
 _IGNORED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "target"})
 _MAX_FILES = 10_000
 
-Signatures = dict[Path, FileSignature]
+Signatures = dict[Path, FileIdentity]
 
 
 @dataclass

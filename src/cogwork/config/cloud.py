@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config import codes
-from cogwork.config.fields import Duration, Section, fault
+from cogwork.config.fields import Duration, Section, fault, require_certificate_pair
 
 
 class ApiKey(Section):
@@ -71,10 +71,7 @@ class CloudConfig(Section):
     def _check_pairs(self) -> Self:
         if not self.secret and self.api_key is None:
             raise fault(codes.INCOMPLETE_PAIR, '"id" requires "api_key" or "secret"')
-        if bool(self.tls_certificate) != bool(self.tls_private_key):
-            missing = "tls_private_key" if self.tls_certificate else "tls_certificate"
-            raise fault(
-                codes.INCOMPLETE_PAIR,
-                f'"{missing}" is missing; a certificate and its key must be set together',
-            )
+        require_certificate_pair(
+            {"tls_certificate": self.tls_certificate, "tls_private_key": self.tls_private_key}
+        )
         return self

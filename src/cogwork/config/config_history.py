@@ -33,6 +33,7 @@ from cogwork.config.history_entry import (
 from cogwork.config.last_good import last_good_for
 from cogwork.core import atomic
 from cogwork.core.escape import escape
+from cogwork.core.file_identity import FileIdentity, identify
 
 MAX_ENTRIES = 200
 MAX_TOTAL_SIZE = 64 << 20
@@ -50,11 +51,8 @@ _ANNOUNCEMENT_LIFETIME = 60.0
 _log = logging.getLogger("rdk.config")
 
 
-_FileIdentity = tuple[int, ...]
-
-
 class _CheckedFile(NamedTuple):
-    identity: _FileIdentity
+    identity: FileIdentity | None
     details: EntryDetails
 
 
@@ -236,13 +234,12 @@ def history_directory(home: Path, config_file: Path) -> Path:
     return home / "config-history" / last_good_for(home, config_file).path.stem
 
 
-def _identify(path: Path) -> _FileIdentity:
-    """Return what changes when the content of the file does; empty if there is no file."""
+def _identify(path: Path) -> FileIdentity | None:
+    """Return None if there is no file."""
     try:
-        found = path.lstat()
+        return identify(path.lstat())
     except OSError:
-        return ()
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return None
 
 
 def _read_file(path: Path) -> bytes:

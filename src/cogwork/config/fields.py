@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -109,6 +109,16 @@ class ExistingFile:
 def fault(code: Code, message: str) -> PydanticCustomError:
     # Pydantic treats the message as a template, and braces in it as placeholders.
     return PydanticCustomError(code.id, "{message}", {"message": message})
+
+
+def require_certificate_pair(pair: Mapping[str, object]) -> None:
+    """Check the fields of a certificate and its key: both must be set, or neither."""
+    missing = [name for name, value in pair.items() if not value]
+    if len(missing) == 1:
+        raise fault(
+            codes.INCOMPLETE_PAIR,
+            f'"{missing[0]}" is missing; a certificate and its key must be set together',
+        )
 
 
 def _text_validator(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:

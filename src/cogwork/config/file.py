@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.file_identity import FileIdentity, identify
 
 MAX_FILE_SIZE = 16 * 1024 * 1024
 
@@ -27,16 +28,12 @@ class TemporarilyUnreadable(Unreadable):
     """Reading failed, but may succeed later without a change of the file."""
 
 
-FileSignature = tuple[int, int, int, int]
-
-
-def file_signature(path: Path) -> FileSignature | None:
+def file_signature(path: Path) -> FileIdentity | None:
     """Return a value that changes whenever the file is written or replaced; None without a file."""
     try:
-        status = path.stat()
+        return identify(path.stat())
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def read_text(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from cogwork.config import codes
-from cogwork.config.fields import Duration, FileField, Section, fault
+from cogwork.config.fields import Duration, FileField, Section, fault, require_certificate_pair
 
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?\Z")
@@ -143,12 +143,9 @@ class NetworkConfig(Section):
 
     @model_validator(mode="after")
     def _check_tls_pair(self) -> Self:
-        if bool(self.tls_cert_file) != bool(self.tls_key_file):
-            missing = "tls_key_file" if self.tls_cert_file else "tls_cert_file"
-            raise fault(
-                codes.INCOMPLETE_PAIR,
-                f'"{missing}" is missing; a certificate and its key must be set together',
-            )
+        require_certificate_pair(
+            {"tls_cert_file": self.tls_cert_file, "tls_key_file": self.tls_key_file}
+        )
         return self
 
 

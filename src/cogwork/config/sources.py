@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 from cogwork.config.file import (
-    FileSignature,
     NoSuchFile,
     TemporarilyUnreadable,
     Unreadable,
@@ -25,6 +24,7 @@ from cogwork.config.positions import Json
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.file_identity import FileIdentity
 from cogwork.core.workers import TooMuchWork, Workers
 from cogwork.graph.reconciler import Applied, Superseded
 
@@ -122,7 +122,7 @@ class FileSource:
         self._clock = clock
         self._poll_interval = poll_interval
         self._debounce_time = debounce
-        self._last_signature: FileSignature | None = None
+        self._last_signature: FileIdentity | None = None
         self._last_text: str | None = None
         self._has_delivered = False
         self._backoff = Backoff(RETRY)
@@ -160,7 +160,7 @@ class FileSource:
     async def aclose(self) -> None:
         self._thread.close()
 
-    async def _debounce(self, signature: FileSignature | None) -> FileSignature | None:
+    async def _debounce(self, signature: FileIdentity | None) -> FileIdentity | None:
         """Wait until the file has stopped changing, but not forever."""
         deadline = self._clock.monotonic() + 8 * self._debounce_time
         while self._clock.monotonic() < deadline:
@@ -204,5 +204,5 @@ class FileSource:
         self._has_delivered = True
         return Candidate(Unreadable(str(error)), str(self._path))
 
-    async def _read_signature(self) -> FileSignature | None:
+    async def _read_signature(self) -> FileIdentity | None:
         return await self._thread.run(lambda: file_signature(self._path))

@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from cogwork.core.complete_write import write_all
+
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -55,18 +57,12 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
         try:
             # The umask may have cleared some bits.
             os.fchmod(descriptor, mode)
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             os.fsync(descriptor)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 @contextlib.contextmanager

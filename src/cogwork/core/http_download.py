@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from cogwork.core import atomic
 from cogwork.core.cancellable_connection import CancellableConnection, make_opener
+from cogwork.core.complete_write import write_all
 from cogwork.core.errors import Interrupted
 
 _TIMEOUT: Final = 30.0
@@ -162,7 +163,7 @@ class HttpDownload:
                 self._check_cancelled()
                 offset += len(chunk)
                 self._require_size(offset)
-                _write_all(target, chunk)
+                write_all(target.fileno(), chunk)
                 self._on_progress(offset, file.size)
                 pace.check(offset)
             os.fsync(target.fileno())
@@ -252,9 +253,3 @@ def _read_note(path: Path) -> RemoteFile:
     except (OSError, ValueError, TypeError):
         return RemoteFile()
     return RemoteFile(str(validator), size if isinstance(size, int) else None, str(crc32c))
-
-
-def _write_all(file: Any, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]

@@ -57,9 +57,17 @@ def as_text(entry: Entry) -> str:
 
 
 def as_json(entry: Entry) -> str:
-    value: dict[str, Any] = {
+    value = {
         "time": format_timestamp(entry.time),
         "level": level_name(entry.level).lower(),
+        **describe_content(entry),
+    }
+    return escape_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def describe_content(entry: Entry) -> dict[str, object]:
+    """Return what both formats in JSON have in common: all but the time and the level."""
+    value: dict[str, object] = {
         "logger": entry.logger,
         "place": entry.place,
         "message": entry.message,
@@ -68,4 +76,4 @@ def as_json(entry: Entry) -> str:
         value["fields"] = entry.fields
     if entry.trace:
         value["trace"] = entry.trace
-    return escape_json(json.dumps(value, ensure_ascii=False, default=str))
+    return value

@@ -7,7 +7,7 @@ import re
 import zlib
 from typing import Any
 
-from cogwork.logs.entry import Entry
+from cogwork.logs.entry import Entry, describe_content
 
 MAX_ENTRY_BYTES = 256 << 10
 """Maximum size of an entry in bytes. Larger entries are dropped."""
@@ -15,17 +15,7 @@ MAX_ENTRY_BYTES = 256 << 10
 
 def encode_entry(entry: Entry) -> bytes:
     """Encode an entry. Values that JSON does not support become text, lone surrogates "?"."""
-    value: dict[str, object] = {
-        "time": entry.time,
-        "level": entry.level,
-        "logger": entry.logger,
-        "place": entry.place,
-        "message": entry.message,
-    }
-    if entry.fields:
-        value["fields"] = entry.fields
-    if entry.trace:
-        value["trace"] = entry.trace
+    value = {"time": entry.time, "level": entry.level, **describe_content(entry)}
     return COMPACT_JSON.encode(value).encode(errors="replace")
 
 

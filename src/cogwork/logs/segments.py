@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cogwork.core.atomic import make_directory
+from cogwork.core.complete_write import write_all
 from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD, decode_record
 from cogwork.logs.spool_index import (
     NO_POSITION,
@@ -94,7 +95,7 @@ class SegmentFiles:
             # Remove a torn line at the end, which was never counted.
             os.ftruncate(self._segment_fd, last.size)
         self._check_not_deleted(self._segment_fd)
-        _write_all(self._segment_fd, lines)
+        write_all(self._segment_fd, lines)
         last.size += len(lines)
 
     def save_ledger(self, ledger: Ledger) -> None:
@@ -220,12 +221,6 @@ def _read_piece(file: BinaryIO) -> bytes:
 def _raise_if_transient(error: OSError) -> None:
     if error.errno in _TRANSIENT_ERRORS:
         raise error
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _close(descriptor: int | None) -> int | None:

@@ -11,7 +11,6 @@ import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.config.module import ModuleConfig
-from cogwork.core.errors import CogworkError
 from cogwork.core.sentences import join_names
 from cogwork.core.shield import await_shielded
 from cogwork.graph.provider import Offer, Unavailable
@@ -28,10 +27,10 @@ from cogwork.modules.module_levels import ModuleLevels
 from cogwork.modules.session import ModuleSession
 from cogwork.modules.socket_folder import SocketFolder, open_socket_folder
 from cogwork.net.local_address import remove_socket
-from cogwork.programs.executable_check import Misconfigured
 from cogwork.programs.last_failure import LastFailure
 from cogwork.programs.output_log import OutputLog
 from cogwork.programs.process import CannotStop, Child, LaunchSpec
+from cogwork.programs.run_errors import failing_on_errors
 from cogwork.programs.user_account import UserAccount
 from cogwork.robot.module_host import ModuleState as State
 from cogwork.robot.module_host import ModuleStatus
@@ -163,15 +162,8 @@ class Module:
     async def _run(self) -> None:
         while True:
             self._restart_requested.clear()
-            try:
+            with failing_on_errors(f"module {self.name}", self._fail, self._log):
                 await self._run_until_restart()
-            except Misconfigured as error:
-                self._fail(f"cannot be started: {error}", can_retry=False)
-            except (CogworkError, OSError) as error:
-                self._fail(f"could not be started: {error}")
-            except Exception as error:
-                self._log.exception("internal error while running module %s", self.name)
-                self._fail(f"could not be run: {error}")
             await self._wait_backoff()
 
     async def _run_until_restart(self) -> None:

@@ -9,18 +9,17 @@ import signal
 from collections.abc import Mapping
 
 from cogwork.config.process import ProcessConfig
-from cogwork.core.errors import CogworkError
 from cogwork.core.shield import await_shielded
 from cogwork.core.signals import parse_signal
 from cogwork.logs.logger_names import PROCESS_LOGGER_PREFIX
 from cogwork.logs.pipeline import EXTRA_LINES
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.launch_spec import make_launch_spec
-from cogwork.programs.executable_check import Misconfigured
 from cogwork.programs.last_failure import LastFailure
 from cogwork.programs.output import OutputStream
 from cogwork.programs.output_log import OutputLog
 from cogwork.programs.process import CannotStop, Child, ExitStatus, StopTimeouts
+from cogwork.programs.run_errors import failing_on_errors
 from cogwork.robot.process_host import ProcessState as State
 from cogwork.robot.process_host import ProcessStatus
 
@@ -74,15 +73,8 @@ class SupervisedProcess:
 
     async def _run(self) -> None:
         while True:
-            try:
+            with failing_on_errors(f"process {self.id}", self._fail, self._log):
                 self._on_exit(await self._run_once())
-            except Misconfigured as error:
-                self._fail(f"cannot be started: {error}", can_retry=False)
-            except (CogworkError, OSError) as error:
-                self._fail(f"could not be started: {error}")
-            except Exception as error:
-                self._log.exception("internal error while running process %s", self.id)
-                self._fail(f"could not be run: {error}")
             if self._failure.retry_delay is None:
                 return
             await self._context.clock.sleep(self._failure.retry_delay)

@@ -33,6 +33,7 @@ from cogwork.config.config_history import ConfigHistory
 from cogwork.config.last_good import LastGood
 from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
+from cogwork.core.file_identity import identify
 from cogwork.resource.config_message import from_message
 
 _FRESH_SECONDS: Final = 30 * 86_400
@@ -215,10 +216,9 @@ def _fingerprint(copies: StoredCopies) -> bytes:
 
 def _identify(path: Path) -> tuple[int, ...]:
     try:
-        found = path.lstat()
+        return identify(path.lstat())
     except FileNotFoundError:
         return ()
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _make_entry(principal: Principal, role: Role, secret: str, part: str) -> AccessEntry:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from tests.support.sizes import size
 from tests.support.waiting import block_until
 
+from cogwork.core import complete_write
 from cogwork.logs import segments as files
 from cogwork.logs import spool as spool_module
 from cogwork.logs.entry import Entry
@@ -492,7 +493,7 @@ def test_directory_taken_by_another_process_is_not_touched(directory: Path) -> N
 def test_partial_writes_lose_and_repeat_no_line(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_all = files._write_all
+    write_all = complete_write.write_all
     failures = iter([0, 7, 150, 300, 299, 500, 1, 90])
 
     def write_partly(descriptor: int, data: bytes) -> None:
@@ -501,7 +502,7 @@ def test_partial_writes_lose_and_repeat_no_line(
         if cut is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files, "_write_all", write_partly)
+    monkeypatch.setattr(files, "write_all", write_partly)
     with open_spool(directory) as spool:
         put_on_disk(spool, 0, 20)
         assert next(failures, None) is None
@@ -518,7 +519,7 @@ def test_lines_lost_from_memory_by_a_kill_are_not_counted(
     with open_spool(directory) as spool:
         put_on_disk(spool, 0, 3)
         with monkeypatch.context() as patch:
-            patch.setattr(files, "_write_all", raise_disk_full)
+            patch.setattr(files, "write_all", raise_disk_full)
             put(spool, 3, 6)
             block_until(lambda: spool.fault is not None)
             batch = spool.next_batch(2)

@@ -15,8 +15,8 @@ from typing import Final
 
 import psutil
 
-from cogwork.agent.supervision.process_end import wait_for_end
 from cogwork.core import atomic
+from cogwork.core.process_end import wait_for_end
 
 _KILL_TIMEOUT: Final = 10.0
 _MAX_OUTPUT: Final = 300

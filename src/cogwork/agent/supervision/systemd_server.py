@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from cogwork.agent.supervision.process_end import wait_for_end
+from cogwork.core.process_end import wait_for_end
 from cogwork.systemd.systemctl import Systemctl, SystemctlFailed
 
 SERVICE: Final = "cogwork-server.service"

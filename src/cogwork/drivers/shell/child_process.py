@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+from cogwork.core.process_end import wait_for_end
 from cogwork.core.workers import Workers, await_future
 
 _POLL_INTERVAL = 0.05
@@ -52,16 +52,8 @@ def _kill(started: Future[Process]) -> None:
 async def wait(process: Process) -> None:
     """Wait until the process has ended."""
     try:
-        descriptor = os.pidfd_open(process.pid)
+        await wait_for_end(process.pid)
     except (AttributeError, OSError):
         while process.poll() is None:  # noqa: ASYNC110 - no notification
             await asyncio.sleep(_POLL_INTERVAL)
-        return
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
     process.wait()

@@ -1,4 +1,4 @@
-"""Waits for the end of a process that need not be a child of this one."""
+"""Wait for the end of a process that need not be a child of this one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import os
 
 
 async def wait_for_end(process_id: int) -> None:
+    """Return when the process has ended.
+
+    Raise AttributeError or OSError if the system cannot watch processes.
+    """
     try:
         descriptor = os.pidfd_open(process_id)
     except ProcessLookupError:
