@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+from tests.unit.graph.world import UnusedBuilder
+
 from cogwork.graph.desired_specs import DesiredSpecs
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.node import LiveResource, Node
-from cogwork.graph.provider import Dependencies, Offer, Unavailable
+from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
 API = Api.parse("rdk:component:sensor")
 MODEL = ModelName("acme", "demo", "sensor")
-
-
-class NoBuilder:
-    """A builder that is not called."""
-
-    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
-        raise NotImplementedError
-
-    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
-        raise NotImplementedError
-
-    async def close(self, resource: object) -> None:
-        raise NotImplementedError
 
 
 def name(text: str) -> ResourceName:
@@ -66,7 +55,7 @@ def test_offer_of_a_configured_resource_may_refer_to_a_discovered_one() -> None:
     specs = DesiredSpecs()
     specs.configure([spec("a")])
     specs.discover([spec("far:b"), spec("far:c")])
-    offer = Offer(NoBuilder(), needs=(Reference("far:b"),))
+    offer = Offer(UnusedBuilder(), needs=(Reference("far:b"),))
     division = specs.divide(lambda _: offer, {})
     assert list(division.connected) == [name("far:b")]
     assert specs.offers == {name("a"): offer}
@@ -77,7 +66,7 @@ def test_resource_that_is_still_held_is_planned_with_its_holder() -> None:
     specs.configure([spec("a")])
     specs.discover([spec("far:b"), spec("far:c")])
     holder = Node(spec("a"), since=0.0)
-    holder.held = LiveResource(object(), holder.spec, Offer(NoBuilder()), 1, {name("far:b"): 1})
+    holder.held = LiveResource(object(), holder.spec, Offer(UnusedBuilder()), 1, {name("far:b"): 1})
     division = specs.divide(refuse, {name("a"): holder})
     assert list(division.connected) == [name("far:b")]
 

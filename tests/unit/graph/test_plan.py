@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from tests.unit.graph.world import full_name, mutable, spec
+from tests.unit.graph.world import UnusedBuilder, full_name, mutable, spec
 
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import (
@@ -20,23 +20,10 @@ from cogwork.graph.node import (
     State,
 )
 from cogwork.graph.plan import MAX_ABANDONED, Action, Plan, Step, call_serves_plan, plan
-from cogwork.graph.provider import Dependencies, Offer, Unavailable
+from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
 NOW = 100.0
-
-
-class UnusedBuilder:
-    """A builder that a plan must never call."""
-
-    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
-        raise NotImplementedError
-
-    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
-        raise NotImplementedError
-
-    async def close(self, resource: object) -> None:
-        raise NotImplementedError
 
 
 BUILDER = UnusedBuilder()

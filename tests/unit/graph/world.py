@@ -147,6 +147,19 @@ class Supplier:
         self.world.providers.notify_changed()
 
 
+class UnusedBuilder:
+    """A builder that must not be called."""
+
+    async def build(self, spec: Spec, dependencies: Dependencies) -> object:
+        raise NotImplementedError
+
+    async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
+        raise NotImplementedError
+
+    async def close(self, resource: object) -> None:
+        raise NotImplementedError
+
+
 class World:
     """The builder of all resources and its graph. Leaving the context closes and checks it."""
 
