@@ -29,7 +29,7 @@ from viam.app.app_client import AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.health import State
+from cogwork.cloud.control_plane.health import State
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.clock import ManualClock
 
@@ -210,7 +210,7 @@ async def test_times_are_saved_again_after_a_full_disk(tmp_path: Path) -> None:
                 if (disk / "other").exists():
                     cloud.leave(0)
                 await clock.advance(30)
-                return context.health.state
+                return running.health.state
 
             async def is_saved() -> bool:
                 await save()

@@ -11,7 +11,7 @@ from tests.support.cloud.cloud_at_rest import identify, open_plane
 from tests.support.cloud.first_version_cloud import FirstVersionCloud
 from tests.support.sizes import size
 
-from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
 
 EVERY = size(ci=50, full=3)
 """Lines of code from one kill to the next."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from cogwork.cloud import cloud_directory, upgrade
-from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane import cloud_directory, upgrade
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
 from cogwork.core import atomic
 from cogwork.core.clock import SystemClock
 

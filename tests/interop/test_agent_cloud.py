@@ -15,7 +15,7 @@ from tests.support.sizes import limit
 from tests.support.waiting import poll
 
 from cogwork.agent.slots.state import load_state
-from cogwork.cloud.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
 from cogwork.cloud.storage.sqlite_records import read_records
 from cogwork.cloud.updates.rollout_status import read_status
 

@@ -24,8 +24,8 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from viam.gen.app.v1.app_pb2 import GetRobotPartLogsRequest
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.log_usage import format_table, report_usage, select_parts
-from cogwork.cloud.machine.log_losses import list_losses
+from cogwork.cloud.commands.log_usage import format_table, report_usage, select_parts
+from cogwork.cloud.fleet.log_losses import list_losses
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.core.clock import SystemClock
 from cogwork.core.token_bucket import Rate
@@ -133,7 +133,7 @@ async def test_machine_counts_what_it_drops_and_the_cloud_shows_it(tmp_path: Pat
         assert counts.put == 20_000
         assert counts.dropped > 10_000
         context = fleet.cloud.context
-        await context.log_losses.save(context.records)
+        await fleet.cloud.log_losses.save(context.records)
         shown: Any = (await fleet.app.get_robot_part(part.id)).user_supplied_info
         assert shown["log"]["dropped_lines"] == counts.dropped
         assert shown["log"]["refused_lines"] > 0

@@ -28,7 +28,7 @@ from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.app_pb2 import LogOrder
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.periodic_task import PeriodicTasks
+from cogwork.cloud.control_plane.periodic_task import PeriodicTasks
 from cogwork.cloud.serve import list_maintenance
 from cogwork.core.clock import ManualClock
 
@@ -93,7 +93,7 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Fleet]:
 
 async def test_lines_are_visible_and_stored_for_exactly_30_days(fleet: Fleet) -> None:
     context = fleet.cloud.context
-    tasks = PeriodicTasks(fleet.clock, context.health)
+    tasks = PeriodicTasks(fleet.clock, fleet.cloud.health)
     tasks.start(*list_maintenance(context))
     try:
         for day in range(60):

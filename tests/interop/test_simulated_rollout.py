@@ -14,7 +14,7 @@ from tests.support.archives import write_release
 from tests.support.cloud.fleet import Cloud, run_cloud
 from tests.support.sizes import size
 
-from cogwork.cloud.updates.release_commands import store_release
+from cogwork.cloud.commands.release_commands import store_release
 from cogwork.cloud.updates.rollout import RolloutState, is_reached
 from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
 from cogwork.cloud.updates.rollout_supervisor import review_rollouts

@@ -22,11 +22,11 @@ from viam.app.app_client import APIKeyAuthorization, AppClient
 from viam.app.viam_client import ViamClient
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 
-from cogwork.cloud.periodic_task import PeriodicTasks
+from cogwork.cloud.commands.release_commands import store_release
+from cogwork.cloud.control_plane.periodic_task import PeriodicTasks
+from cogwork.cloud.fleet.part_software import describe_software
 from cogwork.cloud.registry.blob_sweep import sweep_blobs
 from cogwork.cloud.serve import list_maintenance
-from cogwork.cloud.updates.part_software import describe_software
-from cogwork.cloud.updates.release_commands import store_release
 from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
 from cogwork.cloud.updates.rollouts import (
     RolloutPlan,
@@ -354,7 +354,7 @@ async def test_supervisor_begins_stages_by_itself(
 ) -> None:
     await add(cloud, tmp_path, "2.0.0")
     await roll_out(cloud, "2.0.0", RolloutPlan(stage_time=3_600_000_000))
-    tasks = PeriodicTasks(clock, cloud.context.health)
+    tasks = PeriodicTasks(clock, cloud.health)
     tasks.start(*list_maintenance(cloud.context))
     async with asyncio.timeout(60):
         while (await status_of(cloud)).rollout.share < 100:

@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from cogwork import __version__
-from cogwork.cloud.control_plane import ControlPlane
-from cogwork.cloud.health import State
+from cogwork.cloud.control_plane.control_plane import ControlPlane
+from cogwork.cloud.control_plane.health import State
 from cogwork.cloud.machine.machine_http import machine_routes
 from cogwork.cloud.registry.package_download import package_routes
 from cogwork.cloud.updates.release_download import release_routes
@@ -25,7 +25,7 @@ def create_app(plane: ControlPlane) -> Application:
         return PlainTextResponse(f"cogwork-cloud {__version__}\n")
 
     async def healthz(_: Request) -> Response:
-        health = plane.context.health
+        health = plane.health
         status = 200 if health.state is State.OK else 503
         return JSONResponse(health.as_json(), status, {"Cache-Control": "no-store"})
 

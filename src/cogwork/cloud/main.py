@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ipaddress
 import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cogwork import __version__
-from cogwork.cloud.key_parser import add_key_parser, cloud_directory
-from cogwork.cloud.machine.log_quota import LINES_PER_SECOND
-from cogwork.cloud.updates.release_parser import add_release_parser
+from cogwork.cloud.commands.key_parser import add_key_parser, cloud_directory
+from cogwork.cloud.commands.release_parser import add_release_parser
+from cogwork.cloud.commands.serve_parser import add_serve_parser
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
 from cogwork.net.address import Address
-from cogwork.serving import process
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
-_DEFAULT_ADDRESS = "localhost:8090"
-_MAX_LOG_QUOTA = 1_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,6 +43,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"cogwork-cloud {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_init_parser(commands)
+    add_serve_parser(commands, _add_data_option)
+    _add_record_parsers(commands)
+    add_key_parser(commands, _add_data_option)
+    add_release_parser(commands, _add_data_option)
+    return parser
+
+
+def _add_init_parser(commands: Any) -> None:
     init = commands.add_parser("init", help="create a cloud, and print the key of its first owner")
     init.add_argument(
         "--domain",
@@ -56,60 +62,11 @@ def build_parser() -> argparse.ArgumentParser:
         "--organization", default="Main", metavar="NAME", help="the first organization"
     )
     init.set_defaults(run=_init)
-    serve = commands.add_parser("serve", help="serve the cloud")
-    serve.add_argument(
-        "--address",
-        type=Address.parse,
-        default=_DEFAULT_ADDRESS,
-        metavar="HOST:PORT",
-        help=f"where to listen (default: {_DEFAULT_ADDRESS})",
-    )
-    serve.add_argument(
-        "--public-address",
-        default="",
-        metavar="HOST:PORT",
-        help="where machines reach the cloud, if not at --address",
-    )
-    serve.add_argument("--tls-cert", type=Path, metavar="FILE", help="the certificate, as PEM")
-    serve.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, as PEM")
-    serve.add_argument(
-        "--allow-plaintext",
-        action="store_true",
-        help="serve other computers without TLS, behind a proxy that encrypts",
-    )
-    serve.add_argument(
-        "--trusted-proxy",
-        action="append",
-        default=[],
-        type=_parse_network,
-        metavar="NETWORK",
-        help="the address or network of a proxy in front of the cloud, such as 127.0.0.1 or "
-        "10.0.0.0/8, whose headers tell the addresses of clients (PROXY protocol, Forwarded or "
-        "X-Forwarded-For); give it again for more (default: none)",
-    )
-    serve.add_argument(
-        "--turn-url",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="a TURN server for connections to machines, such as turn:turn.example:3478; give it "
-        "again for more (default: none)",
-    )
-    serve.add_argument(
-        "--turn-secret-file",
-        type=Path,
-        metavar="FILE",
-        help="the secret that the TURN servers share (static-auth-secret of coturn)",
-    )
-    serve.add_argument(
-        "--log-quota",
-        type=_parse_rate,
-        default=LINES_PER_SECOND,
-        metavar="LINES",
-        help="lines of its log that a part may send each second, on average over hours (default: "
-        f"{LINES_PER_SECOND:g}); an organization may send 50 times as many",
-    )
-    serve.set_defaults(run=_serve)
+    _add_data_option(init)
+
+
+def _add_record_parsers(commands: Any) -> None:
+    """Add the commands that read or replace what is stored."""
     usage = commands.add_parser(
         "usage", help="show the stored logs of each machine, and how many lines were lost"
     )
@@ -138,23 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="make a new root key, and new keys of the cloud",
     )
     repair.set_defaults(run=_repair)
-    for each in (init, serve, usage, backup, restore, repair):
+    for each in (usage, backup, restore, repair):
         _add_data_option(each)
-    add_key_parser(commands, _add_data_option)
-    add_release_parser(commands, _add_data_option)
-    return parser
-
-
-def _parse_rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
-    if not 0.001 <= rate <= _MAX_LOG_QUOTA:
-        raise argparse.ArgumentTypeError(
-            f'"{text}" is not a number of lines from 0.001 to {_MAX_LOG_QUOTA:,}'
-        )
-    return rate
 
 
 def _add_data_option(parser: argparse.ArgumentParser) -> None:
@@ -167,18 +109,9 @@ def _add_data_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _parse_network(text: str) -> str:
-    try:
-        return str(ipaddress.ip_network(text, strict=False))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text} is neither an IP address nor a network, such as 10.0.0.0/8"
-        ) from None
-
-
 def _init(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.cloud_directory import check_domain
-    from cogwork.cloud.create_cloud import create_cloud
+    from cogwork.cloud.commands.create_cloud import create_cloud
+    from cogwork.cloud.control_plane.cloud_directory import check_domain
     from cogwork.core.clock import SystemClock
 
     directory, domain = cloud_directory(arguments), check_domain(arguments.domain)
@@ -194,44 +127,9 @@ Serve it:
     return EXIT_OK
 
 
-def _serve(arguments: argparse.Namespace) -> int:
-    if (arguments.tls_cert is None) != (arguments.tls_key is None):
-        raise CogworkError("--tls-cert and --tls-key belong together; give both")
-    process.prepare(os.environ)
-    # These import grpc, which must not happen before the process is prepared.
-    from cogwork.cloud.machine.log_quota import part_rates
-    from cogwork.cloud.serve import ServeOptions, serve
-    from cogwork.cloud.signaling.relay_servers import read_relay_servers
-    from cogwork.core.clock import SystemClock
-    from cogwork.serving.certificate_watcher import CertificateFiles
-    from cogwork.serving.log import ServerLog
-
-    certificate = (
-        CertificateFiles(arguments.tls_cert, arguments.tls_key)
-        if arguments.tls_cert is not None
-        else None
-    )
-    options = ServeOptions(
-        arguments.address,
-        certificate,
-        arguments.allow_plaintext,
-        arguments.public_address,
-        read_relay_servers(arguments.turn_url, arguments.turn_secret_file),
-        tuple(arguments.trusted_proxy),
-        part_rates(arguments.log_quota),
-    )
-    clock = SystemClock()
-    log = ServerLog(clock, process.STDOUT, os.environ)
-    log.open()
-    try:
-        return process.run(serve(cloud_directory(arguments), options, clock, log))
-    finally:
-        log.close()
-
-
 def _usage(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.log_usage import format_table, report_usage, select_parts
-    from cogwork.cloud.machine.log_losses import list_losses
+    from cogwork.cloud.commands.log_usage import format_table, report_usage, select_parts
+    from cogwork.cloud.fleet.log_losses import list_losses
     from cogwork.cloud.storage.log_store import LogUsage
     from cogwork.cloud.storage.sqlite_log_store import SqliteLogStore
     from cogwork.cloud.storage.sqlite_records import read_records
@@ -259,7 +157,7 @@ def _usage(arguments: argparse.Namespace) -> int:
 
 
 def _backup(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.backup import back_up
+    from cogwork.cloud.commands.backup import back_up
 
     directory = cloud_directory(arguments)
     back_up(directory, arguments.file)
@@ -268,7 +166,7 @@ def _backup(arguments: argparse.Namespace) -> int:
 
 
 def _restore(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.backup import restore
+    from cogwork.cloud.commands.backup import restore
     from cogwork.core.clock import SystemClock
 
     replaced = restore(cloud_directory(arguments), arguments.file, SystemClock())
@@ -284,7 +182,7 @@ def _restore(arguments: argparse.Namespace) -> int:
 
 
 def _repair(arguments: argparse.Namespace) -> int:
-    from cogwork.cloud.backup import renew_root_key
+    from cogwork.cloud.commands.backup import renew_root_key
     from cogwork.core.clock import SystemClock
 
     directory = cloud_directory(arguments)

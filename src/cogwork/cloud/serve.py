@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cogwork import __version__
-from cogwork.cloud.cloud_directory import CloudDirectory
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane.key_watcher import INTERVAL as KEY_INTERVAL
+from cogwork.cloud.control_plane.key_watcher import KeyWatcher
+from cogwork.cloud.control_plane.open_cloud import open_cloud
+from cogwork.cloud.control_plane.periodic_task import PeriodicTask, PeriodicTasks
 from cogwork.cloud.http import create_app
-from cogwork.cloud.key_watcher import INTERVAL as KEY_INTERVAL
-from cogwork.cloud.key_watcher import KeyWatcher
+from cogwork.cloud.identity.public_name import PublicName
 from cogwork.cloud.machine.log_quota import LogRates
-from cogwork.cloud.open_cloud import open_cloud
-from cogwork.cloud.periodic_task import PeriodicTask, PeriodicTasks
-from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.blob_sweep import sweep_blobs
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.cloud.updates.rollout_supervisor import review_rollouts
@@ -120,7 +120,7 @@ async def _start(
     for work in (certificate.watch(), log.pipeline.flush_periodically()):
         task = asyncio.create_task(work)
         stack.push_async_callback(_cancel, task)
-    tasks = PeriodicTasks(clock, plane.context.health)
+    tasks = PeriodicTasks(clock, plane.health)
     stack.push_async_callback(tasks.aclose)
     keys = KeyWatcher(plane.context, directory)
     tasks.start(

@@ -172,7 +172,7 @@ TARGETS = (
             "cogwork.cloud.machine.part_access_list",
             "cogwork.cloud.machine.claim_service",
             "cogwork.cloud.machine.log_lines",
-            "cogwork.cloud.machine.agent_info",
+            "cogwork.cloud.fleet.agent_info",
         ),
         (*_IDS, b"linux/amd64", b"info", b"error", b"\x0a\x24", b"\x12\x00", b"null"),
         close=_cloud.close,
@@ -184,7 +184,7 @@ TARGETS = (
         (
             "cogwork.cloud.updates.agent_device_service",
             "cogwork.cloud.updates.update_service",
-            "cogwork.cloud.updates.part_software",
+            "cogwork.cloud.fleet.part_software",
         ),
         (*_IDS, b"linux/amd64", b"server", b"agent", b"good", b"rolled_back", b"\x0a\x24"),
         close=_cloud.close,

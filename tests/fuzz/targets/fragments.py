@@ -16,11 +16,8 @@ from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lo
 from cogwork.cloud.configuration.config_mask import mask_config, require_unmasked
 from cogwork.cloud.configuration.config_references import list_references, require_few_references
 from cogwork.cloud.configuration.config_text import require_config
-from cogwork.cloud.configuration.fragment_merge import (
-    FragmentUnavailable,
-    FragmentUse,
-    merge_fragments,
-)
+from cogwork.cloud.configuration.fragment_merge import merge_fragments
+from cogwork.cloud.configuration.fragment_use import FragmentUnavailable, FragmentUse
 from cogwork.cloud.configuration.merge_budget import MAX_NESTING, MAX_SIZE
 from cogwork.core.errors import InvalidRequest
 
@@ -181,6 +178,8 @@ TARGETS = (
         (
             f"{_PACKAGE}.fragment_merge",
             f"{_PACKAGE}.fragment_overrides",
+            f"{_PACKAGE}.fragment_use",
+            f"{_PACKAGE}.merged_config",
             f"{_PACKAGE}.merge_budget",
         ),
         tokens=tuple(bytes((kind, 2)) for kind in range(8)),

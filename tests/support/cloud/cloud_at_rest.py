@@ -15,15 +15,15 @@ from cogwork.resource import sdk
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
-from cogwork.cloud.cloud_directory import CloudDirectory  # noqa: E402
-from cogwork.cloud.control_plane import ControlPlane  # noqa: E402
-from cogwork.cloud.create_cloud import NewCloud, create_cloud  # noqa: E402
+from cogwork.cloud.commands.create_cloud import NewCloud, create_cloud  # noqa: E402
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory  # noqa: E402
+from cogwork.cloud.control_plane.control_plane import ControlPlane  # noqa: E402
+from cogwork.cloud.control_plane.open_cloud import open_cloud  # noqa: E402
 from cogwork.cloud.fleet.locations import create_location  # noqa: E402
 from cogwork.cloud.fleet.machines import new_robot  # noqa: E402
 from cogwork.cloud.fleet.parts import list_parts  # noqa: E402
 from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
-from cogwork.cloud.open_cloud import open_cloud  # noqa: E402
-from cogwork.cloud.public_name import PublicName  # noqa: E402
+from cogwork.cloud.identity.public_name import PublicName  # noqa: E402
 from cogwork.cloud.storage.records import Transaction  # noqa: E402
 from cogwork.core.clock import Clock, SystemClock  # noqa: E402
 

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from cogwork.cloud.cloud_directory import CloudDirectory
-from cogwork.cloud.create_cloud import NewCloud, create_cloud
+from cogwork.cloud.commands.create_cloud import NewCloud, create_cloud
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
 from cogwork.core import atomic
 from cogwork.core.clock import Clock, SystemClock
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cogwork.auth.certificate_authority import create_authority
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import TokenIssuer
-from cogwork.cloud.identity.machine_tokens import PartTokenKey, create_part_token_key
+from cogwork.cloud.keys.machine_tokens import PartTokenKey, create_part_token_key
 from cogwork.cloud.storage.schema import MIGRATIONS
 
 VERSION = 5

@@ -10,12 +10,14 @@ from pathlib import Path
 import grpc.aio
 from tests.support.cloud.created_cloud import copy_new_cloud
 
-from cogwork.cloud.cloud_directory import CloudDirectory
-from cogwork.cloud.context import CloudContext
-from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane.control_plane import ControlPlane
+from cogwork.cloud.control_plane.health import Health
+from cogwork.cloud.control_plane.open_cloud import open_cloud
+from cogwork.cloud.fleet.log_losses import LogLosses
+from cogwork.cloud.identity.public_name import PublicName
 from cogwork.cloud.machine.log_quota import LogRates
-from cogwork.cloud.open_cloud import open_cloud
-from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.resource import sdk
@@ -40,13 +42,19 @@ class Cloud:
     @property
     def context(self) -> CloudContext:
         """The stores of a cloud in this process."""
-        assert self._plane is not None
-        return self._plane.context
+        return self._require_plane().context
+
+    @property
+    def health(self) -> Health:
+        return self._require_plane().health
+
+    @property
+    def log_losses(self) -> LogLosses:
+        return self._require_plane().intake.losses
 
     def list_methods(self) -> list[str]:
         """Return the paths of all methods of a cloud in this process."""
-        assert self._plane is not None
-        table = self._plane.table
+        table = self._require_plane().table
         return [method.path for each in table.services() for method in table.methods(each)]
 
     async def connect(self, key_id: str = "", key: str = "") -> ViamClient:
@@ -62,10 +70,13 @@ class Cloud:
 
     async def start(self) -> None:
         """Serve again, at the same address."""
-        assert self._plane is not None
-        self._server = grpc_server(self._plane.table)
+        self._server = grpc_server(self._require_plane().table)
         self._server.add_insecure_port(self.address)
         await self._server.start()
+
+    def _require_plane(self) -> ControlPlane:
+        assert self._plane is not None
+        return self._plane
 
 
 @contextlib.asynccontextmanager

@@ -27,17 +27,17 @@ from tests.support.cloud.tenants import (  # noqa: E402
 )
 from viam.app.app_client import AppClient  # noqa: E402
 
-from cogwork.cloud.cloud_directory import CloudDirectory  # noqa: E402
-from cogwork.cloud.context import CloudContext  # noqa: E402
-from cogwork.cloud.control_plane import ControlPlane  # noqa: E402
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory  # noqa: E402
+from cogwork.cloud.control_plane.control_plane import ControlPlane  # noqa: E402
+from cogwork.cloud.control_plane.open_cloud import open_cloud  # noqa: E402
 from cogwork.cloud.fleet.keys import add_key  # noqa: E402
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets  # noqa: E402
 from cogwork.cloud.http import create_app  # noqa: E402
 from cogwork.cloud.identity.access import CloudRole, ResourceType  # noqa: E402
 from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
+from cogwork.cloud.identity.public_name import PublicName  # noqa: E402
 from cogwork.cloud.machine.log_quota import LogRates  # noqa: E402
-from cogwork.cloud.open_cloud import open_cloud  # noqa: E402
-from cogwork.cloud.public_name import PublicName  # noqa: E402
+from cogwork.cloud.operations.context import CloudContext  # noqa: E402
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers  # noqa: E402
 from cogwork.core.clock import Clock, ManualClock, SystemClock  # noqa: E402
 from cogwork.net.peer import Peer  # noqa: E402

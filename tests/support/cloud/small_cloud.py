@@ -18,16 +18,16 @@ from tests.support.cloud.cloud_at_rest import DOMAIN, new_cloud  # noqa: E402
 from tests.support.cloud.tenants import Tenant  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
-from cogwork.cloud.cloud_directory import CloudDirectory  # noqa: E402
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory  # noqa: E402
 from cogwork.cloud.fleet.app_service import OPERATIONS  # noqa: E402
 from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
-from cogwork.cloud.identity.cloud_keys import CloudKeys  # noqa: E402
-from cogwork.cloud.identity.key_records import list_cloud_keys  # noqa: E402
-from cogwork.cloud.identity.keyring import Keyring  # noqa: E402
-from cogwork.cloud.machine.part_watch import PartWatch  # noqa: E402
-from cogwork.cloud.machine.presence import Presence  # noqa: E402
-from cogwork.cloud.operation import Call  # noqa: E402
-from cogwork.cloud.public_name import PublicName  # noqa: E402
+from cogwork.cloud.identity.part_watch import PartWatch  # noqa: E402
+from cogwork.cloud.identity.presence import Presence  # noqa: E402
+from cogwork.cloud.identity.public_name import PublicName  # noqa: E402
+from cogwork.cloud.keys.cloud_keys import CloudKeys  # noqa: E402
+from cogwork.cloud.keys.key_records import list_cloud_keys  # noqa: E402
+from cogwork.cloud.keys.keyring import Keyring  # noqa: E402
+from cogwork.cloud.operations.operation import Call  # noqa: E402
 from cogwork.cloud.registry.packages import MODULE, NewPackage, add_package  # noqa: E402
 from cogwork.cloud.storage.blobs import Blob  # noqa: E402
 from cogwork.cloud.storage.records import Transaction  # noqa: E402

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from cogwork.cloud.configuration.fragment_merge import MAX_USES
+from cogwork.cloud.configuration.fragment_use import MAX_USES
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import InvalidRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cogwork.cloud.configuration.fragment_merge import Find, FragmentUse
+from cogwork.cloud.configuration.fragment_use import Find, FragmentUse
 
 
 class FragmentChange(NamedTuple):

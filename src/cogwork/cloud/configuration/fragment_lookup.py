@@ -6,13 +6,8 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from cogwork.cloud.configuration.fragment_merge import (
-    Find,
-    FragmentUnavailable,
-    FragmentUse,
-    Merged,
-    merge_fragments,
-)
+from cogwork.cloud.configuration.fragment_merge import Merged, merge_fragments
+from cogwork.cloud.configuration.fragment_use import Find, FragmentUnavailable, FragmentUse
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import InvalidRequest

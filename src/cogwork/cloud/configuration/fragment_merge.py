@@ -17,29 +17,34 @@ from __future__ import annotations
 import enum
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.configuration.fragment_overrides import InvalidOverride, apply_overrides
+from cogwork.cloud.configuration.fragment_use import (
+    MAX_TEXT,
+    MAX_USES,
+    Find,
+    FragmentUnavailable,
+    FragmentUse,
+    parse_use,
+)
 from cogwork.cloud.configuration.merge_budget import (
     CHARACTERS_PER_STEP,
     MergeBudget,
     OverBudget,
     require_nesting,
 )
+from cogwork.cloud.configuration.merged_config import MergedConfig, name_of
 
 Json = dict[str, Any]
 
 MAX_DEPTH: Final = 10
 """Fragments inside of fragments."""
-MAX_USES: Final = 200
-"""Fragments in one configuration, with those inside of others."""
 MAX_OVERRIDES: Final = 1000
 """Entries of `fragment_mods` in one configuration or fragment."""
 MAX_PREFIX: Final = 60
 """Characters. A prefix is part of many names, so a long one multiplies the configuration."""
-_MAX_TEXT: Final = 100
-"""Characters of an ID or a version, and of what a mistake quotes."""
 _MAX_LISTED: Final = 5
 """Mistakes of one kind in one fragment."""
 
@@ -69,24 +74,6 @@ class Mistake(NamedTuple):
 
     def __str__(self) -> str:
         return f"fragment {self.fragment_id}: {self.text}" if self.fragment_id else self.text
-
-
-class FragmentUse(NamedTuple):
-    """How a configuration uses a fragment."""
-
-    id: str
-    version: str = ""
-    """A revision or a tag; empty for the newest revision."""
-    prefix: str = ""
-    variables: Mapping[str, Any] = {}
-
-
-class FragmentUnavailable(Exception):
-    """A fragment that cannot be used. The text says why."""
-
-
-Find = Callable[[FragmentUse], str]
-"""Returns the configuration of a fragment as JSON. Raises FragmentUnavailable."""
 
 
 class Merged(NamedTuple):
@@ -119,7 +106,7 @@ class _Merger:
     def merge(self, config: Json, path: tuple[str, ...]) -> Json:
         """`path` has the IDs of the fragments that lead to this configuration."""
         inside = path[-1] if path else ""
-        merged = _MergedConfig(
+        merged = MergedConfig(
             {key: each for key, each in config.items() if key not in (_FRAGMENTS, _OVERRIDES)}
         )
         uses = self._parse_uses(config, inside)
@@ -197,10 +184,10 @@ class _Merger:
         try:
             return (self._fill(item, use.variables, level),)
         except _MissingVariable as missing:
-            name = _name_of(item)
-            what = _describe_item(section, name) if name is not None else section[:_MAX_TEXT]
+            name = name_of(item)
+            what = _describe_item(section, name) if name is not None else section[:MAX_TEXT]
             text = (
-                f'{what} is left out, because the variable "{str(missing)[:_MAX_TEXT]}" has no '
+                f'{what} is left out, because the variable "{str(missing)[:MAX_TEXT]}" has no '
                 "value; give it one in the variables of the fragment"
             )
             self._add(MistakeType.VARIABLE, use.id, text)
@@ -267,7 +254,7 @@ class _Merger:
             for section in _RESOURCE_SECTIONS
             if isinstance(content.get(section), list)
         }
-        names = {_name_of(each) for items in sections.values() for each in items} - {None}
+        names = {name_of(each) for items in sections.values() for each in items} - {None}
         try:
             prefixed = {
                 section: [self._prefix_item(each, use.prefix, names) for each in items]
@@ -315,7 +302,7 @@ class _Merger:
         found = []
         for item in items[:MAX_USES]:
             if (use := parse_use(item)) is None:
-                shown = str(item)[:_MAX_TEXT] if isinstance(item, str | int | float) else "one"
+                shown = str(item)[:MAX_TEXT] if isinstance(item, str | int | float) else "one"
                 text = f"fragments has an invalid entry: {shown}; write the ID of a fragment"
                 self._add(MistakeType.INVALID, inside, text)
             elif len(use.prefix) > MAX_PREFIX:
@@ -350,53 +337,10 @@ class _Merger:
         self._add(MistakeType.TOO_LARGE, use.id, text)
 
     def _add(self, kind: MistakeType, fragment_id: str, text: str) -> None:
-        place = kind, fragment_id[:_MAX_TEXT]
+        place = kind, fragment_id[:MAX_TEXT]
         self._counts[place] += 1
         if self._counts[place] <= _MAX_LISTED:
             self._mistakes.append(Mistake(*place, text))
-
-
-class _MergedConfig:
-    """A configuration to which fragments are added. What it has already has precedence."""
-
-    def __init__(self, config: Json) -> None:
-        self.config = config
-        self._items: dict[str, dict[str, Any]] = {}
-        """By section: the items of those that are lists, by name."""
-
-    def add(self, content: Json) -> list[tuple[str, str]]:
-        """Add a fragment. Return the sections and names of what is left out.
-
-        An item that is there already, exactly like this, is neither added nor left out.
-        """
-        clashes = []
-        for key, section in content.items():
-            mine = self.config.get(key)
-            if mine is None:
-                self.config[key] = section
-            elif isinstance(mine, list) and isinstance(section, list):
-                clashes += [(key, name) for name in self._add_items(key, section)]
-        return clashes
-
-    def _add_items(self, section: str, items: list[Any]) -> list[str]:
-        known = self._items.get(section)
-        if known is None:
-            # The list may be that of the caller.
-            self.config[section] = mine = [*self.config[section]]
-            known = self._items[section] = _items_by_name(mine)
-        new = [each for each in items if _name_of(each) not in known]
-        clashes = [
-            name
-            for each in items
-            if (name := _name_of(each)) is not None and name in known and each != known[name]
-        ]
-        self.config[section] += new
-        known.update(_items_by_name(new))
-        return clashes
-
-
-def _items_by_name(items: list[Any]) -> dict[str, Any]:
-    return {name: each for each in items if (name := _name_of(each)) is not None}
 
 
 def _explain_clash(section: str, name: str) -> str:
@@ -407,23 +351,7 @@ def _explain_clash(section: str, name: str) -> str:
 
 
 def _describe_item(section: str, name: str) -> str:
-    return f'"{name[:_MAX_TEXT]}" in {section[:_MAX_TEXT]}'
-
-
-def parse_use(item: Any) -> FragmentUse | None:
-    """Return how an entry of `fragments` uses a fragment; None if it is invalid."""
-    if isinstance(item, str):
-        return FragmentUse(item) if 0 < len(item) <= _MAX_TEXT else None
-    if not isinstance(item, dict):
-        return None
-    fragment_id, variables = item.get("id"), item.get("variables", {})
-    version, prefix = item.get("version", ""), item.get("prefix", "")
-    texts = (fragment_id, version, prefix)
-    if not all(isinstance(each, str) for each in texts) or not isinstance(variables, dict):
-        return None
-    if not fragment_id or max(len(fragment_id), len(version)) > _MAX_TEXT:
-        return None
-    return FragmentUse(fragment_id, version, prefix, variables)
+    return f'"{name[:MAX_TEXT]}" in {section[:MAX_TEXT]}'
 
 
 def _is_override(item: Any) -> bool:
@@ -432,8 +360,3 @@ def _is_override(item: Any) -> bool:
         and isinstance(item.get("fragment_id"), str)
         and isinstance(item.get("mods"), list)
     )
-
-
-def _name_of(item: Any) -> str | None:
-    name = item.get("name") or item.get("id") if isinstance(item, dict) else None
-    return name if isinstance(name, str) else None

@@ -12,26 +12,29 @@ from viam.gen.app.v1.app_grpc import UnimplementedAppServiceBase
 
 from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.configuration.config_checker import ConfigChecker
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet import (
-    fragment_edit,
-    fragment_history,
-    fragments,
     keys,
     locations,
-    machine_fragments,
     machines,
     organizations,
     part_configs,
     parts,
     permissions,
 )
+from cogwork.cloud.fleet.fragments import (
+    fragment_edit,
+    fragment_history,
+    fragments,
+    machine_fragments,
+)
+from cogwork.cloud.fleet.log_searches import LogSearches
 from cogwork.cloud.fleet.part_logs import get_robot_part_logs, tail_robot_part_logs
 from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.operation import Operation
-from cogwork.cloud.operation_runner import run_operation
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.operations.operation import Operation
+from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry import item_operations, module_operations
 from cogwork.cloud.registry.module_operations import upload_module_file
 from cogwork.core.errors import Unsupported
@@ -39,6 +42,7 @@ from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
 
 APP_SERVICE: Final = "viam.app.v1.AppService"
 
+_LOGS: Final = "GetRobotPartLogs"
 _TAIL: Final = "TailRobotPartLogs"
 _UPLOAD: Final = "UploadModuleFile"
 
@@ -50,11 +54,6 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     )
     for name, operation in each.OPERATIONS.items()
 }
-
-_ANSWERS: Final[Mapping[str, Callable[[CloudContext, Actor, Any], Awaitable[Message]]]] = {
-    "GetRobotPartLogs": get_robot_part_logs,
-}
-"""Methods that are not one transaction of the records."""
 
 _Check = Callable[[CloudContext, ConfigChecker, Actor, Any], Awaitable[None]]
 
@@ -69,7 +68,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
 
 def served_methods() -> list[str]:
     """Return the names of the methods that are served."""
-    return sorted({*OPERATIONS, *_ANSWERS, _TAIL, _UPLOAD})
+    return sorted({*OPERATIONS, _LOGS, _TAIL, _UPLOAD})
 
 
 class AppService:
@@ -77,6 +76,7 @@ class AppService:
         self._context = context
         self._login = login
         self._checker = checker
+        self._searches = LogSearches(context.logs, context.clock)
 
     def methods(self) -> list[Method]:
         """Return every method of the API. Those that are not served say why."""
@@ -128,8 +128,8 @@ class AppService:
     def _find_answer(self, name: str) -> Callable[[Actor, Any], Awaitable[Message]] | None:
         if (operation := OPERATIONS.get(name)) is not None:
             return partial(run_operation, self._context, operation)
-        if (answer := _ANSWERS.get(name)) is not None:
-            return partial(answer, self._context)
+        if name == _LOGS:
+            return partial(get_robot_part_logs, self._context, self._searches)
         return None
 
     def _refuse(self, name: str) -> Handler:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from cogwork.cloud.host_label import label_candidates
+from cogwork.cloud.storage.host_label import label_candidates
 from cogwork.cloud.storage.records import Row, Transaction, first
 
 CERTIFICATE_DAYS: Final = 90

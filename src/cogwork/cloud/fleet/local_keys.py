@@ -7,7 +7,7 @@ access list check them in plaintext, and owners of the machine can see them agai
 from __future__ import annotations
 
 from cogwork.cloud.identity.access import Resource, ResourceType, grants_of
-from cogwork.cloud.identity.keyring import Keyring
+from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.storage.records import Transaction
 
 

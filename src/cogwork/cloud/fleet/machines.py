@@ -16,8 +16,15 @@ from cogwork.cloud.identity.access import (
     require_role,
 )
 from cogwork.cloud.identity.organization_roles import OrganizationRoles
-from cogwork.cloud.names import require_name
-from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.operations.names import require_name
+from cogwork.cloud.operations.operation import (
+    Call,
+    Operation,
+    new_id,
+    reading,
+    to_timestamp,
+    writing,
+)
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import InvalidRequest
 

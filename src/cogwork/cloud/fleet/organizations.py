@@ -9,8 +9,15 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
 from cogwork.cloud.identity.actor import Actor
-from cogwork.cloud.names import require_name
-from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.operations.names import require_name
+from cogwork.cloud.operations.operation import (
+    Call,
+    Operation,
+    new_id,
+    reading,
+    to_timestamp,
+    writing,
+)
 from cogwork.cloud.storage.records import Row, Transaction, first
 
 

@@ -16,7 +16,7 @@ from cogwork.cloud.configuration.config_references import (
 )
 from cogwork.cloud.configuration.config_text import parse_config, read_config_text, require_config
 from cogwork.cloud.configuration.fragment_lookup import require_no_new_mistakes
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.agent_info import runs_another_make
 from cogwork.cloud.fleet.editor import describe_editor
 from cogwork.cloud.fleet.history_page import (
     KEPT_REVISIONS,
@@ -29,9 +29,9 @@ from cogwork.cloud.fleet.host_labels import assign_label
 from cogwork.cloud.fleet.parts import describe_part, find_part, owns_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
-from cogwork.cloud.machine.agent_info import runs_another_make
-from cogwork.cloud.names import require_name
-from cogwork.cloud.operation import (
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.operations.names import require_name
+from cogwork.cloud.operations.operation import (
     Call,
     Operation,
     read_timestamp,

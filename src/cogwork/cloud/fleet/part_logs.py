@@ -12,11 +12,12 @@ from viam.gen.app.v1 import app_pb2 as pb
 from viam.gen.app.v1.robot_pb2 import LogRequest
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.log_searches import LogSearches
 from cogwork.cloud.fleet.parts import find_part, require_log_reader
 from cogwork.cloud.identity.actor import Actor
-from cogwork.cloud.identity.keyring import Keyring
-from cogwork.cloud.operation import read_timestamp
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.operations.operation import read_timestamp
 from cogwork.cloud.storage.bus import log_topic
 from cogwork.cloud.storage.log_store import LogQuery, Position
 from cogwork.core.errors import InvalidRequest
@@ -31,14 +32,14 @@ _TOKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.(\d{1,18})\.([\w-]{32})", re.ASC
 
 
 async def get_robot_part_logs(
-    context: CloudContext, actor: Actor, request: pb.GetRobotPartLogsRequest
+    context: CloudContext, searches: LogSearches, actor: Actor, request: pb.GetRobotPartLogsRequest
 ) -> pb.GetRobotPartLogsResponse:
     now = context.now()
     query = _read_query(request, now, context.keyring)
     organization = await context.records.read(
         lambda tx: require_log_reader(tx, context.make_call(actor), request.id)
     )
-    page = await context.log_searches.read(organization, actor, query, now)
+    page = await searches.read(organization, actor, query, now)
     return pb.GetRobotPartLogsResponse(
         logs=map(LogEntry.FromString, page.entries),
         next_page_token=_make_token(page.last, query, context.keyring) if page.last else "",

@@ -12,7 +12,10 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.cloud.configuration.config_mask import format_masked, mask_config
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
+from cogwork.cloud.fleet.agent_info import read_agent_info
 from cogwork.cloud.fleet.host_labels import assign_label, retire_label
+from cogwork.cloud.fleet.log_losses import describe_losses
+from cogwork.cloud.fleet.part_software import describe_software
 from cogwork.cloud.fleet.secrets import (
     SecretOwner,
     add_secret,
@@ -21,14 +24,18 @@ from cogwork.cloud.fleet.secrets import (
     list_secrets,
 )
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
-from cogwork.cloud.machine.agent_info import read_agent_info
-from cogwork.cloud.machine.log_losses import describe_losses
-from cogwork.cloud.names import require_name
-from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
-from cogwork.cloud.public_name import local_name
+from cogwork.cloud.identity.public_name import local_name
+from cogwork.cloud.operations.names import require_name
+from cogwork.cloud.operations.operation import (
+    Call,
+    Operation,
+    new_id,
+    reading,
+    to_timestamp,
+    writing,
+)
 from cogwork.cloud.registry.resolution import resolve_registry
 from cogwork.cloud.storage.records import Row, Transaction, first
-from cogwork.cloud.updates.part_software import describe_software
 from cogwork.core.errors import InvalidRequest, NotFound
 
 _EMPTY: Final = "{}"

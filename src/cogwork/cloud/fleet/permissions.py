@@ -7,7 +7,7 @@ from typing import Final
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.identity.access import CloudRole, find_role, parse_resource
-from cogwork.cloud.operation import Call, Operation, reading
+from cogwork.cloud.operations.operation import Call, Operation, reading
 from cogwork.cloud.storage.records import Transaction
 
 _OPERATOR_VERBS: Final = frozenset({"read", "view", "list", "get", "control", "operate"})

@@ -9,8 +9,8 @@ from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.cloud.identity.keyring import Keyring
-from cogwork.cloud.operation import Call, new_id, to_timestamp
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.operations.operation import Call, new_id, to_timestamp
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.core.errors import CogworkError, NotFound
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.tokens import Claims, TokenIssuer, read_key_id
-from cogwork.cloud.identity.cloud_keys import CloudKeys
+from cogwork.cloud.keys.cloud_keys import CloudKeys
 
 AUDIENCE: Final = "cogwork-cloud"
 _MAX_TOKENS: Final = 20_000

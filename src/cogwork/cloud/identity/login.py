@@ -11,14 +11,19 @@ from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.auth.refusal_delay import RefusalDelay
 from cogwork.auth.tokens import FINGERPRINT
-from cogwork.cloud.cloud_record import read_cloud
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor, ActorType
+from cogwork.cloud.identity.actor_cache import ActorCache
+from cogwork.cloud.identity.cloud_record import read_cloud
 from cogwork.cloud.identity.cloud_tokens import CloudTokens
 from cogwork.cloud.identity.login_admission import LoginAdmission
+from cogwork.cloud.identity.open_calls import OpenCalls
+from cogwork.cloud.identity.part_watch import PartWatch
+from cogwork.cloud.identity.public_name import location_of
 from cogwork.cloud.identity.token_fingerprint import fingerprint_of
-from cogwork.cloud.public_name import location_of
-from cogwork.cloud.storage.records import RecordsUnavailable, Transaction, first
+from cogwork.cloud.keys.cloud_keys import CloudKeys
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.storage.records import Records, RecordsUnavailable, Transaction, first
+from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.wire.handlers import Method, Stream
 
@@ -58,17 +63,30 @@ class _StoredSecret(NamedTuple):
 
 
 class Login:
-    def __init__(self, context: CloudContext) -> None:
-        self._context = context
-        self._tokens = CloudTokens(context.keys)
-        self._limiter = AttemptLimiter(context.clock.monotonic)
-        self._admission = LoginAdmission(context.clock)
-        self._refusals = RefusalDelay(context.clock)
+    def __init__(
+        self,
+        records: Records,
+        keys: CloudKeys,
+        clock: Clock,
+        watch: PartWatch,
+        actors: ActorCache,
+        calls: OpenCalls,
+    ) -> None:
+        self._records = records
+        self._clock = clock
+        self._watch = watch
+        self._actors = actors
+        self._calls = calls
+        self._tokens = CloudTokens(keys)
+        self._keyring = Keyring(keys)
+        self._limiter = AttemptLimiter(clock.monotonic)
+        self._admission = LoginAdmission(clock)
+        self._refusals = RefusalDelay(clock)
 
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
         """Return a token for valid credentials. `address` is where the actor is."""
         found = await self._check(entity, kind, payload, address)
-        return self._tokens.issue(entity, kind, found.fingerprint, self._context.clock.time())
+        return self._tokens.issue(entity, kind, found.fingerprint, self._clock.time())
 
     async def verify(self, entity: str, kind: str, payload: str, address: str) -> Actor:
         """Return the actor with these credentials."""
@@ -88,8 +106,8 @@ class Login:
     async def _verify_secret(self, actor: Actor, payload: str, address: str) -> _StoredSecret:
         """Check the secret of an actor. All are generated, so a correct one is always accepted."""
         async with self._admission.slot(address):
-            stored = await self._context.records.read(lambda tx: _read_secrets(tx, actor))
-        digest = self._context.keyring.digest(payload)
+            stored = await self._records.read(lambda tx: _read_secrets(tx, actor))
+        digest = self._keyring.digest(payload)
         matching = [
             each
             for each in stored or [_StoredSecret(actor, _NO_DIGEST)]
@@ -97,16 +115,16 @@ class Login:
         ]
         if not matching or not stored:
             if stored and actor.type is ActorType.PART:
-                self._context.watch.note_refusal(actor.id, address)
+                self._watch.note_refusal(actor.id, address)
             self._limiter.record_failure(address, str(actor))
             _log.warning("login of %s from %s failed: invalid credentials", actor, address)
-            now = self._context.now()
+            now = int(self._clock.time() * 1e6)
             async with self._admission.slot(address):
-                await self._context.records.read(lambda tx: _require_proof(tx, actor, now))
+                await self._records.read(lambda tx: _require_proof(tx, actor, now))
             raise Unauthenticated("invalid credentials")
         self._limiter.record_success(address, str(actor))
         if actor.type is ActorType.PART:
-            self._context.watch.note_login(actor.id, address)
+            self._watch.note_login(actor.id, address)
         return matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:
@@ -117,8 +135,8 @@ class Login:
     async def identify(self, stream: Stream) -> Actor:
         """Return who sent a call."""
         token = _read_token(stream)
-        if (known := self._context.actors.find(token)) is not None:
-            self._context.calls.assign(known)
+        if (known := self._actors.find(token)) is not None:
+            self._calls.assign(known)
             return known
         claims = self._tokens.verify(token)
         actor = _find_actor(claims.entity, claims.type)
@@ -134,12 +152,12 @@ class Login:
             return next(matching, None)
 
         for _ in range(_LOOKUPS):
-            lookup = self._context.actors.begin(token)
-            found = await self._context.records.read(find)
+            lookup = self._actors.begin(token)
+            found = await self._records.read(find)
             if found is None:
                 raise Unauthenticated("unauthenticated: the credentials of this token were removed")
-            if self._context.actors.add(lookup, found):
-                self._context.calls.assign(found)
+            if self._actors.add(lookup, found):
+                self._calls.assign(found)
                 return found
         raise RecordsUnavailable("credentials are removed faster than they can be read; try again")
 

@@ -8,8 +8,8 @@ from typing import Final
 from cogwork.auth.errors import Unauthenticated
 from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.identity.access import CloudRole
-from cogwork.cloud.identity.keyring import Keyring
-from cogwork.cloud.operation import Call
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.operations.operation import Call
 from cogwork.cloud.storage.records import Transaction, first
 from cogwork.wire.claim_method import CLAIM_LIFETIME
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.machine.claim_codes import create_code
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.wire.claim_method import CREATE_CLAIM
 from cogwork.wire.handlers import Method, Stream
 

@@ -11,13 +11,13 @@ from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 
 from cogwork.auth.access_list import parse_access_list
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.part_access import require_own_part
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.machine.part_access_list import issue_access_list
 from cogwork.cloud.machine.part_documents import PartDocuments
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.bus import part_topic, read_ended
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest

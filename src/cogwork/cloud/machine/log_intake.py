@@ -9,10 +9,12 @@ from typing import Final
 from viam.gen.app.v1.robot_pb2 import LogRequest
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.log_losses import LogLosses
 from cogwork.cloud.machine.log_lines import limit_entry, to_line
-from cogwork.cloud.machine.log_quota import Verdict
+from cogwork.cloud.machine.log_quota import LogQuota, Verdict
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.bus import log_topic
+from cogwork.cloud.storage.disk_space import DiskSpace
 from cogwork.cloud.storage.log_store import LogLine
 from cogwork.cloud.storage.records import Row
 from cogwork.core.errors import CogworkError, InvalidRequest
@@ -37,8 +39,13 @@ class LogQuotaSpent(CogworkError):
 
 
 class LogIntake:
-    def __init__(self, context: CloudContext) -> None:
+    def __init__(
+        self, context: CloudContext, disk: DiskSpace, quota: LogQuota, losses: LogLosses
+    ) -> None:
         self._context = context
+        self._disk = disk
+        self._quota = quota
+        self.losses = losses
 
     async def store(
         self, part: Row, request: LogRequest, check_again: Callable[[], Awaitable[object]]
@@ -59,18 +66,18 @@ class LogIntake:
         await self._context.logs.append(
             await _prepare_lines(part["id"], request.logs), self._context.now()
         )
-        self._context.log_losses.note_dropped(part["id"], request.logs)
+        self.losses.note_dropped(part["id"], request.logs)
         self._context.bus.publish(log_topic(part["id"]), request.SerializeToString())
 
     def _admit(self, part: Row, request: LogRequest) -> float:
         """Return the seconds for which the request should wait. Raise LogQuotaSpent or DiskLow."""
-        context, count = self._context, len(request.logs)
-        context.disk.require_any()
-        verdict: Verdict = context.log_quota.admit(
-            part["id"], part["organization_id"], count, request.ByteSize(), context.disk.last.share
+        count = len(request.logs)
+        self._disk.require_any()
+        verdict: Verdict = self._quota.admit(
+            part["id"], part["organization_id"], count, request.ByteSize(), self._disk.last.share
         )
         if not verdict.is_admitted:
-            context.log_losses.note_refused(part["id"], count)
+            self.losses.note_refused(part["id"], count)
             raise LogQuotaSpent(verdict.seconds, verdict.holder)
         return verdict.seconds
 

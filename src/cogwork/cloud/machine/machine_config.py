@@ -9,12 +9,12 @@ from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.local_keys import list_local_keys
-from cogwork.cloud.identity.key_records import list_part_token_keys
+from cogwork.cloud.identity.public_name import PublicName, local_name
+from cogwork.cloud.keys.key_records import list_part_token_keys
 from cogwork.cloud.machine.machine_logins import carry_roles, join_logins
 from cogwork.cloud.machine.message_fit import fit_message
-from cogwork.cloud.public_name import PublicName, local_name
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import resolve_registry
 from cogwork.cloud.storage.records import Row, Transaction
 

@@ -15,7 +15,6 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest
 from cogwork.auth.attempt_limiter import SharedAttemptLimiter
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.auth.refusal_delay import RefusalDelay
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
 from cogwork.cloud.identity.access import CloudRole
@@ -23,6 +22,7 @@ from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.identity.login_admission import LoginAdmission
 from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.token_bucket import Rate

@@ -19,7 +19,7 @@ from cogwork.auth.access_list import (
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.verifier import part_verifier
 from cogwork.cloud.identity.access import ResourceType, list_above
-from cogwork.cloud.identity.key_records import list_part_token_keys
+from cogwork.cloud.keys.key_records import list_part_token_keys
 from cogwork.cloud.storage.records import Row, Transaction
 
 _FRESH_SECONDS: Final = 30 * 86_400

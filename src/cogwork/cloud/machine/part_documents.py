@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from viam.gen.app.v1 import robot_pb2 as pb
 
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.machine.machine_config import build_machine_config
 from cogwork.cloud.machine.part_access_list import build_access_list
 from cogwork.cloud.machine.part_cache import PartCache
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Row, Transaction
 
 

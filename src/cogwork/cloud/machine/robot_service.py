@@ -14,19 +14,19 @@ from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.app.v1.robot_grpc import RobotServiceBase
 
 from cogwork.auth.certificate_authority import issue_certificate
-from cogwork.cloud.context import CloudContext
-from cogwork.cloud.fleet.host_labels import CERTIFICATE_DAYS, list_aliases
-from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.agent_info import (
+from cogwork.cloud.fleet.agent_info import (
     format_agent_info,
     read_agent_info,
     save_agent_info,
 )
+from cogwork.cloud.fleet.host_labels import CERTIFICATE_DAYS, list_aliases
+from cogwork.cloud.fleet.part_access import require_own_part
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.part_watch import instance_of
+from cogwork.cloud.identity.public_name import local_name
 from cogwork.cloud.machine.log_intake import LogIntake, LogQuotaSpent
-from cogwork.cloud.machine.part_access import require_own_part
 from cogwork.cloud.machine.part_documents import PartDocuments
-from cogwork.cloud.machine.part_watch import instance_of
-from cogwork.cloud.public_name import local_name
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
 from cogwork.cloud.storage.bus import describe_change, part_topic
 from cogwork.cloud.storage.records import Row, Transaction
@@ -43,11 +43,13 @@ T = TypeVar("T")
 
 
 class _RobotService(RobotServiceBase):
-    def __init__(self, context: CloudContext, login: Login, documents: PartDocuments) -> None:
+    def __init__(
+        self, context: CloudContext, login: Login, documents: PartDocuments, intake: LogIntake
+    ) -> None:
         self._context = context
         self._login = login
         self._documents = documents
-        self._intake = LogIntake(context)
+        self._intake = intake
 
     async def Config(self, stream: Stream) -> None:  # type: ignore[override]
         name, value = ACCESS_METADATA
@@ -156,5 +158,7 @@ class _RobotService(RobotServiceBase):
         return found
 
 
-def robot_methods(context: CloudContext, login: Login, documents: PartDocuments) -> list[Method]:
-    return methods_from_service(_RobotService(context, login, documents))
+def robot_methods(
+    context: CloudContext, login: Login, documents: PartDocuments, intake: LogIntake
+) -> list[Method]:
+    return methods_from_service(_RobotService(context, login, documents, intake))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
 
 _MIN_AGE: Final = 24 * 3600.0

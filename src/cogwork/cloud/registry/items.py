@@ -12,7 +12,7 @@ from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.membership import can_see
 from cogwork.cloud.identity.visibility import Visibility
-from cogwork.cloud.operation import Call, new_id
+from cogwork.cloud.operations.operation import Call, new_id
 from cogwork.cloud.storage.records import DuplicateRecord, Row, Transaction, first
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 

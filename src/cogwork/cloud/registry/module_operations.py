@@ -8,13 +8,13 @@ from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.membership import organizations_of
 from cogwork.cloud.identity.visibility import Visibility
-from cogwork.cloud.operation import Call, Operation, reading, to_timestamp, writing
-from cogwork.cloud.operation_runner import run_operation
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
 from cogwork.cloud.registry.item_usage import count_usage
 from cogwork.cloud.registry.items import (

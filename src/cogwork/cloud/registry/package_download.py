@@ -13,11 +13,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unauthenticated
-from cogwork.cloud.blob_response import respond_with_blob
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.identity.membership import can_see
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.registry.blob_response import respond_with_blob
 from cogwork.cloud.registry.packages import encode_checksum
 from cogwork.cloud.storage.records import Row, Transaction, first
 from cogwork.core.errors import CogworkError, NotFound

@@ -7,10 +7,10 @@ from typing import Final
 from viam.gen.app.packages.v1 import packages_pb2 as pb
 from viam.gen.app.packages.v1.packages_grpc import PackageServiceBase
 
-from cogwork.cloud.context import CloudContext
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.operation import Call, writing
-from cogwork.cloud.operation_runner import run_operation
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.operations.operation import Call, writing
+from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry.package_upload import receive_archive
 from cogwork.cloud.registry.packages import (
     OPERATIONS,

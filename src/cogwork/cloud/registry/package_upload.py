@@ -10,7 +10,7 @@ from cogwork.archives.checking import check
 from cogwork.archives.decompression import decompress
 from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import BadArchive
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.core.errors import InvalidRequest
 from cogwork.wire.handlers import Stream

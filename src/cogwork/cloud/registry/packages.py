@@ -16,7 +16,14 @@ from viam.gen.app.packages.v1 import packages_pb2 as pb
 
 from cogwork.cloud.configuration.config_references import TargetType, parts_that_use
 from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
-from cogwork.cloud.operation import Call, Operation, new_id, reading, to_timestamp, writing
+from cogwork.cloud.operations.operation import (
+    Call,
+    Operation,
+    new_id,
+    reading,
+    to_timestamp,
+    writing,
+)
 from cogwork.cloud.registry.items import (
     RegistryFull,
     add_item,

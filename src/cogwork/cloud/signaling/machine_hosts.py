@@ -6,7 +6,7 @@ from cogwork.cloud.fleet.host_labels import find_labeled_part
 from cogwork.cloud.fleet.parts import select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.public_name import PublicName
+from cogwork.cloud.identity.public_name import PublicName
 from cogwork.cloud.storage.records import Row, Transaction
 
 

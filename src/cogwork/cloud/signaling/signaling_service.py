@@ -9,12 +9,13 @@ from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceBase
 
 from cogwork.auth.granted_access import describe_principal
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.part_access import require_own_part
 from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.part_access import require_own_part
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.signaling.machine_hosts import find_host, find_host_role
+from cogwork.cloud.signaling.relay_servers import RelayServers
 from cogwork.cloud.signaling.rendezvous import (
     CALL_TIMEOUT,
     HostOffline,
@@ -34,10 +35,13 @@ _MAX_HOSTS: Final = 5
 
 
 class _SignalingService(SignalingServiceBase):
-    def __init__(self, context: CloudContext, login: Login, rendezvous: Rendezvous) -> None:
+    def __init__(
+        self, context: CloudContext, login: Login, rendezvous: Rendezvous, relays: RelayServers
+    ) -> None:
         self._context = context
         self._login = login
         self._rendezvous = rendezvous
+        self._relays = relays
 
     async def OptionalWebRTCConfig(self, stream: Stream) -> None:  # type: ignore[override]
         actor = await self._login.identify(stream)
@@ -108,7 +112,7 @@ class _SignalingService(SignalingServiceBase):
         await stream.send_message(pb.ReportConnectionMetadataResponse())
 
     def _list_relays(self) -> list[pb.ICEServer]:
-        return self._context.relays.list_with_credentials(self._context.clock.time())
+        return self._relays.list_with_credentials(self._context.clock.time())
 
     async def _find_host(self, actor: Actor, host: str) -> tuple[Row, CloudRole]:
         """Return the part with this name, and the role of the actor there. Raise HostOffline."""
@@ -142,8 +146,10 @@ def _is_own_part(tx: Transaction, actor: Actor, part: str) -> bool:
     return True
 
 
-def signaling_methods(context: CloudContext, login: Login, rendezvous: Rendezvous) -> list[Method]:
-    return methods_from_service(_SignalingService(context, login, rendezvous))
+def signaling_methods(
+    context: CloudContext, login: Login, rendezvous: Rendezvous, relays: RelayServers
+) -> list[Method]:
+    return methods_from_service(_SignalingService(context, login, rendezvous, relays))
 
 
 async def _wait_for_call(stream: Stream, waiting: asyncio.Future[SignalingCall]) -> SignalingCall:

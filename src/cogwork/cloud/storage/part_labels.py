@@ -6,7 +6,7 @@ import itertools
 import re
 import unicodedata
 
-from cogwork.cloud.host_label import label_candidates
+from cogwork.cloud.storage.host_label import label_candidates
 from cogwork.cloud.storage.records import Transaction
 
 

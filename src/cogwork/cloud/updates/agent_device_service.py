@@ -10,18 +10,18 @@ from google.protobuf.duration_pb2 import Duration
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 from viam.gen.app.agent.v1.agent_grpc import AgentDeviceServiceBase
 
-from cogwork.cloud.context import CloudContext
-from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.part_access import require_own_part
-from cogwork.cloud.registry.resolution import read_platform
-from cogwork.cloud.storage.records import Row, Transaction
-from cogwork.cloud.updates.agent_section import read_agent_section
-from cogwork.cloud.updates.part_software import (
+from cogwork.cloud.fleet.part_access import require_own_part
+from cogwork.cloud.fleet.part_software import (
     Software,
     is_saved,
     read_software,
     save_software,
 )
+from cogwork.cloud.identity.login import Login
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.registry.resolution import read_platform
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollouts import note_outcome, offer
 from cogwork.cloud.updates.update_choice import OTHER_AGENT, Update, choose_update
 from cogwork.cloud.updates.version_control import read_source

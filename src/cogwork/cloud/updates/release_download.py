@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from cogwork.cloud.blob_response import respond_with_blob
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.registry.blob_response import respond_with_blob
 from cogwork.cloud.updates.releases import find_file
 from cogwork.core.errors import CogworkError
 from cogwork.wire.asgi import SECURITY_HEADERS

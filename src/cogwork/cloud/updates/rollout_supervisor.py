@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollouts import check_failures, list_newest, widen_rollout

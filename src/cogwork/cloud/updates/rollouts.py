@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from cogwork.cloud.operation import new_id
+from cogwork.cloud.operations.operation import new_id, to_microseconds
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.cloud.updates.releases import find_strictest, list_platforms
 from cogwork.cloud.updates.rollout import (
@@ -219,10 +219,6 @@ def _is_next(known: Outcome | None, reported: Outcome) -> bool:
         return reported.is_failure
     is_step_back = known is Outcome.GOOD and reported is Outcome.WAITING
     return not known.is_failure and not is_step_back
-
-
-def to_microseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds * 1e6)
 
 
 def _check_plan(channel: str, plan: RolloutPlan) -> None:

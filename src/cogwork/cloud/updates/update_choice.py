@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 
+from cogwork.cloud.fleet.part_software import Software
 from cogwork.cloud.storage.records import Transaction
-from cogwork.cloud.updates.part_software import Software
 from cogwork.cloud.updates.releases import find_release, list_platforms
 from cogwork.cloud.updates.rollout import Choice, Rollout, Trial, choose_version
 from cogwork.cloud.updates.rollouts import read_trials, select_rollouts

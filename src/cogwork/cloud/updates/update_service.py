@@ -8,13 +8,13 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 from grpclib.const import Cardinality
 
-from cogwork.cloud.context import CloudContext
+from cogwork.cloud.fleet.part_access import require_own_part
+from cogwork.cloud.fleet.part_software import save_report
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
-from cogwork.cloud.machine.part_access import require_own_part
+from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Row, Transaction
 from cogwork.cloud.updates.agent_section import read_agent_section
-from cogwork.cloud.updates.part_software import save_report
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollouts import check_failures, note_outcome, select_rollouts
 from cogwork.cloud.updates.version_control import Channel, read_source

@@ -13,12 +13,11 @@ from tests.support.sizes import size
 
 from cogwork.cloud.configuration.fragment_merge import (
     MAX_DEPTH,
-    FragmentUnavailable,
-    FragmentUse,
     Merged,
     MistakeType,
     merge_fragments,
 )
+from cogwork.cloud.configuration.fragment_use import FragmentUnavailable, FragmentUse
 
 Json = dict[str, Any]
 

@@ -13,13 +13,12 @@ import pytest
 from cogwork.cloud.configuration.fragment_merge import (
     MAX_OVERRIDES,
     MAX_PREFIX,
-    MAX_USES,
-    FragmentUse,
     Merged,
     Mistake,
     MistakeType,
     merge_fragments,
 )
+from cogwork.cloud.configuration.fragment_use import MAX_USES, FragmentUse
 from cogwork.cloud.configuration.merge_budget import MAX_NESTING, MAX_SIZE, MAX_STEPS
 
 Json = dict[str, Any]

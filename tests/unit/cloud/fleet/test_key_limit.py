@@ -15,9 +15,9 @@ from tests.support.cloud.cloud_at_rest import add_machine, call_method, new_clou
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.access_list import parse_access_list
-from cogwork.cloud import key_commands
-from cogwork.cloud.cloud_directory import CloudDirectory
-from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.commands import key_commands
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane.control_plane import ControlPlane
 from cogwork.cloud.fleet import keys
 from cogwork.cloud.fleet.keys import KeyLimit
 from cogwork.cloud.identity.actor import Actor, ActorType

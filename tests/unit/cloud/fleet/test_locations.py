@@ -12,7 +12,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.locations import create_location, update_location
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.operation import Call
+from cogwork.cloud.operations.operation import Call
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest
 

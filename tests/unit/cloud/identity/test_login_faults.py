@@ -14,11 +14,11 @@ import pytest
 from tests.support.cloud.cloud_at_rest import add_machine, identify, new_cloud, open_plane
 
 from cogwork.auth.errors import Unauthenticated
-from cogwork.cloud.backup import back_up, renew_root_key, restore
-from cogwork.cloud.cloud_directory import CloudDirectory
-from cogwork.cloud.cloud_record import read_cloud
-from cogwork.cloud.control_plane import ControlPlane
-from cogwork.cloud.create_cloud import NewCloud
+from cogwork.cloud.commands.backup import back_up, renew_root_key, restore
+from cogwork.cloud.commands.create_cloud import NewCloud
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
+from cogwork.cloud.control_plane.control_plane import ControlPlane
+from cogwork.cloud.identity.cloud_record import read_cloud
 from cogwork.cloud.storage.records import RecordsUnavailable, Transaction
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError

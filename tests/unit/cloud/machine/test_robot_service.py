@@ -25,10 +25,10 @@ from viam.gen.common.v1.common_pb2 import LogEntry
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateToRequest
 
 from cogwork.auth.errors import RoleTooLow, Unauthenticated
+from cogwork.cloud.fleet.log_losses import list_losses
 from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.identity.actor import ActorType
 from cogwork.cloud.machine.log_intake import LogQuotaSpent
-from cogwork.cloud.machine.log_losses import list_losses
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 from cogwork.core.token_bucket import Rate
@@ -250,7 +250,7 @@ async def test_lines_over_the_quota_are_refused_and_counted(
         assert delay is not None
         assert delay > 0
         context = cloud.context
-        await context.log_losses.save(context.records)
+        await cloud.plane.intake.losses.save(context.records)
         (loss,) = await context.records.read(list_losses)
         assert (loss.part_id, loss.refused, loss.dropped) == (cloud.mine.part, 2, 0)
         await cloud.clock.advance(delay)

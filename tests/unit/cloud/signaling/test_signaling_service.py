@@ -13,7 +13,7 @@ from tests.support.cloud.cloud_at_rest import add_machine, call_method, new_clou
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow
-from cogwork.cloud.control_plane import ControlPlane
+from cogwork.cloud.control_plane.control_plane import ControlPlane
 from cogwork.cloud.fleet.keys import add_key
 from cogwork.cloud.fleet.parts import select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType

@@ -12,8 +12,8 @@ from viam.gen.app.agent.v1 import agent_pb2 as pb
 from viam.gen.app.v1 import app_pb2
 
 from cogwork.auth.errors import RoleTooLow
+from cogwork.cloud.commands.release_commands import CannotReadRelease, store_release
 from cogwork.cloud.identity.access import CloudRole, ResourceType
-from cogwork.cloud.updates.release_commands import CannotReadRelease, store_release
 from cogwork.cloud.updates.releases import Release
 from cogwork.cloud.updates.rollout import Rollout, RolloutState
 from cogwork.cloud.updates.rollout_status import format_status, read_status

@@ -10,9 +10,9 @@ from tests.support.cloud.organization import OwnedOrganization
 from tests.support.cloud.small_cloud import SmallCloud
 from tests.support.cloud.tenants import Tenant
 
+from cogwork.cloud.fleet.part_software import Software
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.records import Transaction
-from cogwork.cloud.updates.part_software import Software
 from cogwork.cloud.updates.release_archive import Manifest
 from cogwork.cloud.updates.releases import ReleaseExists, add_release, list_releases
 from cogwork.cloud.updates.rollout import Counts, Rollout, RolloutState

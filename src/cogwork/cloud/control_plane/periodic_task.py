@@ -1,0 +1,56 @@
+"""Work that a cloud does again and again, whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from cogwork.cloud.control_plane.health import Health, State
+from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
+from cogwork.core.errors import CogworkError
+
+_log = logging.getLogger("cloud")
+
+
+class PeriodicTask(NamedTuple):
+    name: str
+    """What it does, as the subject of a sentence: `saving when machines were last seen`."""
+    work: Callable[[], Awaitable[object]]
+    interval: float
+    """Seconds from the end of one run to the next."""
+
+    async def run(self, clock: Clock, health: Health) -> None:
+        """Run until cancelled. Errors are shown in the health until a run succeeds."""
+        while True:
+            try:
+                await self.work()
+            except Exception as error:
+                if not isinstance(error, CogworkError) and not health.has_problem(self.name):
+                    _log.exception("%s failed unexpectedly", self.name)
+                health.report(self.name, State.DEGRADED, f"{error_text(error)}; it is tried again")
+            else:
+                health.recover(self.name)
+            await clock.sleep(self.interval)
+
+
+class PeriodicTasks:
+    """The tasks that run now, which end with their owner."""
+
+    def __init__(self, clock: Clock, health: Health) -> None:
+        self._clock = clock
+        self._health = health
+        self._running: list[asyncio.Task[None]] = []
+
+    def start(self, *tasks: PeriodicTask) -> None:
+        self._running += [
+            asyncio.create_task(each.run(self._clock, self._health), name=each.name)
+            for each in tasks
+        ]
+
+    async def aclose(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)

@@ -1,0 +1,66 @@
+"""Checks the disk, and whether the records can be written again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.monitored_stores import RECORDS
+from cogwork.cloud.storage.ballast import Ballast
+from cogwork.cloud.storage.disk_space import DiskSpace, Space
+from cogwork.cloud.storage.records import Records, RecordsUnavailable, Transaction
+from cogwork.core.workers import run_in_thread
+
+INTERVAL: Final = 5.0
+"""Seconds between two checks."""
+
+DISK: Final = "disk"
+
+_TIMEOUT: Final = 10.0
+_RECOVERED: Final = 1.1
+"""A disk that was low is so until this much more is free, so that the state does not flap."""
+
+
+async def check_storage(
+    disk: DiskSpace, ballast: Ballast, records: Records, health: Health
+) -> None:
+    space = await run_in_thread("disk", _TIMEOUT, _measure, disk, ballast)
+    _report_space(space, health)
+    if health.has_problem(RECORDS):
+        await _try_to_write(records)
+
+
+def _measure(disk: DiskSpace, ballast: Ballast) -> Space:
+    space = disk.measure()
+    if space.share > 0:
+        ballast.restore()
+    return space
+
+
+def _report_space(space: Space, health: Health) -> None:
+    low = 2 * space.reserve * (_RECOVERED if health.has_problem(DISK) else 1)
+    if space.free >= low:
+        health.recover(DISK)
+        return
+    effect = (
+        "parts may log less the less is left"
+        if space.share > 0
+        else "logs and packages are refused, and only records are written"
+    )
+    health.report(
+        DISK, State.DEGRADED, f"disk low: {space}; {effect}; free space or use a larger disk"
+    )
+
+
+async def _try_to_write(records: Records) -> None:
+    """Write something that changes nothing. Its success or failure is reported on the way."""
+
+    def work(tx: Transaction) -> None:
+        tx.execute(
+            "UPDATE organization SET name = name WHERE id = (SELECT MIN(id) FROM organization)"
+        )
+
+    try:
+        await records.write(work)
+    except RecordsUnavailable:
+        return

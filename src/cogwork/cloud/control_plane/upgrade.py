@@ -1,0 +1,192 @@
+"""Upgrade the directory of a cloud that version 0.1 has written.
+
+There, four files beside the database were the keys. Digests of secrets were made with one of them,
+and secrets sealed. Every step can be repeated, so an upgrade that was interrupted goes on at the
+next start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from cogwork.auth.signing_key import SigningKey
+from cogwork.cloud.control_plane.cloud_directory import CloudDirectory, CloudSettings, NoCloud
+from cogwork.cloud.fleet.local_keys import is_local_key
+from cogwork.cloud.identity.cloud_record import insert_cloud, read_cloud
+from cogwork.cloud.identity.token_fingerprint import fingerprint_of
+from cogwork.cloud.keys.cloud_key import KeyPurpose
+from cogwork.cloud.keys.cloud_keys import CloudKeys
+from cogwork.cloud.keys.key_material import (
+    KeyMaterial,
+    create_material,
+    describe_authority,
+    describe_part_token_key,
+    describe_token_key,
+    read_authority,
+    read_token_key,
+)
+from cogwork.cloud.keys.key_records import insert_cloud_key, list_cloud_keys
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.keys.machine_tokens import PartTokenKey
+from cogwork.cloud.keys.resealing import SEALED_TABLES
+from cogwork.cloud.keys.sealer import CannotUnseal, Sealer
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.sqlite_records import copy_records, write_records
+from cogwork.core import atomic
+from cogwork.core.clock import Clock
+
+BACKUP: Final = "before-upgrade"
+_SIGNING_KEY: Final = "signing-key.pem"
+_PART_TOKEN_KEY: Final = "machine-token-key.pem"  # noqa: S105 - a file
+_AUTHORITY: Final = "ca.pem"
+_AUTHORITY_KEY: Final = "ca-key.pem"
+_PRIVATE_FILES: Final = (_SIGNING_KEY, _PART_TOKEN_KEY, _AUTHORITY_KEY)
+_FILES: Final = (*_PRIVATE_FILES, _AUTHORITY, "cloud.json")
+
+_log = logging.getLogger("cloud.upgrade")
+
+T = TypeVar("T")
+
+
+def upgrade_directory(directory: CloudDirectory, clock: Clock) -> None:
+    """Raise NoCloud if files are missing or do not belong together; then nothing is changed."""
+    for step in STEPS:
+        step(directory, clock)
+    _log.warning(
+        "upgraded the cloud in %s from version 0.1. The former files, with the former keys, are in "
+        "%s; delete it when you do not want to return to version 0.1. Back up %s separately from "
+        "the records",
+        *(directory.path, directory.path / BACKUP, directory.root_key),
+    )
+
+
+def _back_up(directory: CloudDirectory, _: Clock) -> None:
+    directory.require_records()
+    target = directory.path / BACKUP
+    if (target / "records.db").exists():
+        return
+    _require_files(directory)
+    atomic.make_directory(target)
+    for name in _FILES:
+        atomic.write(target / name, (directory.path / name).read_bytes(), 0o600)
+    # Last, so that a backup with a database is complete.
+    unfinished = target / "records.new.db"
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(0o600)
+    copy_records(directory.records, unfinished)
+    unfinished.replace(target / "records.db")
+
+
+def _import_keys(directory: CloudDirectory, clock: Clock) -> None:
+    """Replace keys, digests and sealed secrets in one transaction."""
+
+    def work(tx: Transaction) -> None:
+        if read_cloud(tx) is not None:
+            return
+        _require_files(directory)
+        signing_key = _read_key(directory.path / _SIGNING_KEY, read_token_key)
+        now = int(clock.time() * 1e6)
+        insert_cloud(tx, now)
+        for material in _list_materials(directory, signing_key, now):
+            insert_cloud_key(tx, material.seal(root, now, now))
+        keyring = Keyring(CloudKeys(root, clock, list_cloud_keys(tx)))
+        _replace_digests(tx, signing_key, keyring)
+        # Codes are known as digests only, and live for 15 minutes.
+        tx.execute("DELETE FROM claim_code")
+
+    has_root_key = directory.given_root_key or directory.root_key.exists()
+    root = directory.read_root_key() if has_root_key else directory.create_root_key()
+    write_records(directory.records, work)
+
+
+def _finish(directory: CloudDirectory, _: Clock) -> None:
+    cloud = write_records(directory.records, read_cloud)
+    assert cloud is not None
+    for name in _PRIVATE_FILES:
+        (directory.path / name).unlink(missing_ok=True)
+    # Last, because it ends the upgrade.
+    directory.save_settings(CloudSettings(directory.read_domain(), cloud.id))
+
+
+STEPS: Final[tuple[Callable[[CloudDirectory, Clock], None], ...]] = (
+    _back_up,
+    _import_keys,
+    _finish,
+)
+
+
+def _require_files(directory: CloudDirectory) -> None:
+    for name in _FILES:
+        if not (directory.path / name).exists():
+            raise NoCloud(
+                f"{directory.path / name} is missing, without which machines would be refused; "
+                "restore it from a backup"
+            )
+
+
+def _list_materials(
+    directory: CloudDirectory, signing_key: SigningKey, now: int
+) -> tuple[KeyMaterial, ...]:
+    certificate = (directory.path / _AUTHORITY).read_text()
+    authority = _read_key(
+        directory.path / _AUTHORITY_KEY, lambda pem: read_authority(certificate, pem)
+    )
+    return (
+        describe_token_key(signing_key),
+        describe_part_token_key(_read_key(directory.path / _PART_TOKEN_KEY, PartTokenKey)),
+        describe_authority(authority),
+        create_material(KeyPurpose.SEALING, now),
+    )
+
+
+def _read_key(path: Path, read: Callable[[bytes], T]) -> T:
+    try:
+        return read(path.read_bytes())
+    except (OSError, ValueError, TypeError) as error:
+        raise NoCloud(f"cannot use {path}: {error}; restore it from a backup") from None
+
+
+def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring) -> None:
+    former = Sealer(
+        HKDF(SHA256(), 32, salt=None, info=b"sealed secrets").derive(
+            signing_key.private.private_bytes_raw()
+        )
+    )
+    unreadable = upgraded = 0
+    for table in SEALED_TABLES:
+        for row in tx.query(f"SELECT id, digest, sealed FROM {table}"):  # noqa: S608 - a constant
+            try:
+                text = former.unseal(row["sealed"]).decode()
+            except CannotUnseal:
+                # Version 0.1 could not check it either: its digest needs the same lost key.
+                unreadable += 1
+                tx.execute(f"UPDATE {table} SET sealed = '' WHERE id = ?", row["id"])  # noqa: S608
+                continue
+            upgraded += 1
+            digest = keyring.digest(text)
+            is_shown = table != "api_key" or is_local_key(tx, row["id"])
+            tx.execute(
+                f"UPDATE {table} SET digest = ?, sealed = ? WHERE id = ?",  # noqa: S608
+                *(digest, keyring.seal(text) if is_shown else "", row["id"]),
+            )
+            # Tokens carry the fingerprint of the former digest, and have no end.
+            tx.execute(
+                "INSERT INTO former_fingerprint (digest, fingerprint) VALUES (?, ?)",
+                *(digest, fingerprint_of(row["digest"])),
+            )
+    if unreadable and not upgraded:
+        raise NoCloud(
+            f"{_SIGNING_KEY} does not belong to records.db; restore both from the same backup"
+        )
+    if unreadable:
+        _log.warning(
+            "%d keys and secrets were made with another signing key, which is lost; they did not "
+            "work before, and do not work now. Rotate them",
+            unreadable,
+        )

@@ -1,0 +1,1 @@
+"""Fragments: configurations that several machines share."""

@@ -1,0 +1,186 @@
+"""What a change of a fragment does to the machines that use it.
+
+Machines of other organizations are counted, but neither checked nor named: their configurations
+are not the owner's business, and must not keep the owner from changing the fragment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from cogwork.cloud.configuration.config_checker import ConfigChecker, ConfigRefused
+from cogwork.cloud.configuration.config_references import TargetType, list_users
+from cogwork.cloud.configuration.config_text import parse_config
+from cogwork.cloud.configuration.fragment_change import FragmentChange
+from cogwork.cloud.configuration.fragment_lookup import fragments_for
+from cogwork.cloud.configuration.fragment_merge import merge_fragments
+from cogwork.cloud.fleet.agent_info import runs_another_make
+from cogwork.cloud.operations.context import CloudContext
+from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.core.errors import InvalidRequest
+
+MAX_PARTS: Final = 1000
+"""Parts whose configurations are read for one change."""
+MAX_CONFIGS: Final = 30
+"""Different configurations that are merged and checked for one change."""
+MAX_BYTES: Final = 8 << 20
+"""Of those configurations, as they are stored and as they are merged."""
+_MAX_SHOWN: Final = 3
+"""Mistakes in one error."""
+
+
+class PartName(NamedTuple):
+    id: str
+    name: str
+    machine_id: str
+    machine: str
+    is_main: bool
+
+    @property
+    def label(self) -> str:
+        """The name of the machine, with that of the part unless it is the main one."""
+        return self.machine if self.is_main else f"{self.machine}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigImpact:
+    """What happens to parts with the same configuration."""
+
+    parts: Sequence[PartName]
+    before: str
+    after: str
+    """What the machines get without and with the change."""
+    mistakes: Sequence[str]
+    """Those that the change makes."""
+    is_another_make: bool = False
+    """Whether all of them run servers of another make."""
+
+
+@dataclass(slots=True)
+class Impact:
+    organization: str
+    """The one of the fragment."""
+    machines: int
+    """Machines of the fragment's organization that use it in some version."""
+    other_machines: int
+    """Machines of other organizations."""
+    changes: list[ConfigImpact] = field(default_factory=list)
+    unchanged_parts: int = 0
+    """Parts that use another version."""
+    unchecked_parts: int = 0
+
+    def refuse_mistakes(self) -> None:
+        """Raise InvalidRequest if the change makes mistakes."""
+        wrong = [each for each in self.changes if each.mistakes]
+        if wrong:
+            raise InvalidRequest("".join(self._explain(wrong)))
+
+    def _explain(self, wrong: Sequence[ConfigImpact]) -> Iterator[str]:
+        first = wrong[0]
+        machine = first.parts[0].machine
+        count = len({part.machine_id for each in wrong for part in each.parts})
+        where = f"{count} machines, such as {machine}," if count > 1 else f"the machine {machine},"
+        yield (
+            f"the change would be a mistake on {where} because of this fragment: "
+            f"{'; '.join(first.mistakes[:_MAX_SHOWN])}"
+        )
+        if len(first.mistakes) > _MAX_SHOWN:
+            yield f"; and {len(first.mistakes) - _MAX_SHOWN} more"
+        if self.unchecked_parts:
+            yield f" ({self.unchecked_parts} parts were not checked, because there are too many)"
+
+
+async def measure_impact(
+    context: CloudContext, checker: ConfigChecker, change: FragmentChange, organization: str
+) -> Impact:
+    """Merge and check what the machines would get: of each configuration that they have, once.
+
+    The work is counted. What is beyond the bounds is not checked, and counted, too.
+    """
+    users = await context.records.read(
+        lambda tx: list_users(tx, TargetType.FRAGMENT, change.fragment)
+    )
+    own = [each for each in users if each["organization_id"] == organization]
+    others = [each for each in users if each["organization_id"] != organization]
+    impact = Impact(organization, _count_machines(own), _count_machines(others))
+    if not change.texts:
+        impact.unchanged_parts = len(own)
+        return impact
+    configs = await context.records.read(lambda tx: _group_by_config(tx, own))
+    impact.unchecked_parts = len(own) - sum(map(len, configs.values()))
+    size = 0
+    # Those of most machines first, because they matter most if there are too many.
+    for text, parts in sorted(configs.items(), key=lambda each: -len(each[1])):
+        if size > MAX_BYTES:
+            impact.unchecked_parts += len(parts)
+            continue
+        found = await context.records.read(
+            lambda tx, text=text, parts=parts: _merge(tx, change, organization, text, parts)  # type: ignore[misc]
+        )
+        size += len(found.before) + len(found.after)
+        if found.before == found.after and not found.mistakes:
+            impact.unchanged_parts += len(parts)
+            continue
+        impact.changes.append(await _check(checker, organization, found))
+    return impact
+
+
+def _count_machines(users: Sequence[Row]) -> int:
+    return len({each["machine_id"] for each in users})
+
+
+def _group_by_config(tx: Transaction, users: Sequence[Row]) -> dict[str, list[PartName]]:
+    """Return the parts by their configurations, until there are too many."""
+    found: dict[str, list[PartName]] = {}
+    size = 0
+    for user in users[:MAX_PARTS]:
+        (row,) = tx.query("SELECT config FROM part WHERE id = ?", user["id"])
+        text = row["config"]
+        if text not in found:
+            if len(found) == MAX_CONFIGS or size + len(text) > MAX_BYTES:
+                continue
+            size += len(text)
+        part = PartName(
+            *(user["id"], user["name"], user["machine_id"], user["machine"], bool(user["is_main"]))
+        )
+        found.setdefault(text, []).append(part)
+    return found
+
+
+def _merge(
+    tx: Transaction,
+    change: FragmentChange,
+    organization: str,
+    text: str,
+    parts: Sequence[PartName],
+) -> ConfigImpact:
+    config: dict[str, Any] = parse_config(text)
+    find = fragments_for(tx, (organization,))
+    before = merge_fragments(config, find)
+    after = merge_fragments(config, change.apply(find))
+    known = {*before.mistakes}
+    mistakes = [str(each) for each in after.mistakes if each not in known]
+    is_other = all(runs_another_make(tx, each.id) for each in parts)
+    return ConfigImpact(parts, _format(before.config), _format(after.config), mistakes, is_other)
+
+
+def _format(config: dict[str, Any]) -> str:
+    return json.dumps(config, indent=2, ensure_ascii=False)
+
+
+async def _check(checker: ConfigChecker, organization: str, found: ConfigImpact) -> ConfigImpact:
+    """Add why machines would refuse the configuration, unless they do already."""
+    try:
+        await checker.check(
+            organization, lambda: found.after, is_another_make=found.is_another_make
+        )
+    except ConfigRefused as error:
+        try:
+            await checker.check(organization, lambda: found.before)
+        except ConfigRefused:
+            return found
+        return replace(found, mistakes=[*found.mistakes, str(error)])
+    return found

@@ -1,0 +1,130 @@
+"""What parts say about the software that they run, and about their updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from viam.gen.app.agent.v1 import agent_pb2 as pb
+
+from cogwork.cloud.operations.operation import to_microseconds
+from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.core.product import Product
+from cogwork.wire.update_method import UpdateReport
+
+_MAX_LENGTH: Final = 100
+_START_TOLERANCE: Final = 60_000_000
+"""Microseconds by which two computed times of the same start may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """A product on a machine."""
+
+    running: str = ""
+    """The version; empty for none."""
+    installed: str = ""
+    """It runs after a restart."""
+    started_at: int | None = None
+    """Microseconds since 1970, as far as the part's uptime tells."""
+    platform: str = ""
+    """`linux/amd64`; empty if it is not known."""
+    distribution: str = ""
+    """`debian:12`"""
+
+    @property
+    def current(self) -> str:
+        return self.running or self.installed
+
+
+def read_software(
+    request: pb.DeviceAgentConfigRequest, product: Product, platform: str, now: int
+) -> Software:
+    """Return what an agent says about a product. `platform` is what is known otherwise."""
+    versions, host = request.version_info, request.host_info
+    is_agent = product is Product.AGENT
+    uptime = request.agent_uptime if is_agent else request.viam_server_uptime
+    is_running = 0 < uptime.seconds < now // 1_000_000
+    return Software(
+        (versions.agent_running if is_agent else versions.viam_server_running)[:_MAX_LENGTH],
+        (versions.agent_installed if is_agent else versions.viam_server_installed)[:_MAX_LENGTH],
+        now - uptime.seconds * 1_000_000 if is_running else None,
+        (host.platform or platform)[:_MAX_LENGTH],
+        host.distro[:_MAX_LENGTH],
+    )
+
+
+def is_saved(
+    tx: Transaction, part_id: str, product: Product, now: Software, hindrance: str
+) -> bool:
+    """Return whether the records have this, but for small differences of the time."""
+    row = first(
+        tx.query("SELECT * FROM part_software WHERE part_id = ? AND product = ?", part_id, product)
+    )
+    if row is None or row["hindrance"] != hindrance:
+        return False
+    known = _from_row(row)
+    return (known.running, known.installed, known.platform, known.distribution) == (
+        *(now.running, now.installed, now.platform, now.distribution),
+    ) and _is_same_start(known.started_at, now.started_at)
+
+
+def save_software(
+    tx: Transaction, part_id: str, product: Product, software: Software, hindrance: str, now: int
+) -> None:
+    """`hindrance` says why the part does not get the version that it should have."""
+    tx.execute(
+        "INSERT INTO part_software (part_id, product, running, installed, started_at, platform, "
+        "distribution, hindrance, changed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (part_id, product) DO UPDATE SET running = excluded.running, "
+        "installed = excluded.installed, started_at = excluded.started_at, "
+        "platform = excluded.platform, distribution = excluded.distribution, "
+        "hindrance = excluded.hindrance, changed_at = excluded.changed_at",
+        *(part_id, product, software.running, software.installed, software.started_at),
+        *(software.platform, software.distribution, hindrance, now),
+    )
+
+
+def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -> None:
+    """Keep the last report of a part for each product."""
+    tx.execute(
+        "INSERT INTO update_report (part_id, product, version, outcome, reason, since, "
+        "reported_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (part_id, product) DO UPDATE SET "
+        "version = excluded.version, outcome = excluded.outcome, reason = excluded.reason, "
+        "since = excluded.since, reported_at = excluded.reported_at",
+        *(part_id, report.product, report.version, report.outcome, report.reason),
+        *(to_microseconds(report.since), now),
+    )
+
+
+def describe_software(tx: Transaction, part_id: str) -> dict[str, Any]:
+    """Return what is known of each product on a part, as JSON; empty without an agent."""
+    found: dict[str, Any] = {}
+    for row in tx.query("SELECT * FROM part_software WHERE part_id = ?", part_id):
+        found[row["product"]] = {
+            "running": row["running"],
+            "installed": row["installed"],
+            "platform": row["platform"],
+            "hindrance": row["hindrance"],
+        }
+    for row in tx.query("SELECT * FROM update_report WHERE part_id = ?", part_id):
+        found.setdefault(row["product"], {})["last_report"] = {
+            "version": row["version"],
+            "outcome": row["outcome"],
+            "reason": row["reason"],
+            "reported_at": row["reported_at"] / 1e6,
+        }
+    return found
+
+
+def _is_same_start(one: int | None, other: int | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= _START_TOLERANCE
+
+
+def _from_row(row: Row) -> Software:
+    return Software(
+        *(row["running"], row["installed"], row["started_at"]),
+        *(row["platform"], row["distribution"]),
+    )

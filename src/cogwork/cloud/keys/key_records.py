@@ -1,0 +1,112 @@
+"""The rows of the cloud's own keys, and how a key takes the place of another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from typing import Any
+
+from cogwork.cloud.keys.cloud_key import (
+    SCHEDULES,
+    CloudKey,
+    KeyPurpose,
+    has_ended,
+)
+from cogwork.cloud.keys.key_material import create_material
+from cogwork.cloud.keys.sealer import Sealer
+from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import CogworkError
+
+
+class RotationPending(CogworkError):
+    """The next key of this purpose is there already."""
+
+    status = "FAILED_PRECONDITION"
+
+
+def list_cloud_keys(tx: Transaction) -> list[CloudKey]:
+    return [
+        CloudKey(
+            row["id"],
+            KeyPurpose(row["purpose"]),
+            row["public"],
+            row["sealed"],
+            row["created_at"],
+            row["active_from"],
+            row["ends_at"],
+        )
+        for row in tx.query("SELECT * FROM cloud_key ORDER BY purpose, active_from, id")
+    ]
+
+
+def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
+    """Return the keys with which machines verify tokens, as in a JSON Web Key Set.
+
+    They include the next key: machines know it before the first token is signed with it.
+    """
+    rows = tx.query(
+        "SELECT public FROM cloud_key WHERE purpose = ? ORDER BY active_from, id",
+        KeyPurpose.PART_TOKEN,
+    )
+    return [json.loads(row["public"]) for row in rows]
+
+
+def insert_cloud_key(tx: Transaction, key: CloudKey) -> None:
+    tx.execute(
+        "INSERT INTO cloud_key (id, purpose, public, sealed, created_at, active_from, ends_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        *astuple(key),
+    )
+
+
+def create_cloud_keys(tx: Transaction, root: Sealer, now: int) -> None:
+    """Create a key of each purpose, for a cloud that has none."""
+    for purpose in KeyPurpose:
+        insert_cloud_key(tx, create_material(purpose, now).seal(root, now, now))
+
+
+def rotate_key(
+    tx: Transaction, root: Sealer, purpose: KeyPurpose, now: int, *, at_once: bool
+) -> CloudKey:
+    """Create the successor of a key, and return it. `at_once` ends the present one now.
+
+    A present sealing key ends when nothing is sealed with it any more, even then.
+    """
+    schedule, keys = SCHEDULES[purpose], list_cloud_keys(tx)
+    pending = [key for key in keys if key.purpose is purpose and key.active_from > now]
+    if pending and not at_once:
+        raise RotationPending(
+            f"the next {purpose} key is there already: see cogwork-cloud key list. If the present "
+            "one was stolen, end it with --now"
+        )
+    former = [key for key in keys if key.purpose is purpose]
+    start = now if at_once else now + schedule.lead
+    new = create_material(purpose, now).seal(root, now, start)
+    if at_once:
+        # Secrets are sealed with a former sealing key until they are sealed again.
+        delete_cloud_keys(tx, pending if purpose is KeyPurpose.SEALING else former)
+    elif schedule.overlap is not None:
+        for key in former:
+            if key.ends_at is None:
+                end = start + schedule.overlap
+                tx.execute("UPDATE cloud_key SET ends_at = ? WHERE id = ?", end, key.id)
+    insert_cloud_key(tx, new)
+    return new
+
+
+def delete_ended_keys(tx: Transaction, now: int) -> list[CloudKey]:
+    """Delete keys whose time is over, and return them."""
+    ended = [key for key in list_cloud_keys(tx) if has_ended(key, now)]
+    delete_cloud_keys(tx, ended)
+    return ended
+
+
+def delete_cloud_keys(tx: Transaction, keys: Iterable[CloudKey]) -> None:
+    for key in keys:
+        tx.execute("DELETE FROM cloud_key WHERE id = ?", key.id)
+
+
+def find_missing_purposes(keys: Sequence[CloudKey]) -> list[KeyPurpose]:
+    """Return the purposes for which there is no key."""
+    return [each for each in KeyPurpose if each not in {key.purpose for key in keys}]

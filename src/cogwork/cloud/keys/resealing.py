@@ -1,0 +1,39 @@
+"""Seals secrets again after their sealing key was replaced."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cogwork.cloud.keys.cloud_key import KeyPurpose
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.storage.records import Transaction
+
+SEALED_TABLES: Final = ("api_key", "secret")
+"""Tables with a column `sealed` of the keyring, and the key `id`."""
+_BATCH: Final = 200
+"""Rows in one transaction, so that other writers wait for milliseconds only."""
+
+
+def reseal_batch(tx: Transaction, keyring: Keyring, active: str) -> bool:
+    """Seal some secrets with the active sealing key, given its ID. Return whether all have it.
+
+    When they do, the former keys are deleted.
+    """
+    left = _BATCH
+    for table in SEALED_TABLES:
+        rows = tx.query(
+            f"SELECT id, sealed FROM {table} WHERE sealed <> '' AND sealed NOT LIKE ? LIMIT ?",  # noqa: S608 - a constant
+            *(f"{active}:%", left),
+        )
+        for row in rows:
+            sealed = keyring.seal(keyring.unseal(row["sealed"]))
+            tx.execute(f"UPDATE {table} SET sealed = ? WHERE id = ?", sealed, row["id"])  # noqa: S608
+        left -= len(rows)
+        if left <= 0:
+            return False
+    tx.execute(
+        "DELETE FROM cloud_key WHERE purpose = ? AND id <> ? AND active_from <= "
+        "(SELECT active_from FROM cloud_key WHERE id = ?)",
+        *(KeyPurpose.SEALING, active, active),
+    )
+    return True

@@ -1,0 +1,1 @@
+"""What an operation of the cloud is, and how it runs."""

@@ -1,0 +1,76 @@
+"""An operation of the cloud: a function that answers one request in one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from cogwork.cloud.identity.actor import Actor
+from cogwork.cloud.identity.part_watch import PartWatch
+from cogwork.cloud.identity.presence import Presence
+from cogwork.cloud.identity.public_name import PublicName
+from cogwork.cloud.keys.keyring import Keyring
+from cogwork.cloud.storage.records import Transaction
+from cogwork.core.errors import InvalidRequest
+
+
+@dataclass(slots=True)
+class Call:
+    """Who asks for an operation, when, and what follows from it."""
+
+    actor: Actor
+    now: int
+    """Microseconds since 1970."""
+    keyring: Keyring
+    name: PublicName
+    presence: Presence
+    watch: PartWatch
+    changed_parts: list[str] = field(default_factory=list)
+    """Parts with another configuration or a request to restart, told after the transaction."""
+    ended_credentials: list[str] = field(default_factory=list)
+    """Keys, parts, locations and their secrets whose access was removed or changed, and whose
+    calls and connections end with the transaction."""
+
+
+Answer = Callable[[Transaction, Call, Any], Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    answer: Answer
+    is_write: bool
+
+
+def reading(answer: Answer) -> Operation:
+    return Operation(answer, is_write=False)
+
+
+def writing(answer: Answer) -> Operation:
+    return Operation(answer, is_write=True)
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def to_timestamp(microseconds: int) -> Timestamp:
+    found = Timestamp()
+    found.FromMicroseconds(microseconds)
+    return found
+
+
+def to_microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * 1e6)
+
+
+def read_timestamp(timestamp: Timestamp, field_name: str) -> int:
+    """Return a time of a request in microseconds since 1970. Raise InvalidRequest."""
+    try:
+        return int(timestamp.ToMicroseconds())
+    except ValueError as error:
+        raise InvalidRequest(f"{field_name} is not a time: {error}") from None

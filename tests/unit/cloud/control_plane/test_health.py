@@ -1,0 +1,106 @@
+"""What is wrong with a cloud, and tasks that go on whatever is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.periodic_task import PeriodicTask, PeriodicTasks
+from cogwork.cloud.storage.records import RecordsUnavailable
+from cogwork.core.clock import ManualClock
+
+
+async def test_worst_problem_decides() -> None:
+    health = Health(ManualClock())
+    assert (health.state, health.is_serving) == (State.OK, True)
+    health.report("disk", State.DEGRADED, "disk low")
+    assert (health.state, health.is_serving) == (State.DEGRADED, True)
+    health.report("records", State.FAILING, "disk full")
+    assert (health.state, health.is_serving) == (State.FAILING, False)
+    assert health.as_json() == {
+        "status": "failing",
+        "problems": [
+            {"component": "disk", "status": "degraded", "reason": "disk low", "seconds": 0},
+            {"component": "records", "status": "failing", "reason": "disk full", "seconds": 0},
+        ],
+    }
+    health.recover("records")
+    health.recover("disk")
+    assert health.as_json() == {"status": "ok", "problems": []}
+
+
+async def test_problem_is_logged_once_and_its_end_with_its_duration(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    clock = ManualClock()
+    health = Health(clock)
+    for _ in range(3):
+        health.report("disk", State.DEGRADED, "disk low")
+        await clock.advance(30)
+    health.report("disk", State.FAILING, "disk full")
+    health.recover("disk")
+    health.recover("disk")
+    assert [record.message for record in caplog.records] == [
+        "disk: degraded: disk low",
+        "disk: failing: disk full",
+        "disk: works again, after 1m30s",
+    ]
+
+
+async def test_problem_that_is_not_repeated_ends() -> None:
+    clock = ManualClock()
+    health = Health(clock)
+    health.report("packages", State.FAILING, "full", lasts=60)
+    states = []
+    for seconds in (59, 1):
+        await clock.advance(seconds)
+        states.append(health.state)
+    assert states == [State.FAILING, State.OK]
+
+
+async def test_change_wakes_those_who_wait() -> None:
+    health = Health(ManualClock())
+    change = health.change()
+    assert health.change() is change
+    health.report("disk", State.DEGRADED, "disk low")
+    assert change.done()
+    assert not health.change().done()
+
+
+async def test_task_survives_errors_and_reports_them_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    clock, runs = ManualClock(), 0
+    health = Health(clock)
+
+    async def work() -> None:
+        nonlocal runs
+        runs += 1
+        if runs in (2, 3, 4):
+            raise RecordsUnavailable("the disk is full")
+        if runs == 6:
+            raise ZeroDivisionError("a mistake")
+
+    tasks = PeriodicTasks(clock, health)
+    tasks.start(PeriodicTask("saving", work, 30.0))
+    await clock.advance(61)
+    assert runs == 3
+    assert health.as_json()["problems"][0]["reason"] == "the disk is full; it is tried again"
+    await clock.advance(60)
+    assert (runs, health.state) == (5, State.OK)
+    await clock.advance(60)
+    assert (runs, health.state) == (7, State.OK)
+    await tasks.aclose()
+    assert len(asyncio.all_tasks()) == 1
+    assert [record.message for record in caplog.records] == [
+        "saving: degraded: the disk is full; it is tried again",
+        "saving: works again, after 1m30s",
+        "saving failed unexpectedly",
+        "saving: degraded: a mistake; it is tried again",
+        "saving: works again, after 30s",
+    ]
