@@ -1,7 +1,6 @@
 """Logs in SQLite files, one for each day on which lines were received.
 
-A day that is over its time is removed as a file. The connections that serve clients cannot delete
-or change anything: SQLite refuses it before a statement runs.
+A day that is over its time is removed as a file.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from cogwork.cloud.storage.log_store import (
     SearchTooSlow,
     day_of,
 )
+from cogwork.cloud.storage.sqlite_log_files import LogConnections, LogReaders, delete_older
 from cogwork.core.atomic import make_directory
 from cogwork.core.workers import Workers
 
@@ -39,42 +39,11 @@ _DAY_FILE: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.db")
 _WAITING: Final = 1024
 _TIMEOUT: Final = 10.0
 _MAINTENANCE_TIMEOUT: Final = 600.0
-_MAX_OPEN: Final = 8
-"""Days that one reader keeps open. Each has a cache of its own."""
 _GROWTH: Final = 4
 """Bytes that a line may take, for each of its own: beside the entry, there are the columns, the
 index and the write-ahead log."""
-_DELETED_AT_ONCE: Final = 10_000
-"""Lines. More would need much space for the write-ahead log, which a low disk does not have."""
 _STEPS: Final = 10_000
 """Instructions of SQLite between two checks whether a search should go on: about 500 lines."""
-
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS log (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    part_id TEXT NOT NULL,
-    received_at INTEGER NOT NULL,
-    time INTEGER NOT NULL,
-    level TEXT NOT NULL,
-    logger TEXT NOT NULL,
-    message TEXT NOT NULL,
-    entry BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS log_by_part ON log (part_id, number);
-CREATE TRIGGER IF NOT EXISTS log_is_append_only BEFORE INSERT ON log WHEN NEW.number <> -1
-BEGIN SELECT RAISE(ABORT, 'a line would be replaced'); END;
-"""
-_ALLOWED: Final = frozenset(
-    {
-        sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_READ,
-        sqlite3.SQLITE_INSERT,
-        sqlite3.SQLITE_TRANSACTION,
-        sqlite3.SQLITE_FUNCTION,
-        sqlite3.SQLITE_RECURSIVE,
-    }
-)
-"""What the connections may do once a file is set up. AUTOINCREMENT keeps its own books."""
 
 _CONTAINS: Final = """CASE WHEN length(message) = length(CAST(message AS BLOB))
 THEN instr(lower(message), ?) ELSE instr(casefold(message), ?) END > 0"""
@@ -96,8 +65,8 @@ class SqliteLogStore:
         self._search_seconds = search_seconds
         make_directory(directory)
         self._disk = disk or DiskSpace(directory)
-        self._writer = _Connections(directory, 1, creates=True)
-        self._readers = _Readers(directory)
+        self._writer = LogConnections(directory, 1, creates=True)
+        self._readers = LogReaders(directory)
         self._write_worker = Workers("logs", waiting=_WAITING)
         self._read_workers = Workers("logs-read", threads=READERS, waiting=_WAITING)
         """A search through a long log does not delay new lines."""
@@ -200,7 +169,7 @@ class SqliteLogStore:
         oldest = day_of(now - RETENTION)
         days = self._days()
         if oldest in days:
-            _delete_older(self._directory / f"{oldest}.db", now - RETENTION)
+            delete_older(self._directory / f"{oldest}.db", now - RETENTION)
         self._readers.forget_before(oldest)
         for day in [each for each in days if each < oldest]:
             for suffix in ("", "-wal", "-shm"):
@@ -262,88 +231,6 @@ def _read_day(
     return [(Position(day, number), entry) for number, entry in rows]
 
 
-class _Connections:
-    """Open connections by day, used by one thread at a time."""
-
-    def __init__(self, directory: Path, most: int, *, creates: bool) -> None:
-        self._directory = directory
-        self._most = most
-        self._creates = creates
-        self._open: dict[str, sqlite3.Connection] = {}
-
-    def open(self, day: str) -> sqlite3.Connection:
-        connection = self._open.get(day)
-        if connection is None:
-            if len(self._open) >= self._most:
-                self.forget(min(self._open))
-            path = self._directory / f"{day}.db"
-            connection = self._open[day] = _connect(path, creates=self._creates)
-        return connection
-
-    def find(self, day: str) -> sqlite3.Connection | None:
-        """Return None if the day was removed in the meantime, or has no table yet."""
-        if day in self._open:
-            return self._open[day]
-        try:
-            connection = self.open(day)
-        except sqlite3.OperationalError:
-            if (self._directory / f"{day}.db").exists():
-                raise
-            return None
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'log'").fetchone():
-            self.forget(day)
-            return None
-        return connection
-
-    def forget(self, day: str) -> None:
-        if (connection := self._open.pop(day, None)) is not None:
-            connection.close()
-
-    def forget_before(self, oldest: str) -> None:
-        for day in [each for each in self._open if each < oldest]:
-            self.forget(day)
-
-    def close(self) -> None:
-        for day in [*self._open]:
-            self.forget(day)
-
-
-class _Readers:
-    """Connections for searches in several threads."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._lock = threading.Lock()
-        self._idle: list[_Connections] = []
-        self._oldest = ""
-
-    @contextlib.contextmanager
-    def take(self) -> Iterator[_Connections]:
-        """Yield connections that no other thread uses meanwhile."""
-        with self._lock:
-            found = self._idle.pop() if self._idle else None
-        if found is None:
-            found = _Connections(self._directory, _MAX_OPEN, creates=False)
-        try:
-            yield found
-        finally:
-            with self._lock:
-                # A removed file takes space on the disk as long as it is open.
-                found.forget_before(self._oldest)
-                self._idle.append(found)
-
-    def forget_before(self, oldest: str) -> None:
-        """Close the files of earlier days, also those in use when they are returned."""
-        with self._lock:
-            self._oldest = oldest
-            for each in self._idle:
-                each.forget_before(oldest)
-
-    def close(self) -> None:
-        for each in self._idle:
-            each.close()
-
-
 async def _run(worker: Workers, work: Callable[[], T], timeout: float = _TIMEOUT) -> T:
     try:
         with _explaining_errors():
@@ -361,43 +248,3 @@ def _explaining_errors() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise LogsUnavailable(f"the logs cannot be used: {error}") from error
-
-
-def _connect(path: Path, *, creates: bool) -> sqlite3.Connection:
-    if creates:
-        path.touch(0o600)
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
-        uri=True,
-        check_same_thread=False,
-        isolation_level=None,
-    )
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        if creates:
-            connection.executescript(_SCHEMA)
-        else:
-            connection.execute("PRAGMA query_only = ON")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    connection.create_function("casefold", 1, str.casefold, deterministic=True)
-    connection.set_authorizer(_authorize)
-    return connection
-
-
-def _delete_older(path: Path, received_at: int) -> None:
-    """Delete lines with a connection of its own, because those that serve cannot."""
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        while connection.execute(
-            "DELETE FROM log WHERE number IN "
-            "(SELECT number FROM log WHERE received_at <= ? ORDER BY number LIMIT ?)",
-            (received_at, _DELETED_AT_ONCE),
-        ).rowcount:
-            pass
-
-
-def _authorize(action: int, table: str | None, *_: str | None) -> int:
-    is_allowed = action in _ALLOWED and (action != sqlite3.SQLITE_INSERT or table == "log")
-    return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
