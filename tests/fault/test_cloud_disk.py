@@ -30,7 +30,9 @@ from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry
 
 from cogwork.cloud.control_plane.health import State
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import Part
 from cogwork.core.clock import ManualClock
 
 DISK = 128 << 10
@@ -215,7 +217,7 @@ async def test_times_are_saved_again_after_a_full_disk(tmp_path: Path) -> None:
             async def is_saved() -> bool:
                 await save()
                 row = await context.records.read(lambda tx: find(tx, part.id))
-                return bool(row["last_access_at"])
+                return bool(row.last_access_at)
 
             cloud.leave(0)
             await poll(save, lambda state: state is State.FAILING)
@@ -226,5 +228,5 @@ async def test_times_are_saved_again_after_a_full_disk(tmp_path: Path) -> None:
             owner.close()
 
 
-def find(tx: Transaction, part: str) -> Row:
-    return tx.query("SELECT * FROM part WHERE id = ?", part)[0]
+def find(tx: Transaction, part: str) -> Part:
+    return select(tx, Part, "WHERE id = ?", part)[0]

@@ -255,7 +255,7 @@ class _RunningCloud:
     def _read_others(self, tx: Transaction) -> list[Any]:
         tables = {"part": "id", "part_software": "part_id", "update_report": "part_id"}
         return [
-            [*map(tuple, tx.query(f"SELECT * FROM {table} WHERE {column} = ?", self._their_part))]
+            tx.read_rows(f"SELECT * FROM {table} WHERE {column} = ?", self._their_part)
             for table, column in tables.items()
         ]
 

@@ -25,6 +25,7 @@ from cogwork.cloud.fleet.parts import list_parts  # noqa: E402
 from cogwork.cloud.identity.actor import Actor, ActorType  # noqa: E402
 from cogwork.cloud.identity.public_name import PublicName  # noqa: E402
 from cogwork.cloud.storage.records import Transaction  # noqa: E402
+from cogwork.cloud.storage.select import query_values  # noqa: E402
 from cogwork.core.clock import Clock, SystemClock  # noqa: E402
 
 DOMAIN = "fleet.test"
@@ -48,13 +49,13 @@ async def add_machine(plane: ControlPlane, owner: str) -> tuple[str, str]:
 
     def work(tx: Transaction) -> tuple[str, str]:
         call = context.make_call(Actor(ActorType.API_KEY, owner))
-        (row,) = tx.query("SELECT id FROM organization")
-        request = pb.CreateLocationRequest(organization_id=row["id"], name="Hall")
+        (organization,) = query_values(tx, str, "SELECT id FROM organization")
+        request = pb.CreateLocationRequest(organization_id=organization, name="Hall")
         location = create_location(tx, call, request).location.id
         machine = new_robot(tx, call, pb.NewRobotRequest(name="press", location=location)).id
         (part,) = list_parts(tx, machine)
-        (secret,) = tx.query("SELECT sealed FROM secret WHERE owner_id = ?", part["id"])
-        return part["id"], context.keyring.unseal(secret["sealed"])
+        (sealed,) = query_values(tx, str, "SELECT sealed FROM secret WHERE owner_id = ?", part.id)
+        return part.id, context.keyring.unseal(sealed)
 
     return await context.records.write(work)
 

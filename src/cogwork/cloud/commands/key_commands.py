@@ -18,8 +18,10 @@ from cogwork.cloud.keys.key_records import list_cloud_keys, rotate_key
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.keys.sealer import Sealer
 from cogwork.cloud.operations.names import require_name
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import read_records, write_records
+from cogwork.cloud.storage.tables import Organization
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.core.escape import escape_json
@@ -53,9 +55,9 @@ def create_owner_key(directory: CloudDirectory, organization: str, name: str, cl
         keyring = Keyring(CloudKeys(root, clock, list_cloud_keys(tx)))
         call = command_call(keyring, settings.domain, clock)
         found = _find_organization(tx, organization)
-        owner = (ResourceType.ORGANIZATION, found["id"]), CloudRole.OWNER
-        key_id, key = add_key(tx, call, found["id"], require_name(name), [owner])
-        return found["name"], key_id, key
+        owner = (ResourceType.ORGANIZATION, found.id), CloudRole.OWNER
+        key_id, key = add_key(tx, call, found.id, require_name(name), [owner])
+        return found.name, key_id, key
 
     owned, key_id, key = _transact(directory, work)
     print(f"""Created a key for an owner of {owned}, which is shown only once:
@@ -133,12 +135,12 @@ def _describe(key: CloudKey, keys: Sequence[CloudKey], now: int) -> dict[str, An
     }
 
 
-def _find_organization(tx: Transaction, wanted: str) -> Row:
-    rows = tx.query("SELECT id, name FROM organization ORDER BY name, id")
-    found = [row for row in rows if not wanted or wanted in (row["id"], row["name"])]
+def _find_organization(tx: Transaction, wanted: str) -> Organization:
+    organizations = select(tx, Organization, "ORDER BY name, id")
+    found = [each for each in organizations if not wanted or wanted in (each.id, each.name)]
     if len(found) == 1:
         return found[0]
-    known = ", ".join(f"{row['name']} ({row['id']})" for row in rows[:20])
+    known = ", ".join(f"{each.name} ({each.id})" for each in organizations[:20])
     if not found:
         raise NotFound(f'there is no organization "{wanted}"; there are: {known}')
     raise InvalidRequest(f"choose one of the organizations with --organization: {known}")

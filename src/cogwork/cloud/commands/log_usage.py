@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.fleet.log_losses import LogLoss
 from cogwork.cloud.storage.log_store import LogUsage
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query
 
 _MAX_DAYS: Final = 30
 _LEFT_ALIGNED: Final = (0, 1, 7)
@@ -75,36 +76,51 @@ class MachineUsage(NamedTuple):
         }
 
 
-def select_parts(tx: Transaction) -> dict[str, Row]:
-    """Return all parts with their machines, by ID, and also deleted ones."""
-    rows = tx.query(
+class UsagePart(NamedTuple):
+    """A part with its machine. Both may be deleted."""
+
+    id: str
+    deleted_at: int | None
+    machine_id: str
+    name: str
+    """Of the machine."""
+    machine_deleted_at: int | None
+    organization: str
+    """Its name."""
+
+
+def select_parts(tx: Transaction) -> dict[str, UsagePart]:
+    """Return all parts by ID, and also deleted ones."""
+    parts = query(
+        tx,
+        UsagePart,
         "SELECT part.id, part.deleted_at, machine.id AS machine_id, machine.name, "
         "machine.deleted_at AS machine_deleted_at, organization.name AS organization "
         "FROM part JOIN machine ON machine.id = part.machine_id "
-        "JOIN organization ON organization.id = machine.organization_id"
+        "JOIN organization ON organization.id = machine.organization_id",
     )
-    return {row["id"]: row for row in rows}
+    return {part.id: part for part in parts}
 
 
 def report_usage(
-    stored: Sequence[LogUsage], losses: Sequence[LogLoss], parts: Mapping[str, Row], now: int
+    stored: Sequence[LogUsage], losses: Sequence[LogLoss], parts: Mapping[str, UsagePart], now: int
 ) -> list[MachineUsage]:
     """Return the usage of each machine that has stored lines, or lost some."""
     days: dict[str, list[DayUsage]] = defaultdict(list)
     lost: dict[str, list[LogLoss]] = defaultdict(list)
-    machines: dict[str, Row] = {}
+    machines: dict[str, UsagePart] = {}
     for usage in stored:
         part = parts[usage.part_id]
-        machines[part["machine_id"]] = part
-        end = part["deleted_at"] if part["deleted_at"] is not None else now
+        machines[part.machine_id] = part
+        end = part.deleted_at if part.deleted_at is not None else now
         charged = _count_days(usage.day, end)
-        days[part["machine_id"]].append(
+        days[part.machine_id].append(
             DayUsage(usage.part_id, usage.day, usage.lines, usage.bytes, charged)
         )
     for loss in losses:
         part = parts[loss.part_id]
-        machines[part["machine_id"]] = part
-        lost[part["machine_id"]].append(loss)
+        machines[part.machine_id] = part
+        lost[part.machine_id].append(loss)
     found = [
         _describe(machine, days[machine_id], lost[machine_id])
         for machine_id, machine in machines.items()
@@ -139,12 +155,12 @@ def format_table(usages: Sequence[MachineUsage]) -> str:
     )
 
 
-def _describe(machine: Row, days: list[DayUsage], losses: list[LogLoss]) -> MachineUsage:
-    deleted_at = machine["machine_deleted_at"]
+def _describe(machine: UsagePart, days: list[DayUsage], losses: list[LogLoss]) -> MachineUsage:
+    deleted_at = machine.machine_deleted_at
     return MachineUsage(
-        machine["machine_id"],
-        machine["name"],
-        machine["organization"],
+        machine.machine_id,
+        machine.name,
+        machine.organization,
         _date_of(deleted_at).isoformat() if deleted_at is not None else None,
         days,
         losses,

@@ -6,11 +6,12 @@ With it, the parts that a change affects are found without reading all configura
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.configuration.fragment_use import MAX_USES
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query, query_values
 from cogwork.core.errors import InvalidRequest
 
 
@@ -29,6 +30,18 @@ class Reference(NamedTuple):
     type: TargetType
     id: str
     version: str = ""
+
+
+class PartUser(NamedTuple):
+    """A part whose configuration names something."""
+
+    id: str
+    name: str
+    is_main: bool
+    organization_id: str
+    machine_id: str
+    machine: str
+    """Its name."""
 
 
 _MAX_LENGTH: Final = 300
@@ -90,12 +103,12 @@ def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: An
 
 def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[str]:
     """Return the parts whose configurations name something, directly or in fragments."""
-    return [row["id"] for row in tx.query(_PARTS_THAT_USE, target, target_id)]
+    return query_values(tx, str, _PARTS_THAT_USE, target, target_id)
 
 
-def list_users(tx: Transaction, target: TargetType, target_id: str) -> Sequence[Row]:
+def list_users(tx: Transaction, target: TargetType, target_id: str) -> list[PartUser]:
     """Return those parts with their names, organizations and machines."""
-    return tx.query(_USERS, target, target_id)
+    return query(tx, PartUser, _USERS, target, target_id)
 
 
 def _list_references(config: dict[str, Any]) -> Iterator[Reference]:

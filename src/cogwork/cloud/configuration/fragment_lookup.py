@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from cogwork.cloud.configuration.fragment_merge import Merged, merge_fragments
 from cogwork.cloud.configuration.fragment_use import Find, FragmentUnavailable, FragmentUse
 from cogwork.cloud.identity.visibility import Visibility
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import first, query, select_one
+from cogwork.cloud.storage.tables import FragmentRevision, FragmentTag, Part
 from cogwork.core.errors import InvalidRequest
 
 _MAX_SHOWN = 5
 """Mistakes in one error."""
 
 
-def select_fragment(tx: Transaction, fragment: str) -> Row | None:
-    """Return a fragment with its newest revision."""
+@dataclass(frozen=True, slots=True)
+class CurrentFragment(FragmentRevision):
+    """A fragment with its newest revision."""
+
+    id: str
+    organization_id: str
+    created_at: int
+
+
+def select_fragment(tx: Transaction, fragment: str) -> CurrentFragment | None:
     return first(
-        tx.query(
+        query(
+            tx,
+            CurrentFragment,
             "SELECT fragment.id, fragment.organization_id, fragment.created_at, "
             "fragment_revision.* FROM fragment JOIN fragment_revision "
             "ON fragment_revision.fragment_id = fragment.id "
@@ -30,34 +43,30 @@ def select_fragment(tx: Transaction, fragment: str) -> Row | None:
     )
 
 
-def select_revision(tx: Transaction, fragment: Row, version: str) -> Row | None:
+def select_revision(
+    tx: Transaction, fragment: CurrentFragment, version: str
+) -> FragmentRevision | None:
     """Return a revision of a fragment by its number or by a tag. Without a version: the newest."""
     if not version:
         return fragment
-    tag = first(
-        tx.query(
-            "SELECT revision FROM fragment_tag WHERE fragment_id = ? AND tag = ?",
-            *(fragment["id"], version),
-        )
-    )
+    tag = select_one(tx, FragmentTag, "WHERE fragment_id = ? AND tag = ?", *(fragment.id, version))
     is_number = version.isascii() and version.isdecimal() and len(version) < 10
-    revision = tag["revision"] if tag is not None else int(version) if is_number else -1
-    return first(
-        tx.query(
-            "SELECT * FROM fragment_revision WHERE fragment_id = ? AND revision = ?",
-            *(fragment["id"], revision),
-        )
+    revision = tag.revision if tag is not None else int(version) if is_number else -1
+    return select_one(
+        tx, FragmentRevision, "WHERE fragment_id = ? AND revision = ?", *(fragment.id, revision)
     )
 
 
-def is_shared(fragment: Row, revision: Row, organizations: Collection[str]) -> bool:
+def is_shared(
+    fragment: CurrentFragment, revision: FragmentRevision, organizations: Collection[str]
+) -> bool:
     """Return whether members of the organizations may use a revision of a fragment.
 
     Others than the owner never see what was private when it was written.
     """
-    return fragment["organization_id"] in organizations or Visibility.PRIVATE not in (
-        fragment["visibility"],
-        revision["visibility"],
+    return fragment.organization_id in organizations or Visibility.PRIVATE not in (
+        fragment.visibility,
+        revision.visibility,
     )
 
 
@@ -76,18 +85,17 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
             raise FragmentUnavailable(
                 f'it has no revision and no tag "{use.version[:100]}"; use another version'
             )
-        text: str = revision["config"]
-        return text
+        return revision.config
 
     return find
 
 
-def merge_for_part(tx: Transaction, part: Row, config: dict[str, Any]) -> Merged:
+def merge_for_part(tx: Transaction, part: Part, config: dict[str, Any]) -> Merged:
     """Merge the fragments into a configuration of a part."""
-    return merge_fragments(config, fragments_for(tx, (part["organization_id"],)))
+    return merge_fragments(config, fragments_for(tx, (part.organization_id,)))
 
 
-def require_no_new_mistakes(tx: Transaction, part: Row, config: dict[str, Any]) -> None:
+def require_no_new_mistakes(tx: Transaction, part: Part, config: dict[str, Any]) -> None:
     """Raise InvalidRequest if the configuration has mistakes that the part does not have already.
 
     A fragment may have changed since. That must not keep its users from changing something else.
@@ -95,7 +103,7 @@ def require_no_new_mistakes(tx: Transaction, part: Row, config: dict[str, Any]) 
     """
     mistakes = merge_for_part(tx, part, config).mistakes
     if mistakes:
-        known = {*merge_for_part(tx, part, json.loads(part["config"])).mistakes}
+        known = {*merge_for_part(tx, part, json.loads(part.config)).mistakes}
         refuse_mistakes([each for each in mistakes if each not in known])
 
 

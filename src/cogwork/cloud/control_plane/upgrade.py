@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -37,6 +37,7 @@ from cogwork.cloud.keys.machine_tokens import PartTokenKey
 from cogwork.cloud.keys.resealing import SEALED_TABLES
 from cogwork.cloud.keys.sealer import CannotUnseal, Sealer
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query
 from cogwork.cloud.storage.sqlite_records import copy_records, write_records
 from cogwork.core import atomic
 from cogwork.core.clock import Clock
@@ -152,6 +153,12 @@ def _read_key(path: Path, read: Callable[[bytes], T]) -> T:
         raise NoCloud(f"cannot use {path}: {error}; restore it from a backup") from None
 
 
+class _SealedRow(NamedTuple):
+    id: str
+    digest: str
+    sealed: str
+
+
 def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring) -> None:
     former = Sealer(
         HKDF(SHA256(), 32, salt=None, info=b"sealed secrets").derive(
@@ -160,25 +167,25 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
     )
     unreadable = upgraded = 0
     for table in SEALED_TABLES:
-        for row in tx.query(f"SELECT id, digest, sealed FROM {table}"):  # noqa: S608 - a constant
+        for row in query(tx, _SealedRow, f"SELECT id, digest, sealed FROM {table}"):  # noqa: S608 - a constant
             try:
-                text = former.unseal(row["sealed"]).decode()
+                text = former.unseal(row.sealed).decode()
             except CannotUnseal:
                 # Version 0.1 could not check it either: its digest needs the same lost key.
                 unreadable += 1
-                tx.execute(f"UPDATE {table} SET sealed = '' WHERE id = ?", row["id"])  # noqa: S608
+                tx.execute(f"UPDATE {table} SET sealed = '' WHERE id = ?", row.id)  # noqa: S608
                 continue
             upgraded += 1
             digest = keyring.digest(text)
-            is_shown = table != "api_key" or is_local_key(tx, row["id"])
+            is_shown = table != "api_key" or is_local_key(tx, row.id)
             tx.execute(
                 f"UPDATE {table} SET digest = ?, sealed = ? WHERE id = ?",  # noqa: S608
-                *(digest, keyring.seal(text) if is_shown else "", row["id"]),
+                *(digest, keyring.seal(text) if is_shown else "", row.id),
             )
             # Tokens carry the fingerprint of the former digest, and have no end.
             tx.execute(
                 "INSERT INTO former_fingerprint (digest, fingerprint) VALUES (?, ?)",
-                *(digest, fingerprint_of(row["digest"])),
+                *(digest, fingerprint_of(row.digest)),
             )
     if unreadable and not upgraded:
         raise NoCloud(

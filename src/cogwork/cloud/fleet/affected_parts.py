@@ -9,6 +9,7 @@ from typing import Final
 
 from cogwork.cloud.identity.access import Resource, ResourceType, grants_of
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 
 _PARTS: Final = (
     "SELECT part.id FROM part JOIN machine ON machine.id = part.machine_id "
@@ -28,7 +29,7 @@ _CONDITIONS: Final = {
 def parts_below(tx: Transaction, resource: Resource) -> list[str]:
     """Return the parts of a resource. Roles on it are in their access lists."""
     kind, name = resource
-    return [row["id"] for row in tx.query(_CONDITIONS[kind], name)]
+    return query_values(tx, str, _CONDITIONS[kind], name)
 
 
 def parts_of_key(tx: Transaction, key: str) -> list[str]:
@@ -36,10 +37,10 @@ def parts_of_key(tx: Transaction, key: str) -> list[str]:
     return [
         part
         for grant in grants_of(tx, key)
-        for part in parts_below(tx, (ResourceType(grant["resource_type"]), grant["resource_id"]))
+        for part in parts_below(tx, (ResourceType(grant.resource_type), grant.resource_id))
     ]
 
 
 def parts_in_location(tx: Transaction, location: str) -> list[str]:
     """Return the parts that accept the secrets of a location: those of its own machines."""
-    return [row["id"] for row in tx.query(f"{_PARTS} machine.location_id = ?", location)]
+    return query_values(tx, str, f"{_PARTS} machine.location_id = ?", location)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from viam.gen.app.v1.robot_pb2 import AgentInfo
 
-from cogwork.cloud.storage.records import Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 from cogwork.core.named_version import is_another_make
 
 _MAX_LENGTH: Final = 256
@@ -28,8 +29,8 @@ def format_agent_info(info: AgentInfo) -> str:
 
 def read_agent_info(tx: Transaction, part: str) -> str:
     """Return what was stored; empty if the part has said nothing yet."""
-    row = first(tx.query("SELECT info FROM part_agent WHERE part_id = ?", part))
-    return row["info"] if row is not None else ""
+    found = query_values(tx, str, "SELECT info FROM part_agent WHERE part_id = ?", part)
+    return found[0] if found else ""
 
 
 def runs_another_make(tx: Transaction, part: str) -> bool:

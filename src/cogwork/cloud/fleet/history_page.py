@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from cogwork.cloud.storage.records import Row
+from cogwork.cloud.storage.tables import FragmentRevision, PartHistory
 from cogwork.core.errors import InvalidRequest
 
 KEPT_REVISIONS: Final = 1000
@@ -18,21 +18,24 @@ _MAX_BYTES: Final = 1 << 20
 """Of the texts of a page. A reply has each of them several times, and clients limit replies."""
 
 
-class Page(NamedTuple):
-    rows: list[Row]
+R = TypeVar("R", FragmentRevision, PartHistory)
+
+
+class Page(NamedTuple, Generic[R]):
+    rows: list[R]
     has_more: bool
 
 
-def read_page(read_next: Callable[[int], Row | None], newest: int, limit: int) -> Page:
+def read_page(read_next: Callable[[int], R | None], newest: int, limit: int) -> Page[R]:
     """Return a page of revisions, newest first, with at least one of those that there are.
 
     `read_next` returns the newest row whose revision is at most the given one: each alone, because
     a few of them can be larger than memory should hold.
     """
-    found: list[Row] = []
+    found: list[R] = []
     size = 0
     for row in _iterate(read_next, newest):
-        size += len(row["config"])
+        size += len(row.config)
         if found and (size > _MAX_BYTES or len(found) == limit):
             return Page(found, has_more=True)
         found.append(row)
@@ -46,7 +49,7 @@ def read_page_token(token: str) -> int:
     raise InvalidRequest("the page token is not one of this cloud; begin with the first page")
 
 
-def _iterate(read_next: Callable[[int], Row | None], newest: int) -> Iterator[Row]:
+def _iterate(read_next: Callable[[int], R | None], newest: int) -> Iterator[R]:
     while (row := read_next(newest)) is not None:
         yield row
-        newest = row["revision"] - 1
+        newest = row.revision - 1

@@ -7,11 +7,12 @@ the last of them has expired.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from cogwork.cloud.storage.host_label import label_candidates
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select, select_one
+from cogwork.cloud.storage.tables import HostLabel
 
 CERTIFICATE_DAYS: Final = 90
 _ALIAS_TIME: Final = CERTIFICATE_DAYS * 24 * 3600 * 1_000_000
@@ -51,29 +52,25 @@ def retire_label(tx: Transaction, now: int, part_id: str) -> None:
 
 def find_labeled_part(tx: Transaction, now: int, location: str, label: str) -> str | None:
     """Return the ID of the part that has this label or alias. The part may be deleted."""
-    row = first(
-        tx.query(
-            "SELECT part_id FROM host_label WHERE location_id = ? AND label = ? "
-            "AND (until IS NULL OR until > ?)",
-            *(location, label, now),
-        )
+    found = select_one(
+        tx,
+        HostLabel,
+        "WHERE location_id = ? AND label = ? AND (until IS NULL OR until > ?)",
+        *(location, label, now),
     )
-    return None if row is None else str(row["part_id"])
+    return None if found is None else found.part_id
 
 
-def list_aliases(tx: Transaction, now: int, part_id: str) -> Sequence[Row]:
+def list_aliases(tx: Transaction, now: int, part_id: str) -> list[HostLabel]:
     """Return the newest aliases of a part, with their locations."""
-    return tx.query(
-        "SELECT location_id, label FROM host_label WHERE part_id = ? AND until > ? "
-        "ORDER BY until DESC LIMIT ?",
+    return select(
+        tx,
+        HostLabel,
+        "WHERE part_id = ? AND until > ? ORDER BY until DESC LIMIT ?",
         *(part_id, now, _MAX_ALIASES),
     )
 
 
 def _find_holder(tx: Transaction, location: str, label: str) -> str | None:
-    row = first(
-        tx.query(
-            "SELECT part_id FROM host_label WHERE location_id = ? AND label = ?", location, label
-        )
-    )
-    return None if row is None else str(row["part_id"])
+    found = select_one(tx, HostLabel, "WHERE location_id = ? AND label = ?", location, label)
+    return None if found is None else found.part_id

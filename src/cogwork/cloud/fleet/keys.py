@@ -29,7 +29,9 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import exists, query_values, select, select_one
+from cogwork.cloud.storage.tables import ApiKey, RoleGrant
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_KEYS: Final = 1_000
@@ -94,15 +96,15 @@ def add_key(
 def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.ListKeysResponse:
     organization = (ResourceType.ORGANIZATION, request.org_id)
     require_role(tx, call.actor, organization, CloudRole.OWNER)
-    rows = tx.query(
-        "SELECT * FROM api_key WHERE organization_id = ? ORDER BY created_at, id", request.org_id
-    )
-    grants = tx.query(
-        "SELECT role_grant.* FROM role_grant JOIN api_key ON api_key.id = role_grant.key_id "
+    keys = select(tx, ApiKey, "WHERE organization_id = ? ORDER BY created_at, id", request.org_id)
+    grants = select(
+        tx,
+        RoleGrant,
+        "JOIN api_key ON api_key.id = role_grant.key_id "
         "WHERE api_key.organization_id = ? ORDER BY resource_type, resource_id",
         request.org_id,
     )
-    return pb.ListKeysResponse(api_keys=_describe_all(rows, grants))
+    return pb.ListKeysResponse(api_keys=_describe_all(keys, grants))
 
 
 def get_robot_api_keys(
@@ -113,30 +115,34 @@ def get_robot_api_keys(
     A key that opens anything else was shown when it was created, and is not stored.
     """
     require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id), CloudRole.OWNER)
-    rows = tx.query(
-        "SELECT api_key.* FROM api_key JOIN role_grant ON role_grant.key_id = api_key.id "
+    keys = select(
+        tx,
+        ApiKey,
+        "JOIN role_grant ON role_grant.key_id = api_key.id "
         "WHERE resource_type = 'robot' AND resource_id = ? ORDER BY created_at, id",
         request.robot_id,
     )
-    grants = tx.query(
-        "SELECT * FROM role_grant WHERE key_id IN (SELECT key_id FROM role_grant "
+    grants = select(
+        tx,
+        RoleGrant,
+        "WHERE key_id IN (SELECT key_id FROM role_grant "
         "WHERE resource_type = 'robot' AND resource_id = ?) ORDER BY resource_type, resource_id",
         request.robot_id,
     )
-    found = _describe_all(rows, grants)
-    for each, row in zip(found, rows, strict=True):
-        if row["sealed"] and _owns_all(tx, call, each.authorizations):
-            each.api_key.key = call.keyring.unseal(row["sealed"])
+    found = _describe_all(keys, grants)
+    for each, key in zip(found, keys, strict=True):
+        if key.sealed and _owns_all(tx, call, each.authorizations):
+            each.api_key.key = call.keyring.unseal(key.sealed)
     return pb.GetRobotAPIKeysResponse(api_keys=found)
 
 
 def delete_key(tx: Transaction, call: Call, request: pb.DeleteKeyRequest) -> pb.DeleteKeyResponse:
-    row = _find_key(tx, call, request.id)
+    key = _find_key(tx, call, request.id)
     call.changed_parts += parts_of_key(tx, request.id)
     call.ended_credentials.append(request.id)
     tx.execute("DELETE FROM role_grant WHERE key_id = ?", request.id)
     tx.execute("DELETE FROM api_key WHERE id = ?", request.id)
-    _require_owner_left(tx, row["organization_id"])
+    _require_owner_left(tx, key.organization_id)
     return pb.DeleteKeyResponse()
 
 
@@ -189,8 +195,10 @@ def list_authorizations(
 ) -> pb.ListAuthorizationsResponse:
     organization = (ResourceType.ORGANIZATION, request.organization_id)
     require_role(tx, call.actor, organization, CloudRole.OWNER)
-    rows = tx.query(
-        "SELECT * FROM role_grant WHERE organization_id = ? ORDER BY key_id, resource_id",
+    grants = select(
+        tx,
+        RoleGrant,
+        "WHERE organization_id = ? ORDER BY key_id, resource_id",
         request.organization_id,
     )
     wanted = set(request.resource_ids)
@@ -198,15 +206,15 @@ def list_authorizations(
         authorizations=[
             pb.Authorization(
                 authorization_type="role",
-                authorization_id=f"{row['resource_type']}_{row['role']}",
-                resource_type=row["resource_type"],
-                resource_id=row["resource_id"],
-                identity_id=row["key_id"],
-                organization_id=row["organization_id"],
+                authorization_id=f"{grant.resource_type}_{grant.role}",
+                resource_type=grant.resource_type,
+                resource_id=grant.resource_id,
+                identity_id=grant.key_id,
+                organization_id=grant.organization_id,
                 identity_type="api-key",
             )
-            for row in rows
-            if not wanted or row["resource_id"] in wanted
+            for grant in grants
+            if not wanted or grant.resource_id in wanted
         ]
     )
 
@@ -215,8 +223,8 @@ def _add_role(tx: Transaction, call: Call, key: str, grant: tuple[Resource, Clou
     resource, role = grant
     organization = organization_of(tx, resource)
     # Not one of others: owners see the local keys of their machines.
-    if not tx.query(
-        "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?", key, organization
+    if not exists(
+        tx, "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?", key, organization
     ):
         raise NotFound(f'there is no key "{key}" in this organization; create one')
     _require_room(tx, organization, resource, key)
@@ -247,14 +255,16 @@ def _require_room(
     an owner, no other key could be deleted.
     """
     kind, name = resource
-    rows = tx.query(
+    keys = query_values(
+        tx,
+        str,
         "SELECT key_id FROM role_grant WHERE organization_id = ? AND resource_type = ? "
         "AND resource_id = ?",
         *(organization, kind, name),
     )
-    if len(rows) >= _MAX_KEYS and key not in (row["key_id"] for row in rows):
+    if len(keys) >= _MAX_KEYS and key not in keys:
         raise KeyLimit(
-            f"{len(rows):,} keys have a role on {kind} {name}, and at most {_MAX_KEYS:,} may have "
+            f"{len(keys):,} keys have a role on {kind} {name}, and at most {_MAX_KEYS:,} may have "
             "one; delete keys that are not used"
         )
 
@@ -263,14 +273,13 @@ def _grant(
     tx: Transaction, call: Call, key: str, organization: str, resource: Resource, role: CloudRole
 ) -> None:
     kind, name = resource
-    former = first(
-        tx.query(
-            "SELECT role FROM role_grant WHERE key_id = ? AND resource_type = ? "
-            "AND resource_id = ?",
-            *(key, kind, name),
-        )
+    former = select_one(
+        tx,
+        RoleGrant,
+        "WHERE key_id = ? AND resource_type = ? AND resource_id = ?",
+        *(key, kind, name),
     )
-    if former is not None and CloudRole[former["role"].upper()] > role:
+    if former is not None and CloudRole[former.role.upper()] > role:
         call.ended_credentials.append(key)
     tx.execute(
         "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
@@ -285,8 +294,8 @@ def _grant(
 
 def _require_never_readable(tx: Transaction, key: str) -> None:
     """Raise KeyIsReadable for a key that machines and their owners may know."""
-    (row,) = tx.query("SELECT sealed FROM api_key WHERE id = ?", key)
-    if row["sealed"]:
+    (sealed,) = query_values(tx, str, "SELECT sealed FROM api_key WHERE id = ?", key)
+    if sealed:
         raise KeyIsReadable(
             "this key was made for one machine: the machine and its owners can read it, so it may "
             "not open anything else; create another key with these roles"
@@ -318,19 +327,20 @@ def _owns_all(
     return all(find_role(tx, call.actor, each) is CloudRole.OWNER for each in resources)
 
 
-def _find_key(tx: Transaction, call: Call, key: str) -> Row:
-    """Return the row of a key whose organization the actor owns. Raise NotFound."""
-    row = first(tx.query("SELECT * FROM api_key WHERE id = ?", key))
-    if row is not None:
-        organization = (ResourceType.ORGANIZATION, row["organization_id"])
+def _find_key(tx: Transaction, call: Call, key: str) -> ApiKey:
+    """Return a key whose organization the actor owns. Raise NotFound."""
+    found = select_one(tx, ApiKey, "WHERE id = ?", key)
+    if found is not None:
+        organization = (ResourceType.ORGANIZATION, found.organization_id)
         if find_role(tx, call.actor, organization) is not None:
             require_role(tx, call.actor, organization, CloudRole.OWNER)
-            return row
+            return found
     raise NotFound(f'there is no key "{key}", or it is not shared with you')
 
 
 def _require_owner_left(tx: Transaction, organization: str) -> None:
-    if not tx.query(
+    if not exists(
+        tx,
         "SELECT 1 FROM role_grant WHERE resource_type = 'organization' AND resource_id = ? "
         "AND role = 'owner' LIMIT 1",
         organization,
@@ -338,25 +348,25 @@ def _require_owner_left(tx: Transaction, organization: str) -> None:
         raise LastOwner("this is the last owner of the organization; create another one first")
 
 
-def _describe_all(rows: Sequence[Row], grants: Sequence[Row]) -> list[pb.APIKeyWithAuthorizations]:
-    by_key: dict[str, list[Row]] = defaultdict(list)
+def _describe_all(
+    keys: Sequence[ApiKey], grants: Sequence[RoleGrant]
+) -> list[pb.APIKeyWithAuthorizations]:
+    by_key: dict[str, list[RoleGrant]] = defaultdict(list)
     for grant in grants:
-        by_key[grant["key_id"]].append(grant)
-    return [_describe(row, by_key[row["id"]]) for row in rows]
+        by_key[grant.key_id].append(grant)
+    return [_describe(key, by_key[key.id]) for key in keys]
 
 
-def _describe(row: Row, grants: Sequence[Row]) -> pb.APIKeyWithAuthorizations:
+def _describe(key: ApiKey, grants: Sequence[RoleGrant]) -> pb.APIKeyWithAuthorizations:
     return pb.APIKeyWithAuthorizations(
-        api_key=pb.APIKey(
-            id=row["id"], name=row["name"], created_on=to_timestamp(row["created_at"])
-        ),
+        api_key=pb.APIKey(id=key.id, name=key.name, created_on=to_timestamp(key.created_at)),
         authorizations=[
             pb.AuthorizationDetails(
                 authorization_type="role",
-                authorization_id=f"{grant['resource_type']}_{grant['role']}",
-                resource_type=grant["resource_type"],
-                resource_id=grant["resource_id"],
-                org_id=grant["organization_id"],
+                authorization_id=f"{grant.resource_type}_{grant.role}",
+                resource_type=grant.resource_type,
+                resource_id=grant.resource_id,
+                org_id=grant.organization_id,
             )
             for grant in grants
         ],

@@ -9,6 +9,8 @@ from __future__ import annotations
 from cogwork.cloud.identity.access import Resource, ResourceType, grants_of
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import ApiKey
 
 
 def are_local(resources: set[Resource]) -> bool:
@@ -18,7 +20,7 @@ def are_local(resources: set[Resource]) -> bool:
 
 def is_local_key(tx: Transaction, key: str) -> bool:
     return are_local(
-        {(ResourceType(row["resource_type"]), row["resource_id"]) for row in grants_of(tx, key)}
+        {(ResourceType(each.resource_type), each.resource_id) for each in grants_of(tx, key)}
     )
 
 
@@ -27,10 +29,11 @@ def list_local_keys(tx: Transaction, keyring: Keyring, machine: str) -> dict[str
 
     The servers that get them know no roles, so that an operator would be an owner there.
     """
-    rows = tx.query(
-        "SELECT api_key.id, api_key.sealed FROM api_key "
+    found = select(
+        tx,
+        ApiKey,
         "JOIN role_grant ON role_grant.key_id = api_key.id WHERE resource_type = 'robot' "
         "AND resource_id = ? AND role = 'owner' AND sealed != '' ORDER BY api_key.id",
         machine,
     )
-    return {row["id"]: keyring.unseal(row["sealed"]) for row in rows if is_local_key(tx, row["id"])}
+    return {key.id: keyring.unseal(key.sealed) for key in found if is_local_key(tx, key.id)}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from viam.gen.app.v1 import app_pb2 as pb
 
@@ -28,7 +29,9 @@ from cogwork.cloud.identity.access import (
 from cogwork.cloud.identity.organization_roles import OrganizationRoles
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp, writing
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import exists, first, query, query_values, select_one
+from cogwork.cloud.storage.tables import Location
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -39,6 +42,16 @@ _SELECT: Final = (
     "SELECT location.*, organization.name AS organization_name FROM location "
     "JOIN organization ON organization.id = location.organization_id WHERE "
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnedLocation(Location):
+    organization_name: str
+
+
+class _MachineCount(NamedTuple):
+    location_id: str
+    machines: int
 
 
 _MAX_DEPTH: Final = 10
@@ -103,9 +116,9 @@ def delete_location(
 ) -> pb.DeleteLocationResponse:
     location = request.location_id
     require_role(tx, call.actor, (ResourceType.LOCATION, location), CloudRole.OWNER)
-    if tx.query("SELECT 1 FROM location WHERE parent_id = ? LIMIT 1", location):
+    if exists(tx, "SELECT 1 FROM location WHERE parent_id = ? LIMIT 1", location):
         raise NotEmpty("the location has other locations inside; delete or move them first")
-    if tx.query("SELECT 1 FROM machine WHERE location_id = ? LIMIT 1", location):
+    if exists(tx, "SELECT 1 FROM machine WHERE location_id = ? LIMIT 1", location):
         raise NotEmpty("the location has machines; delete or move them first")
     delete_secrets(tx, call, SecretOwner.LOCATION, location)
     tx.execute(
@@ -119,12 +132,14 @@ def list_locations(
     tx: Transaction, call: Call, request: pb.ListLocationsRequest
 ) -> pb.ListLocationsResponse:
     """Lists those on which the actor has a role, and those of machines on which it has one."""
-    rows = tx.query(
+    rows = query(
+        tx,
+        _OwnedLocation,
         f"{_SELECT} location.organization_id = ? ORDER BY location.name, location.id",
         request.organization_id,
     )
     roles = OrganizationRoles(tx, call.actor, request.organization_id)
-    found = [(row, roles.find_for_location(row["id"])) for row in rows]
+    found = [(row, roles.find_for_location(row.id)) for row in rows]
     of_machines = _find_locations(tx, request.organization_id, roles.list_machines())
     counts = _count_machines(tx, request.organization_id)
     is_owner = any(role is CloudRole.OWNER for _, role in found)
@@ -133,22 +148,24 @@ def list_locations(
         locations=[
             _describe(
                 row,
-                counts.get(row["id"], 0),
-                secrets.get(row["id"], []) if role is CloudRole.OWNER else [],
+                counts.get(row.id, 0),
+                secrets.get(row.id, []) if role is CloudRole.OWNER else [],
             )
             for row, role in found
-            if role is not None or row["id"] in of_machines
+            if role is not None or row.id in of_machines
         ]
     )
 
 
 def _find_locations(tx: Transaction, organization: str, machines: Iterable[str]) -> set[str]:
     """Return the locations of some machines of an organization."""
-    query = (
+    sql = (
         "SELECT location_id FROM machine JOIN location ON location.id = machine.location_id "
         "WHERE machine.id = ? AND location.organization_id = ?"
     )
-    return {row["location_id"] for each in machines for row in tx.query(query, each, organization)}
+    return {
+        location for each in machines for location in query_values(tx, str, sql, each, organization)
+    }
 
 
 def list_organizations_of_location(
@@ -158,17 +175,17 @@ def list_organizations_of_location(
 
     For everyone who may see the location in a list.
     """
-    row = first(tx.query(f"{_SELECT} location.id = ?", request.location_id))
+    row = first(query(tx, _OwnedLocation, f"{_SELECT} location.id = ?", request.location_id))
     if row is not None:
-        roles = OrganizationRoles(tx, call.actor, row["organization_id"])
-        machines = _find_locations(tx, row["organization_id"], roles.list_machines())
-        if roles.find_for_location(row["id"]) is None and row["id"] not in machines:
+        roles = OrganizationRoles(tx, call.actor, row.organization_id)
+        machines = _find_locations(tx, row.organization_id, roles.list_machines())
+        if roles.find_for_location(row.id) is None and row.id not in machines:
             row = None
     if row is None:
         raise NotFound(
             f'there is no location "{request.location_id[:64]}", or it is not shared with you'
         )
-    owner = pb.OrganizationIdentity(id=row["organization_id"], name=row["organization_name"])
+    owner = pb.OrganizationIdentity(id=row.organization_id, name=row.organization_name)
     return pb.GetOrganizationsWithAccessToLocationResponse(organization_identities=[owner])
 
 
@@ -198,8 +215,8 @@ def delete_location_secret(
 
 
 def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
-    row = first(tx.query("SELECT organization_id FROM location WHERE id = ?", parent))
-    if row is None or row["organization_id"] != organization:
+    row = select_one(tx, Location, "WHERE id = ?", parent)
+    if row is None or row.organization_id != organization:
         raise NotFound(f'there is no location "{parent}" in this organization')
 
 
@@ -214,38 +231,37 @@ def _require_depth(tx: Transaction, parent: str, levels: int) -> None:
 
 def _count_levels(tx: Transaction, location: str) -> int:
     """Return how many levels the location and those inside it have."""
-    (row,) = tx.query(
+    (levels,) = query_values(
+        tx,
+        int,
         "WITH RECURSIVE below (id, level) AS (SELECT id, 1 FROM location WHERE id = ? UNION ALL "
         "SELECT location.id, level + 1 FROM location JOIN below ON location.parent_id = below.id) "
         "SELECT MAX(level) AS levels FROM below",
         location,
     )
-    levels: int = row["levels"]
     return levels
 
 
 def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
-    row = first(tx.query(f"{_SELECT} location.id = ?", location))
+    row = first(query(tx, _OwnedLocation, f"{_SELECT} location.id = ?", location))
     assert row is not None  # the caller has checked it
-    counts = _count_machines(tx, row["organization_id"])
+    counts = _count_machines(tx, row.organization_id)
     is_owner = find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER
     secrets = list_secrets(tx, call.keyring, SecretOwner.LOCATION, location) if is_owner else []
     return _describe(row, counts.get(location, 0), secrets)
 
 
-def _describe(row: Row, machines: int, secrets: list[pb.SharedSecret]) -> pb.Location:
+def _describe(row: _OwnedLocation, machines: int, secrets: list[pb.SharedSecret]) -> pb.Location:
     """`secrets` is empty for those who may not see them."""
-    location, organization = row["id"], row["organization_id"]
+    location, organization = row.id, row.organization_id
     found = pb.Location(
         id=location,
-        name=row["name"],
-        parent_location_id=row["parent_id"] or "",
+        name=row.name,
+        parent_location_id=row.parent_id or "",
         organizations=[pb.LocationOrganization(organization_id=organization, primary=True)],
-        created_on=to_timestamp(row["created_at"]),
+        created_on=to_timestamp(row.created_at),
         robot_count=machines,
-        primary_org_identity=pb.OrganizationIdentity(
-            id=organization, name=row["organization_name"]
-        ),
+        primary_org_identity=pb.OrganizationIdentity(id=organization, name=row.organization_name),
     )
     if secrets:
         found.auth.CopyFrom(_describe_auth(location, secrets))
@@ -254,12 +270,14 @@ def _describe(row: Row, machines: int, secrets: list[pb.SharedSecret]) -> pb.Loc
 
 def _count_machines(tx: Transaction, organization: str) -> dict[str, int]:
     """Return the number of machines in each location that has some."""
-    rows = tx.query(
-        "SELECT location_id, COUNT(*) AS count FROM machine "
+    rows = query(
+        tx,
+        _MachineCount,
+        "SELECT location_id, COUNT(*) AS machines FROM machine "
         "WHERE organization_id = ? AND deleted_at IS NULL GROUP BY location_id",
         organization,
     )
-    return {row["location_id"]: int(row["count"]) for row in rows}
+    return {row.location_id: row.machines for row in rows}
 
 
 def _auth(tx: Transaction, call: Call, location: str) -> pb.LocationAuth:

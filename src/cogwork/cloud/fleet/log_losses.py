@@ -14,6 +14,7 @@ from viam.gen.common.v1.common_pb2 import LogEntry
 
 from cogwork.cloud.storage.log_store import RETENTION, day_of
 from cogwork.cloud.storage.records import Records, Transaction
+from cogwork.cloud.storage.select import query, select
 from cogwork.core.clock import Clock
 from cogwork.logs.spool import LOGGER
 from cogwork.logs.upload import DROPPED
@@ -73,17 +74,25 @@ class LogLosses:
 
 
 def list_losses(tx: Transaction) -> list[LogLoss]:
-    rows = tx.query("SELECT part_id, day, refused, dropped FROM log_loss ORDER BY part_id, day")
-    return [LogLoss(*(row[name] for name in LogLoss._fields)) for row in rows]
+    return select(tx, LogLoss, "ORDER BY part_id, day")
+
+
+class _Sums(NamedTuple):
+    """None if there are no rows."""
+
+    refused: int | None
+    dropped: int | None
 
 
 def describe_losses(tx: Transaction, part: str) -> dict[str, Any]:
     """Return the sums of the last 30 days; nothing if there was no loss."""
-    (row,) = tx.query(
+    (sums,) = query(
+        tx,
+        _Sums,
         "SELECT SUM(refused) AS refused, SUM(dropped) AS dropped FROM log_loss WHERE part_id = ?",
         part,
     )
-    found = {"refused_lines": row["refused"] or 0, "dropped_lines": row["dropped"] or 0}
+    found = {"refused_lines": sums.refused or 0, "dropped_lines": sums.dropped or 0}
     return found if any(found.values()) else {}
 
 

@@ -25,7 +25,9 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select, select_one
+from cogwork.cloud.storage.tables import Machine
 from cogwork.core.errors import InvalidRequest
 
 
@@ -60,8 +62,10 @@ def list_robots_for_organization(
     tx: Transaction, call: Call, request: pb.ListRobotsForOrgRequest
 ) -> pb.ListRobotsForOrgResponse:
     """Lists those on which the actor has a role."""
-    rows = tx.query(
-        "SELECT * FROM machine WHERE organization_id = ? AND deleted_at IS NULL ORDER BY name, id",
+    rows = select(
+        tx,
+        Machine,
+        "WHERE organization_id = ? AND deleted_at IS NULL ORDER BY name, id",
         request.org_id,
     )
     roles = OrganizationRoles(tx, call.actor, request.org_id)
@@ -69,7 +73,7 @@ def list_robots_for_organization(
         robots=[
             _describe(call, row)
             for row in rows
-            if roles.find_for_machine(row["id"], row["location_id"]) is not None
+            if roles.find_for_machine(row.id, row.location_id) is not None
         ]
     )
 
@@ -99,7 +103,7 @@ def update_robot(
         if organization_of(tx, location) != organization_of(tx, machine):
             raise InvalidRequest("a machine cannot move to another organization; create it there")
         _move(tx, call, request.id, request.location)
-    call.changed_parts += [part["id"] for part in list_parts(tx, request.id)]
+    call.changed_parts += [part.id for part in list_parts(tx, request.id)]
     return pb.UpdateRobotResponse(robot=_read(tx, call, request.id))
 
 
@@ -109,7 +113,7 @@ def delete_robot(
     """Deletes a machine and its credentials. Its history and its logs stay."""
     require_role(tx, call.actor, (ResourceType.MACHINE, request.id), CloudRole.OWNER)
     for part in list_parts(tx, request.id):
-        delete_part(tx, call, part["id"])
+        delete_part(tx, call, part.id)
     tx.execute(
         "DELETE FROM role_grant WHERE resource_type = 'robot' AND resource_id = ?", request.id
     )
@@ -125,30 +129,32 @@ def _move(tx: Transaction, call: Call, machine: str, location: str) -> None:
     )
     if changed:
         for part in list_parts(tx, machine):
-            assign_label(tx, call.now, part["id"], location, part["name"])
+            assign_label(tx, call.now, part.id, location, part.name)
 
 
 def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
-    row = first(tx.query("SELECT * FROM machine WHERE id = ?", machine))
+    row = select_one(tx, Machine, "WHERE id = ?", machine)
     assert row is not None  # the caller has checked it
     return _describe(call, row)
 
 
 def _in_location(tx: Transaction, call: Call, location: str) -> Sequence[pb.Robot]:
-    rows = tx.query(
-        "SELECT * FROM machine WHERE location_id = ? AND deleted_at IS NULL ORDER BY name, id",
+    rows = select(
+        tx,
+        Machine,
+        "WHERE location_id = ? AND deleted_at IS NULL ORDER BY name, id",
         location,
     )
     return [_describe(call, row) for row in rows]
 
 
-def _describe(call: Call, row: Row) -> pb.Robot:
+def _describe(call: Call, row: Machine) -> pb.Robot:
     seen = call.presence.find(row)
     return pb.Robot(
-        id=row["id"],
-        name=row["name"],
-        location=row["location_id"],
-        created_on=to_timestamp(row["created_at"]),
+        id=row.id,
+        name=row.name,
+        location=row.location_id,
+        created_on=to_timestamp(row.created_at),
         online_state=seen.state,
         seconds_since_online=seen.seconds_since,
         last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,

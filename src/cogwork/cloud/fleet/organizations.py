@@ -18,7 +18,9 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select, select_one
+from cogwork.cloud.storage.tables import Organization
 
 
 def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool = False) -> str:
@@ -49,8 +51,8 @@ def create_organization(
 
 def _require_host(tx: Transaction, actor: Actor) -> None:
     """Raise RoleTooLow unless the actor is an owner of the organization that hosts the cloud."""
-    hosting = first(tx.query("SELECT id FROM organization WHERE is_hosting = 1"))
-    role = find_role(tx, actor, (ResourceType.ORGANIZATION, hosting["id"])) if hosting else None
+    hosting = select_one(tx, Organization, "WHERE is_hosting = 1")
+    role = find_role(tx, actor, (ResourceType.ORGANIZATION, hosting.id)) if hosting else None
     if role is not CloudRole.OWNER:
         raise RoleTooLow(
             "only owners of the organization that hosts this cloud create organizations; ask one "
@@ -62,8 +64,10 @@ def list_organizations(
     tx: Transaction, call: Call, _: pb.ListOrganizationsRequest
 ) -> pb.ListOrganizationsResponse:
     """An actor sees every organization in which it has a role on anything."""
-    rows = tx.query(
-        "SELECT * FROM organization WHERE id IN "
+    rows = select(
+        tx,
+        Organization,
+        "WHERE id IN "
         "(SELECT organization_id FROM role_grant WHERE key_id = ?) ORDER BY created_at, id",
         call.actor.id,
     )
@@ -91,17 +95,17 @@ def update_organization(
 
 
 def _read(tx: Transaction, organization: str) -> pb.Organization:
-    row = first(tx.query("SELECT * FROM organization WHERE id = ?", organization))
+    row = select_one(tx, Organization, "WHERE id = ?", organization)
     assert row is not None  # the caller has checked it
     return _describe(row)
 
 
-def _describe(row: Row) -> pb.Organization:
+def _describe(row: Organization) -> pb.Organization:
     return pb.Organization(
-        id=row["id"],
-        name=row["name"],
-        created_on=to_timestamp(row["created_at"]),
-        public_namespace=row["namespace"] or "",
+        id=row.id,
+        name=row.name,
+        created_on=to_timestamp(row.created_at),
+        public_namespace=row.namespace or "",
     )
 
 

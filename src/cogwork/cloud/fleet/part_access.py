@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.fleet.local_keys import is_local_key
-from cogwork.cloud.fleet.parts import select_part
+from cogwork.cloud.fleet.parts import LocatedPart, select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import NotFound
 
 
-def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> Row:
+def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> LocatedPart:
     """Return the part. A part acts for itself, and a local key for the machine that it owns.
 
     A key that opens more must not lie on a machine, so it cannot act as one.
     """
     part = select_part(tx, part_id)
     if part is not None:
-        machine = (ResourceType.MACHINE, part["machine_id"])
+        machine = (ResourceType.MACHINE, part.machine_id)
         if actor == Actor(ActorType.PART, part_id):
             return part
         if find_role(tx, actor, machine) is not None:

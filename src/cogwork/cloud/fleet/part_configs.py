@@ -26,7 +26,7 @@ from cogwork.cloud.fleet.history_page import (
     read_page_token,
 )
 from cogwork.cloud.fleet.host_labels import assign_label
-from cogwork.cloud.fleet.parts import describe_part, find_part, owns_part
+from cogwork.cloud.fleet.parts import LocatedPart, describe_part, find_part, owns_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.operations.context import CloudContext
@@ -39,12 +39,14 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select_one
+from cogwork.cloud.storage.tables import PartHistory
 from cogwork.core.errors import CogworkError, InvalidRequest
 
 _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
-_HISTORY: Final = "SELECT * FROM part_history WHERE part_id = ? AND revision <= ?"
+_HISTORY: Final = "WHERE part_id = ? AND revision <= ?"
 REVISION_INFO: Final = "revision"
 """Where the state before an edit has its number: the oldest in a history need not be the first."""
 
@@ -67,7 +69,7 @@ async def check_update(
 
     def find_server(tx: Transaction) -> tuple[str, bool]:
         part = find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
-        return part["organization_id"], runs_another_make(tx, part["id"])
+        return part.organization_id, runs_another_make(tx, part.id)
 
     organization, is_other = await context.records.read(find_server)
     await checker.check(organization, lambda: _read_bounded(request), is_another_make=is_other)
@@ -75,9 +77,9 @@ async def check_update(
     def check_content(tx: Transaction) -> None:
         row = find_part(tx, context.make_call(actor), request.id, CloudRole.OWNER)
         text = read_config_text(request)
-        if text is not None and text != row["config"]:
+        if text is not None and text != row.config:
             content = require_config(text)
-            require_unmasked(content, parse_config(row["config"]))
+            require_unmasked(content, parse_config(row.config))
             require_no_new_mistakes(tx, row, content)
 
     await context.records.read(check_content)
@@ -104,17 +106,17 @@ def update_robot_part(
     row = find_part(tx, call, request.id, CloudRole.OWNER)
     if request.HasField("last_known_update"):
         known = read_timestamp(request.last_known_update, "last_known_update")
-        if known != row["updated_at"]:
+        if known != row.updated_at:
             raise StaleConfig(
                 "someone else changed this configuration after you read it; read it again and "
                 "repeat your change"
             )
-    name = require_name(request.name) if request.name else row["name"]
+    name = require_name(request.name) if request.name else row.name
     text = read_config_text(request)
-    config = row["config"] if text is None else text
-    if config != row["config"]:
+    config = row.config if text is None else text
+    if config != row.config:
         save_references(tx, OwnerType.PART, request.id, require_config(config))
-    if (name, config) != (row["name"], row["config"]):
+    if (name, config) != (row.name, row.config):
         _replace(tx, call, row, name, config)
     return pb.UpdateRobotPartResponse(
         part=describe_part(tx, call, find_part(tx, call, request.id, CloudRole.OWNER))
@@ -136,69 +138,70 @@ def get_robot_part_history(
     if request.HasField("end"):
         bounds.append(("edited_at < ?", read_timestamp(request.end, "end")))
     conditions = "".join(f" AND {condition}" for condition, _ in bounds)
-    sql = f"{_HISTORY}{conditions} ORDER BY revision DESC LIMIT 1"
+    rest = f"{_HISTORY}{conditions} ORDER BY revision DESC LIMIT 1"
 
-    def read_next(newest: int) -> Row | None:
-        return first(tx.query(sql, request.id, newest, *(value for _, value in bounds)))
+    def read_next(newest: int) -> PartHistory | None:
+        values = (value for _, value in bounds)
+        return select_one(tx, PartHistory, rest, request.id, newest, *values)
 
     token = request.page_token
-    newest = read_page_token(token) - 1 if token else part["revision"]
+    newest = read_page_token(token) - 1 if token else part.revision
     page = read_page(read_next, newest, limit)
     is_owner = owns_part(tx, call, part)
     return pb.GetRobotPartHistoryResponse(
         history=[_describe_entry(tx, part, each, is_masked=not is_owner) for each in page.rows],
-        next_page_token=str(page.rows[-1]["revision"]) if page.has_more else "",
+        next_page_token=str(page.rows[-1].revision) if page.has_more else "",
     )
 
 
-def _replace(tx: Transaction, call: Call, row: Row, name: str, config: str) -> None:
+def _replace(tx: Transaction, call: Call, row: LocatedPart, name: str, config: str) -> None:
     tx.execute(
         "INSERT INTO part_history (part_id, revision, edited_at, editor_type, editor_id, name, "
         "config) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        *(row["id"], row["revision"], call.now, call.actor.type, call.actor.id),
-        *(row["name"], row["config"]),
+        *(row.id, row.revision, call.now, call.actor.type, call.actor.id),
+        *(row.name, row.config),
     )
     # Two edits within a microsecond must differ, because clients compare the times.
-    updated_at = max(call.now, row["updated_at"] + 1)
+    updated_at = max(call.now, row.updated_at + 1)
     tx.execute(
         "UPDATE part SET name = ?, config = ?, revision = revision + 1, updated_at = ? "
         "WHERE id = ?",
-        *(name, config, updated_at, row["id"]),
+        *(name, config, updated_at, row.id),
     )
-    if name != row["name"]:
-        assign_label(tx, call.now, row["id"], row["location_id"], name)
+    if name != row.name:
+        assign_label(tx, call.now, row.id, row.location_id, name)
     _remove_oldest(tx, call, row)
-    call.changed_parts.append(row["id"])
+    call.changed_parts.append(row.id)
 
 
-def _remove_oldest(tx: Transaction, call: Call, row: Row) -> None:
+def _remove_oldest(tx: Transaction, call: Call, row: LocatedPart) -> None:
     tx.execute(
         "DELETE FROM part_history WHERE part_id = ? AND edited_at < ? AND revision IN (SELECT "
         "revision FROM part_history WHERE part_id = ? AND revision < ? ORDER BY revision LIMIT ?)",
-        *(row["id"], call.now - KEPT_TIME),
-        *(row["id"], row["revision"] - KEPT_REVISIONS, REMOVED_AT_ONCE),
+        *(row.id, call.now - KEPT_TIME),
+        *(row.id, row.revision - KEPT_REVISIONS, REMOVED_AT_ONCE),
     )
 
 
 def _describe_entry(
-    tx: Transaction, part: Row, row: Row, *, is_masked: bool
+    tx: Transaction, part: LocatedPart, row: PartHistory, *, is_masked: bool
 ) -> pb.RobotPartHistoryEntry:
-    text = row["config"]
+    text = row.config
     if is_masked:
         text = format_masked(parse_config(text))
     config, info = Struct(), Struct()
     config.update(parse_config(text))
-    info.update({REVISION_INFO: row["revision"]})
+    info.update({REVISION_INFO: row.revision})
     return pb.RobotPartHistoryEntry(
-        part=row["part_id"],
-        robot=part["machine_id"],
-        when=to_timestamp(row["edited_at"]),
-        edited_by=describe_editor(tx, row["editor_id"]),
+        part=row.part_id,
+        robot=part.machine_id,
+        when=to_timestamp(row.edited_at),
+        edited_by=describe_editor(tx, row.editor_id),
         old=pb.RobotPart(
-            id=row["part_id"],
-            name=row["name"],
-            robot=part["machine_id"],
-            location_id=part["location_id"],
+            id=row.part_id,
+            name=row.name,
+            robot=part.machine_id,
+            location_id=part.location_id,
             robot_config=config,
             robot_config_json=text,
             user_supplied_info=info,

@@ -8,7 +8,10 @@ from typing import Any, Final
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 
 from cogwork.cloud.operations.operation import to_microseconds
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select, select_one
+from cogwork.cloud.storage.tables import PartSoftware
+from cogwork.cloud.storage.tables import UpdateReport as StoredReport
 from cogwork.core.product import Product
 from cogwork.wire.update_method import UpdateReport
 
@@ -58,10 +61,8 @@ def is_saved(
     tx: Transaction, part_id: str, product: Product, now: Software, hindrance: str
 ) -> bool:
     """Return whether the records have this, but for small differences of the time."""
-    row = first(
-        tx.query("SELECT * FROM part_software WHERE part_id = ? AND product = ?", part_id, product)
-    )
-    if row is None or row["hindrance"] != hindrance:
+    row = select_one(tx, PartSoftware, "WHERE part_id = ? AND product = ?", part_id, product)
+    if row is None or row.hindrance != hindrance:
         return False
     known = _from_row(row)
     return (known.running, known.installed, known.platform, known.distribution) == (
@@ -100,19 +101,19 @@ def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -
 def describe_software(tx: Transaction, part_id: str) -> dict[str, Any]:
     """Return what is known of each product on a part, as JSON; empty without an agent."""
     found: dict[str, Any] = {}
-    for row in tx.query("SELECT * FROM part_software WHERE part_id = ?", part_id):
-        found[row["product"]] = {
-            "running": row["running"],
-            "installed": row["installed"],
-            "platform": row["platform"],
-            "hindrance": row["hindrance"],
+    for row in select(tx, PartSoftware, "WHERE part_id = ?", part_id):
+        found[row.product] = {
+            "running": row.running,
+            "installed": row.installed,
+            "platform": row.platform,
+            "hindrance": row.hindrance,
         }
-    for row in tx.query("SELECT * FROM update_report WHERE part_id = ?", part_id):
-        found.setdefault(row["product"], {})["last_report"] = {
-            "version": row["version"],
-            "outcome": row["outcome"],
-            "reason": row["reason"],
-            "reported_at": row["reported_at"] / 1e6,
+    for report in select(tx, StoredReport, "WHERE part_id = ?", part_id):
+        found.setdefault(report.product, {})["last_report"] = {
+            "version": report.version,
+            "outcome": report.outcome,
+            "reason": report.reason,
+            "reported_at": report.reported_at / 1e6,
         }
     return found
 
@@ -123,8 +124,8 @@ def _is_same_start(one: int | None, other: int | None) -> bool:
     return abs(one - other) <= _START_TOLERANCE
 
 
-def _from_row(row: Row) -> Software:
+def _from_row(row: PartSoftware) -> Software:
     return Software(
-        *(row["running"], row["installed"], row["started_at"]),
-        *(row["platform"], row["distribution"]),
+        *(row.running, row.installed, row.started_at),
+        *(row.platform, row.distribution),
     )

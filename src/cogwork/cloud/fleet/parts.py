@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
@@ -35,7 +35,9 @@ from cogwork.cloud.operations.operation import (
     writing,
 )
 from cogwork.cloud.registry.resolution import resolve_registry
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import first, query, query_values, select
+from cogwork.cloud.storage.tables import Machine, Part
 from cogwork.core.errors import InvalidRequest, NotFound
 
 _EMPTY: Final = "{}"
@@ -48,16 +50,29 @@ _SELECT: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class LocatedPart(Part):
+    """A part with the location of its machine, and its label."""
+
+    location_id: str
+    label: str
+
+
+class NamedPart(NamedTuple):
+    id: str
+    name: str
+
+
 def add_part(tx: Transaction, call: Call, machine: str, name: str, *, is_main: bool) -> str:
     part, name = new_id(), require_name(name)
-    (row,) = tx.query("SELECT organization_id, location_id FROM machine WHERE id = ?", machine)
+    (row,) = select(tx, Machine, "WHERE id = ?", machine)
     tx.execute(
         "INSERT INTO part (id, organization_id, machine_id, name, is_main, config, revision, "
         "created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
-        *(part, row["organization_id"], machine, name, int(is_main), _EMPTY),
+        *(part, row.organization_id, machine, name, int(is_main), _EMPTY),
         *(call.now, call.now),
     )
-    assign_label(tx, call.now, part, row["location_id"], name)
+    assign_label(tx, call.now, part, row.location_id, name)
     add_secret(tx, call, SecretOwner.PART, part)
     return part
 
@@ -70,19 +85,19 @@ def delete_part(tx: Transaction, call: Call, part: str) -> None:
     call.changed_parts.append(part)
 
 
-def list_parts(tx: Transaction, machine: str) -> Sequence[Row]:
-    return tx.query(
-        "SELECT id, name FROM part WHERE machine_id = ? AND deleted_at IS NULL", machine
-    )
+def list_parts(tx: Transaction, machine: str) -> list[NamedPart]:
+    sql = "SELECT id, name FROM part WHERE machine_id = ? AND deleted_at IS NULL"
+    return query(tx, NamedPart, sql, machine)
 
 
-def select_part(tx: Transaction, part: str) -> Row | None:
-    """Return the row of a part, with the location of its machine and its label."""
-    return first(tx.query(f"{_SELECT} part.id = ?", part))
+def select_part(tx: Transaction, part: str) -> LocatedPart | None:
+    return first(query(tx, LocatedPart, f"{_SELECT} part.id = ?", part))
 
 
-def find_part(tx: Transaction, call: Call, part: str, role: CloudRole = CloudRole.OPERATOR) -> Row:
-    """Return the row of a part on which the actor has this role.
+def find_part(
+    tx: Transaction, call: Call, part: str, role: CloudRole = CloudRole.OPERATOR
+) -> LocatedPart:
+    """Return a part on which the actor has this role.
 
     Raise NotFound or RoleTooLow.
     """
@@ -98,12 +113,12 @@ def require_log_reader(tx: Transaction, call: Call, part: str) -> str:
 
     The log of a deleted part stays until it expires, for owners of the organization.
     """
-    row = first(tx.query("SELECT organization_id, deleted_at FROM part WHERE id = ?", part))
-    if row is not None and row["deleted_at"] is not None:
-        organization = (ResourceType.ORGANIZATION, row["organization_id"])
+    sql = "SELECT organization_id FROM part WHERE id = ? AND deleted_at IS NOT NULL"
+    for deleted in query_values(tx, str, sql, part):
+        organization = (ResourceType.ORGANIZATION, deleted)
         if find_role(tx, call.actor, organization) is CloudRole.OWNER:
-            return str(row["organization_id"])
-    return str(find_part(tx, call, part)["organization_id"])
+            return deleted
+    return find_part(tx, call, part).organization_id
 
 
 def new_robot_part(
@@ -119,7 +134,9 @@ def get_robot_parts(
     tx: Transaction, call: Call, request: pb.GetRobotPartsRequest
 ) -> pb.GetRobotPartsResponse:
     require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id))
-    rows = tx.query(
+    rows = query(
+        tx,
+        LocatedPart,
         f"{_SELECT} part.machine_id = ? ORDER BY part.is_main DESC, part.name, part.id",
         request.robot_id,
     )
@@ -137,7 +154,9 @@ def get_robot_part(
 def get_robot_part_by_name_and_location(
     tx: Transaction, call: Call, request: pb.GetRobotPartByNameAndLocationRequest
 ) -> pb.GetRobotPartByNameAndLocationResponse:
-    rows = tx.query(
+    rows = query(
+        tx,
+        LocatedPart,
         f"{_SELECT} part.name = ? AND machine.location_id = ? ORDER BY part.created_at",
         *(request.name, request.location_id),
     )
@@ -151,7 +170,7 @@ def delete_robot_part(
     tx: Transaction, call: Call, request: pb.DeleteRobotPartRequest
 ) -> pb.DeleteRobotPartResponse:
     row = find_part(tx, call, request.part_id, CloudRole.OWNER)
-    if row["is_main"]:
+    if row.is_main:
         raise InvalidRequest("the main part cannot be deleted; make another part the main one")
     delete_part(tx, call, request.part_id)
     return pb.DeleteRobotPartResponse()
@@ -163,7 +182,7 @@ def mark_part_as_main(
     row = find_part(tx, call, request.part_id, CloudRole.OWNER)
     tx.execute(
         "UPDATE part SET is_main = CASE WHEN id = ? THEN 1 ELSE 0 END WHERE machine_id = ?",
-        *(request.part_id, row["machine_id"]),
+        *(request.part_id, row.machine_id),
     )
     return pb.MarkPartAsMainResponse()
 
@@ -195,57 +214,57 @@ def delete_robot_part_secret(
     return pb.DeleteRobotPartSecretResponse()
 
 
-def describe_part(tx: Transaction, call: Call, row: Row) -> pb.RobotPart:
+def describe_part(tx: Transaction, call: Call, row: LocatedPart) -> pb.RobotPart:
     """Only owners see secrets, also those in the configuration."""
     is_owner = owns_part(tx, call, row)
-    text = row["config"]
+    text = row.config
     if not is_owner:
         text = format_masked(parse_config(text))
     config = Struct()
     config.update(parse_config(text))
-    seen, info = call.presence.find(row), read_agent_info(tx, row["id"])
+    seen, info = call.presence.find(row), read_agent_info(tx, row.id)
     found = pb.RobotPart(
-        id=row["id"],
-        name=row["name"],
-        dns_name=row["label"],
+        id=row.id,
+        name=row.name,
+        dns_name=row.label,
         fqdn=call.name.full_name(row),
         local_fqdn=local_name(row),
-        robot=row["machine_id"],
-        location_id=row["location_id"],
+        robot=row.machine_id,
+        location_id=row.location_id,
         robot_config=config,
         robot_config_json=text,
-        main_part=bool(row["is_main"]),
-        created_on=to_timestamp(row["created_at"]),
-        last_updated=to_timestamp(row["updated_at"]),
+        main_part=row.is_main,
+        created_on=to_timestamp(row.created_at),
+        last_updated=to_timestamp(row.updated_at),
         online_state=seen.state,
         seconds_since_online=seen.seconds_since,
         last_access=to_timestamp(seen.last_access) if seen.last_access is not None else None,
     )
     if info:
         found.user_supplied_info.update(json.loads(info))
-    if software := describe_software(tx, row["id"]):
+    if software := describe_software(tx, row.id):
         found.user_supplied_info.update({"software": software})
-    if notices := call.watch.list_notices(row["id"]):
+    if notices := call.watch.list_notices(row.id):
         found.user_supplied_info.update({"notices": notices})
-    if losses := describe_losses(tx, row["id"]):
+    if losses := describe_losses(tx, row.id):
         found.user_supplied_info.update({"log": losses})
     if is_owner:
-        secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row["id"])
+        secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row.id)
         # Records that were damaged may have lost them; the part is shown, and can get another.
         found.secret = secrets[0].secret if secrets else ""
         found.secrets.extend(secrets)
     return found
 
 
-def owns_part(tx: Transaction, call: Call, row: Row) -> bool:
+def owns_part(tx: Transaction, call: Call, row: LocatedPart) -> bool:
     """Return whether the actor may read the secrets of a part and of its configuration."""
     return find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER
 
 
-def _format_config(tx: Transaction, call: Call, row: Row, part: pb.RobotPart) -> str:
+def _format_config(tx: Transaction, call: Call, row: LocatedPart, part: pb.RobotPart) -> str:
     """Return what the machine runs as JSON, with the login with which it joins the cloud."""
-    merged = merge_for_part(tx, row, parse_config(row["config"]))
-    cloud = {"id": row["id"], "app_address": call.name.url}
+    merged = merge_for_part(tx, row, parse_config(row.config))
+    cloud = {"id": row.id, "app_address": call.name.url}
     config = {**resolve_registry(tx, row, merged.config), "cloud": cloud}
     if not owns_part(tx, call, row):
         config = mask_config(config)
@@ -254,8 +273,8 @@ def _format_config(tx: Transaction, call: Call, row: Row, part: pb.RobotPart) ->
     return json.dumps(config, ensure_ascii=False)
 
 
-def _machine_of(row: Row) -> tuple[ResourceType, str]:
-    return ResourceType.MACHINE, row["machine_id"]
+def _machine_of(row: LocatedPart) -> tuple[ResourceType, str]:
+    return ResourceType.MACHINE, row.machine_id
 
 
 OPERATIONS: Final[dict[str, Operation]] = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.operations.operation import Call, new_id, to_timestamp
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import Secret
 from cogwork.core.errors import CogworkError, NotFound
 
 MAX_SECRETS: Final = 2
@@ -48,7 +49,7 @@ def delete_secret(
     has the old one does not get it.
     """
     found = _rows(tx, owner, owner_id)
-    if secret_id not in (row["id"] for row in found):
+    if secret_id not in (row.id for row in found):
         raise NotFound(f'there is no secret "{secret_id}"')
     tx.execute("DELETE FROM secret WHERE id = ?", secret_id)
     call.ended_credentials += (owner_id, secret_id)
@@ -73,28 +74,32 @@ def list_location_secrets(
 ) -> dict[str, list[pb.SharedSecret]]:
     """Return the secrets of all locations of an organization, newest first, by location."""
     found: dict[str, list[pb.SharedSecret]] = defaultdict(list)
-    rows = tx.query(
-        "SELECT secret.* FROM secret JOIN location ON location.id = secret.owner_id "
+    rows = select(
+        tx,
+        Secret,
+        "JOIN location ON location.id = secret.owner_id "
         "WHERE secret.owner_type = 'location' AND location.organization_id = ? "
         "ORDER BY secret.created_at DESC, secret.id",
         organization,
     )
     for row in rows:
-        found[row["owner_id"]].append(_describe(row, keyring))
+        found[row.owner_id].append(_describe(row, keyring))
     return found
 
 
-def _describe(row: Row, keyring: Keyring) -> pb.SharedSecret:
+def _describe(row: Secret, keyring: Keyring) -> pb.SharedSecret:
     return pb.SharedSecret(
-        id=row["id"],
-        secret=keyring.unseal(row["sealed"]),
-        created_on=to_timestamp(row["created_at"]),
+        id=row.id,
+        secret=keyring.unseal(row.sealed),
+        created_on=to_timestamp(row.created_at),
         state=pb.SharedSecret.State.STATE_ENABLED,
     )
 
 
-def _rows(tx: Transaction, owner: SecretOwner, owner_id: str) -> Sequence[Row]:
-    return tx.query(
-        "SELECT * FROM secret WHERE owner_type = ? AND owner_id = ? ORDER BY created_at DESC, id",
+def _rows(tx: Transaction, owner: SecretOwner, owner_id: str) -> list[Secret]:
+    return select(
+        tx,
+        Secret,
+        "WHERE owner_type = ? AND owner_id = ? ORDER BY created_at DESC, id",
         *(owner, owner_id),
     )

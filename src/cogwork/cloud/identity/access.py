@@ -6,12 +6,13 @@ Roles are granted on organizations, locations and machines, and hold for everyth
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import exists, query, query_values, select
+from cogwork.cloud.storage.tables import RoleGrant
 from cogwork.core.errors import InvalidRequest, NotFound
 
 
@@ -31,6 +32,12 @@ class CloudRole(enum.IntEnum):
 
 
 ROLE_NAMES: Final = {role: role.name.lower() for role in CloudRole}
+
+
+class _LocationAbove(NamedTuple):
+    id: str
+    organization_id: str
+
 
 _ABOVE_LOCATION: Final = """
 WITH RECURSIVE above (id, parent_id, organization_id) AS (
@@ -65,15 +72,15 @@ def find_role(tx: Transaction, actor: Actor, resource: Resource) -> CloudRole | 
     if actor.type is not ActorType.API_KEY:
         return None
     granted = {
-        (row["resource_type"], row["resource_id"]): CloudRole[row["role"].upper()]
+        (row.resource_type, row.resource_id): CloudRole[row.role.upper()]
         for row in grants_of(tx, actor.id)
     }
     roles = [granted[each] for each in list_above(tx, resource) if each in granted]
     return max(roles, default=None)
 
 
-def grants_of(tx: Transaction, key_id: str) -> Sequence[Row]:
-    return tx.query("SELECT * FROM role_grant WHERE key_id = ?", key_id)
+def grants_of(tx: Transaction, key_id: str) -> list[RoleGrant]:
+    return select(tx, RoleGrant, "WHERE key_id = ?", key_id)
 
 
 def organization_of(tx: Transaction, resource: Resource) -> str:
@@ -97,18 +104,18 @@ def list_above(tx: Transaction, resource: Resource) -> list[Resource]:
     """Return the resource and everything above it, the organization last; nothing if it is gone."""
     kind, name = resource
     if kind is ResourceType.ORGANIZATION:
-        found = tx.query("SELECT id FROM organization WHERE id = ?", name)
+        found = exists(tx, "SELECT 1 FROM organization WHERE id = ?", name)
         return [resource] if found else []
     above: list[Resource] = []
     if kind is ResourceType.MACHINE:
-        machine = first(
-            tx.query("SELECT location_id FROM machine WHERE id = ? AND deleted_at IS NULL", name)
+        own = query_values(
+            tx, str, "SELECT location_id FROM machine WHERE id = ? AND deleted_at IS NULL", name
         )
-        if machine is None:
+        if not own:
             return []
         above.append(resource)
-        name = machine["location_id"]
-    locations = tx.query(_ABOVE_LOCATION, name)
-    above += [(ResourceType.LOCATION, row["id"]) for row in locations]
-    above += [(ResourceType.ORGANIZATION, row["organization_id"]) for row in locations[-1:]]
+        (name,) = own
+    locations = query(tx, _LocationAbove, _ABOVE_LOCATION, name)
+    above += [(ResourceType.LOCATION, each.id) for each in locations]
+    above += [(ResourceType.ORGANIZATION, each.organization_id) for each in locations[-1:]]
     return above

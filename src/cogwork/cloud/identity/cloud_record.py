@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import Final, NamedTuple
 
-from cogwork.cloud.storage.records import Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import first, query, query_values
 
 RESTORE_PERIOD: Final = 86_400 * 1_000_000
 """Microseconds after a restore for which failed logins of parts are not proven to be wrong."""
@@ -23,10 +24,7 @@ class CloudRecord(NamedTuple):
 
 
 def read_cloud(tx: Transaction) -> CloudRecord | None:
-    row = first(tx.query("SELECT id, checkpoint, restored_at FROM cloud"))
-    if row is None:
-        return None
-    return CloudRecord(row["id"], row["checkpoint"], row["restored_at"])
+    return first(query(tx, CloudRecord, "SELECT id, checkpoint, restored_at FROM cloud"))
 
 
 def insert_cloud(tx: Transaction, now: int) -> str:
@@ -47,5 +45,5 @@ def mark_restored(tx: Transaction, now: int) -> None:
 def advance_checkpoint(tx: Transaction) -> int:
     """Return the new checkpoint."""
     tx.execute("UPDATE cloud SET checkpoint = checkpoint + 1")
-    (row,) = tx.query("SELECT checkpoint FROM cloud")
-    return int(row["checkpoint"])
+    (checkpoint,) = query_values(tx, int, "SELECT checkpoint FROM cloud")
+    return checkpoint

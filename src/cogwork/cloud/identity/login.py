@@ -22,7 +22,8 @@ from cogwork.cloud.identity.public_name import location_of
 from cogwork.cloud.identity.token_fingerprint import fingerprint_of
 from cogwork.cloud.keys.cloud_keys import CloudKeys
 from cogwork.cloud.keys.keyring import Keyring
-from cogwork.cloud.storage.records import Records, RecordsUnavailable, Transaction, first
+from cogwork.cloud.storage.records import Records, RecordsUnavailable, Transaction
+from cogwork.cloud.storage.select import first, query
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.wire.handlers import Method, Stream
@@ -177,28 +178,46 @@ def _read_token(stream: Stream) -> str:
     return authorizations[0].removeprefix(_BEARER)
 
 
+class _KeyDigest(NamedTuple):
+    digest: str
+    epoch: int
+    fingerprint: str | None
+
+
+class _SecretDigest(NamedTuple):
+    id: str
+    digest: str
+    fingerprint: str | None
+
+
+class _KnownPart(NamedTuple):
+    deleted_at: int | None
+
+
 def _read_secrets(tx: Transaction, actor: Actor) -> list[_StoredSecret]:
     """Return the secrets with which an actor may log in."""
     if actor.type is ActorType.API_KEY:
-        rows = tx.query(
+        keys = query(
+            tx,
+            _KeyDigest,
             "SELECT api_key.digest, epoch, fingerprint FROM api_key LEFT JOIN former_fingerprint "
             "ON former_fingerprint.digest = api_key.digest WHERE id = ?",
             actor.id,
         )
         return [
-            _StoredSecret(
-                replace(actor, epoch=int(row["epoch"])), row["digest"], row["fingerprint"]
-            )
-            for row in rows
+            _StoredSecret(replace(actor, epoch=key.epoch), key.digest, key.fingerprint)
+            for key in keys
         ]
-    rows = tx.query(
+    secrets = query(
+        tx,
+        _SecretDigest,
         "SELECT id, secret.digest, fingerprint FROM secret LEFT JOIN former_fingerprint "
         "ON former_fingerprint.digest = secret.digest WHERE owner_type = ? AND owner_id = ?",
         *(_OWNER_TYPES[actor.type], actor.id),
     )
     return [
-        _StoredSecret(replace(actor, secret_id=row["id"]), row["digest"], row["fingerprint"])
-        for row in rows
+        _StoredSecret(replace(actor, secret_id=secret.id), secret.digest, secret.fingerprint)
+        for secret in secrets
     ]
 
 
@@ -206,14 +225,14 @@ def _require_known_part(tx: Transaction, actor: Actor) -> None:
     """Raise UnknownPart unless the records say that a part has other secrets, or was deleted."""
     if actor.type is not ActorType.PART:
         return
-    row = first(tx.query("SELECT deleted_at FROM part WHERE id = ?", actor.id))
-    if row is None:
+    part = first(query(tx, _KnownPart, "SELECT deleted_at FROM part WHERE id = ?", actor.id))
+    if part is None:
         raise UnknownPart(
             f'this cloud has no part "{actor.id}", and never deleted one; check the ID and the '
             "address of the cloud. If the cloud was restored from an older backup, create the "
             "machine again"
         )
-    if row["deleted_at"] is None and not _read_secrets(tx, actor):
+    if part.deleted_at is None and not _read_secrets(tx, actor):
         raise UnknownPart(
             f'the secrets of part "{actor.id}" are lost; make another: '
             f"cogwork fleet part rotate {actor.id}"

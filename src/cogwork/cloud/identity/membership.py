@@ -10,15 +10,16 @@ from cogwork.cloud.identity.access import grants_of
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 
 
 def organizations_of(tx: Transaction, actor: Actor) -> set[str]:
     if actor.type is ActorType.API_KEY:
-        return {row["organization_id"] for row in grants_of(tx, actor.id)}
-    rows = tx.query(
-        "SELECT organization_id FROM part WHERE id = ? AND deleted_at IS NULL", actor.id
+        return {grant.organization_id for grant in grants_of(tx, actor.id)}
+    found = query_values(
+        tx, str, "SELECT organization_id FROM part WHERE id = ? AND deleted_at IS NULL", actor.id
     )
-    return {row["organization_id"] for row in rows}
+    return {*found}
 
 
 def can_see(tx: Transaction, actor: Actor, organization: str, visibility: int) -> bool:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from cogwork.cloud.identity.access import CloudRole, Resource, ResourceType, grants_of
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query
+
+
+class _Nesting(NamedTuple):
+    """Which location another one is in."""
+
+    id: str
+    parent_id: str | None
 
 
 class OrganizationRoles:
@@ -13,14 +23,18 @@ class OrganizationRoles:
     def __init__(self, tx: Transaction, actor: Actor, organization: str) -> None:
         grants = grants_of(tx, actor.id) if actor.type is ActorType.API_KEY else ()
         self._granted: dict[Resource, CloudRole] = {
-            (ResourceType(row["resource_type"]), row["resource_id"]): CloudRole[row["role"].upper()]
-            for row in grants
+            (ResourceType(each.resource_type), each.resource_id): CloudRole[each.role.upper()]
+            for each in grants
         }
         self._organization = organization
-        rows = tx.query(
-            "SELECT id, parent_id FROM location WHERE organization_id = ?", organization
+        self._parents: dict[str, str | None] = dict(
+            query(
+                tx,
+                _Nesting,
+                "SELECT id, parent_id FROM location WHERE organization_id = ?",
+                organization,
+            )
         )
-        self._parents: dict[str, str | None] = {row["id"]: row["parent_id"] for row in rows}
 
     def find_for_location(self, location: str) -> CloudRole | None:
         """Return the highest role that is granted on the location or above it."""

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from viam.gen.app.v1.app_pb2 import OnlineState
 
-from cogwork.cloud.storage.records import Records, Row, Transaction
+from cogwork.cloud.storage.records import Records, Transaction
+from cogwork.cloud.storage.tables import Machine, Part
 from cogwork.core.clock import Clock
 
 ONLINE_SECONDS: Final = 25.0
@@ -36,16 +37,16 @@ class Presence:
         self._unsaved: set[tuple[str, str]] = set()
         """Parts and their machines that were seen since they were saved."""
 
-    def note(self, part: Row) -> None:
+    def note(self, part: Part) -> None:
         """Note that a part has called."""
         now = int(self._clock.time() * 1e6)
-        self._seen[part["id"]] = self._seen[part["machine_id"]] = now
-        self._unsaved.add((part["id"], part["machine_id"]))
+        self._seen[part.id] = self._seen[part.machine_id] = now
+        self._unsaved.add((part.id, part.machine_id))
 
     @contextlib.contextmanager
-    def connected(self, part: Row) -> Iterator[None]:
+    def connected(self, part: Part) -> Iterator[None]:
         """Count a part as online while the block runs."""
-        ids = part["id"], part["machine_id"]
+        ids = part.id, part.machine_id
         self._connected.update(ids)
         self.note(part)
         try:
@@ -61,12 +62,12 @@ class Presence:
         """Return the IDs of parts and machines with an open stream."""
         return list(self._connected)
 
-    def find(self, row: Row) -> Sighting:
+    def find(self, row: Part | Machine) -> Sighting:
         """Return what is known of a part or a machine, given its row."""
         now = int(self._clock.time() * 1e6)
-        if row["id"] in self._connected:
+        if row.id in self._connected:
             return Sighting(OnlineState.ONLINE_STATE_ONLINE, now, 0)
-        seen = self._seen.get(row["id"]) or row["last_access_at"]
+        seen = self._seen.get(row.id) or row.last_access_at
         if seen is None:
             return Sighting(OnlineState.ONLINE_STATE_AWAITING_SETUP, None, 0)
         seconds = max(0, now - seen) // 1_000_000

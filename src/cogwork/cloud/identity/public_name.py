@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
-
-from cogwork.cloud.storage.records import Row
+from typing import Final, NamedTuple, Protocol
 
 _LOCAL_SUFFIX: Final = ".local"
 _BY_ID: Final = "part"
 """In the place of a location: `<part ID>.part.<domain>` is a name that no rename changes."""
+
+
+class LabeledPart(Protocol):
+    """A part, or an alias of one, with what its names are made of."""
+
+    @property
+    def location_id(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
 
 
 class HostName(NamedTuple):
@@ -37,9 +45,9 @@ class PublicName:
     def url(self) -> str:
         return f"{'https' if self.is_encrypted else 'http'}://{self.address}"
 
-    def full_name(self, row: Row) -> str:
-        """Return the name by which clients reach a part, given a row with location and label."""
-        return f"{row['label']}.{row['location_id']}.{self.domain}"
+    def full_name(self, part: LabeledPart) -> str:
+        """Return the name by which clients reach a part."""
+        return f"{part.label}.{part.location_id}.{self.domain}"
 
     def permanent_name(self, part_id: str) -> str:
         return f"{part_id}.{_BY_ID}.{self.domain}"
@@ -64,6 +72,6 @@ def location_of(host: str) -> str:
     return labels[1] if len(labels) > 2 else ""
 
 
-def local_name(row: Row) -> str:
+def local_name(part: LabeledPart) -> str:
     """Return the name by which clients of the same network reach a part."""
-    return f"{row['label']}-{row['location_id']}{_LOCAL_SUFFIX}"
+    return f"{part.label}-{part.location_id}{_LOCAL_SUFFIX}"

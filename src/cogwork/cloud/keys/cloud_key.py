@@ -36,7 +36,7 @@ class KeyState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CloudKey:
-    """Times are in microseconds since 1970."""
+    """A row of its table. Times are in microseconds since 1970."""
 
     id: str
     purpose: KeyPurpose

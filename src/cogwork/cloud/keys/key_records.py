@@ -16,6 +16,7 @@ from cogwork.cloud.keys.cloud_key import (
 from cogwork.cloud.keys.key_material import create_material
 from cogwork.cloud.keys.sealer import Sealer
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values, select
 from cogwork.core.errors import CogworkError
 
 
@@ -26,18 +27,7 @@ class RotationPending(CogworkError):
 
 
 def list_cloud_keys(tx: Transaction) -> list[CloudKey]:
-    return [
-        CloudKey(
-            row["id"],
-            KeyPurpose(row["purpose"]),
-            row["public"],
-            row["sealed"],
-            row["created_at"],
-            row["active_from"],
-            row["ends_at"],
-        )
-        for row in tx.query("SELECT * FROM cloud_key ORDER BY purpose, active_from, id")
-    ]
+    return select(tx, CloudKey, "ORDER BY purpose, active_from, id")
 
 
 def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
@@ -45,11 +35,13 @@ def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
 
     They include the next key: machines know it before the first token is signed with it.
     """
-    rows = tx.query(
+    found = query_values(
+        tx,
+        str,
         "SELECT public FROM cloud_key WHERE purpose = ? ORDER BY active_from, id",
         KeyPurpose.PART_TOKEN,
     )
-    return [json.loads(row["public"]) for row in rows]
+    return [*map(json.loads, found)]
 
 
 def insert_cloud_key(tx: Transaction, key: CloudKey) -> None:

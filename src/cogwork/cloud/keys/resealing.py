@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from cogwork.cloud.keys.cloud_key import KeyPurpose
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query
 
 SEALED_TABLES: Final = ("api_key", "secret")
 """Tables with a column `sealed` of the keyring, and the key `id`."""
 _BATCH: Final = 200
 """Rows in one transaction, so that other writers wait for milliseconds only."""
+
+
+class _Sealed(NamedTuple):
+    id: str
+    sealed: str
 
 
 def reseal_batch(tx: Transaction, keyring: Keyring, active: str) -> bool:
@@ -21,13 +27,15 @@ def reseal_batch(tx: Transaction, keyring: Keyring, active: str) -> bool:
     """
     left = _BATCH
     for table in SEALED_TABLES:
-        rows = tx.query(
+        rows = query(
+            tx,
+            _Sealed,
             f"SELECT id, sealed FROM {table} WHERE sealed <> '' AND sealed NOT LIKE ? LIMIT ?",  # noqa: S608 - a constant
             *(f"{active}:%", left),
         )
         for row in rows:
-            sealed = keyring.seal(keyring.unseal(row["sealed"]))
-            tx.execute(f"UPDATE {table} SET sealed = ? WHERE id = ?", sealed, row["id"])  # noqa: S608
+            sealed = keyring.seal(keyring.unseal(row.sealed))
+            tx.execute(f"UPDATE {table} SET sealed = ? WHERE id = ?", sealed, row.id)  # noqa: S608
         left -= len(rows)
         if left <= 0:
             return False

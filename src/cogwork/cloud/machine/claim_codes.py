@@ -10,7 +10,9 @@ from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.operations.operation import Call
-from cogwork.cloud.storage.records import Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values, select_one
+from cogwork.cloud.storage.tables import ClaimCode
 from cogwork.wire.claim_method import CLAIM_LIFETIME
 
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -32,11 +34,11 @@ def create_code(tx: Transaction, call: Call, part: str) -> str:
         "INSERT INTO claim_code (digest, part_id, expires_at) VALUES (?, ?, ?)",
         *(call.keyring.digest(code), part, call.now + CLAIM_LIFETIME * 1_000_000),
     )
-    found = tx.query(
-        "SELECT digest FROM claim_code WHERE part_id = ? ORDER BY expires_at DESC", part
+    digests = query_values(
+        tx, str, "SELECT digest FROM claim_code WHERE part_id = ? ORDER BY expires_at DESC", part
     )
-    for row in found[_MAX_CODES:]:
-        tx.execute("DELETE FROM claim_code WHERE digest = ?", row["digest"])
+    for each in digests[_MAX_CODES:]:
+        tx.execute("DELETE FROM claim_code WHERE digest = ?", each)
     return "-".join(code[at : at + _GROUP] for at in range(0, _LENGTH, _GROUP))
 
 
@@ -50,19 +52,19 @@ def redeem_code(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
 def find_claimed_part(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
     """Return the part of a code. Raise Unauthenticated."""
     digest = keyring.digest(normalize_code(text))
-    row = first(
-        tx.query(
-            "SELECT claim_code.part_id FROM claim_code JOIN part ON part.id = claim_code.part_id "
-            "WHERE digest = ? AND expires_at > ? AND part.deleted_at IS NULL",
-            *(digest, now),
-        )
+    code = select_one(
+        tx,
+        ClaimCode,
+        "JOIN part ON part.id = claim_code.part_id "
+        "WHERE digest = ? AND expires_at > ? AND part.deleted_at IS NULL",
+        *(digest, now),
     )
-    if row is None:
+    if code is None:
         raise Unauthenticated(
             "the claim code is wrong, was used, or is older than 15 minutes; create another with: "
             "cogwork fleet claim PART"
         )
-    return str(row["part_id"])
+    return code.part_id
 
 
 def normalize_code(text: str) -> str:

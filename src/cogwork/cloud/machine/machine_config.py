@@ -10,43 +10,43 @@ from viam.gen.app.v1 import robot_pb2 as pb
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
 from cogwork.cloud.fleet.local_keys import list_local_keys
+from cogwork.cloud.fleet.parts import LocatedPart
 from cogwork.cloud.identity.public_name import PublicName, local_name
 from cogwork.cloud.keys.key_records import list_part_token_keys
 from cogwork.cloud.machine.machine_logins import carry_roles, join_logins
 from cogwork.cloud.machine.message_fit import fit_message
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import resolve_registry
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 
 _DIGEST_LENGTH: Final = 12
 
 
 def build_machine_config(
-    tx: Transaction, part: Row, context: CloudContext, *, has_access_list: bool
+    tx: Transaction, part: LocatedPart, context: CloudContext, *, has_access_list: bool
 ) -> pb.RobotConfig:
-    """`part` is a row with the location of its machine.
+    """A machine that has an access list gets no logins of the cloud: it would keep copies of them.
 
-    A machine that has an access list gets no logins of the cloud: it would keep copies of them.
     Others know nothing else, so they get those that open nothing but this machine.
     """
-    merged = merge_for_part(tx, part, parse_config(part["config"]))
+    merged = merge_for_part(tx, part, parse_config(part.config))
     config = resolve_registry(tx, part, merged.config)
     auth, left_out = config.get("auth"), list[str]()
     if has_access_list:
         auth = carry_roles(auth)
     else:
         config = _drop_disabled(config)
-        keys = list_local_keys(tx, context.keyring, part["machine_id"])
+        keys = list_local_keys(tx, context.keyring, part.machine_id)
         auth, left_out = join_logins(auth, keys, list_part_token_keys(tx))
     message, unfit = fit_message({**config, "auth": auth} if auth is not None else config)
     for mistake in (*merged.mistakes, *left_out, *unfit):
         message.overwrite_fragment_status.add(error=str(mistake))
     message.cloud.CopyFrom(_describe_cloud(part, context.name))
     if not has_access_list:
-        secret = context.keyring.derive_secret(part["id"])
+        secret = context.keyring.derive_secret(part.id)
         message.cloud.location_secret = secret
-        message.cloud.location_secrets.add(id=part["id"], secret=secret)
-    message.revision = f"{part['revision']}-{_digest(message)}"
+        message.cloud.location_secrets.add(id=part.id, secret=secret)
+    message.revision = f"{part.revision}-{_digest(message)}"
     return message
 
 
@@ -70,15 +70,15 @@ def _digest(message: pb.RobotConfig) -> str:
     return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 
 
-def _describe_cloud(part: Row, cloud: PublicName) -> pb.CloudConfig:
+def _describe_cloud(part: LocatedPart, cloud: PublicName) -> pb.CloudConfig:
     return pb.CloudConfig(
-        id=part["id"],
+        id=part.id,
         fqdn=cloud.full_name(part),
         local_fqdn=local_name(part),
         managed_by=cloud.domain,
         signaling_address=cloud.address,
         signaling_insecure=not cloud.is_encrypted,
-        primary_org_id=part["organization_id"],
-        location_id=part["location_id"],
-        machine_id=part["machine_id"],
+        primary_org_id=part.organization_id,
+        location_id=part.location_id,
+        machine_id=part.machine_id,
     )

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
-from cogwork.cloud.storage.records import Row, Transaction, Value
+from cogwork.cloud.fleet.parts import LocatedPart
+from cogwork.cloud.storage.recorded_reads import RecordedRead, RecordingTransaction, are_current
+from cogwork.cloud.storage.records import Transaction
 
 _MAX_BYTES: Final = 64 << 20
-_UNUSED: Final = frozenset({"last_access_at", "restart_requested_at"})
-"""Columns of a part that change often, and that are not in its configuration."""
 
-Build = Callable[[Transaction, Row], bytes]
-
-
-class _Read(NamedTuple):
-    sql: str
-    values: tuple[Value, ...]
-    found: int
-    """The hash of the rows."""
+Build = Callable[[Transaction, LocatedPart], bytes]
 
 
 class _Entry(NamedTuple):
     part: int
-    """The hash of the part's row."""
-    reads: list[_Read]
+    """The hash of the part."""
+    reads: list[RecordedRead]
     content: bytes
 
 
@@ -46,17 +40,17 @@ class PartCache:
         self._max_bytes = max_bytes
         self._bytes = 0
 
-    def read(self, tx: Transaction, part: Row) -> bytes:
-        """Return what is made for a part, given its row with the location of its machine."""
-        entry = self._entries.get(part["id"])
+    def read(self, tx: Transaction, part: LocatedPart) -> bytes:
+        """Return what is made for a part."""
+        entry = self._entries.get(part.id)
         if entry is not None and _is_current(entry, tx, part):
             with self._lock:
-                if part["id"] in self._entries:
-                    self._entries.move_to_end(part["id"])
+                if part.id in self._entries:
+                    self._entries.move_to_end(part.id)
             return entry.content
-        recording = _RecordingTransaction(tx)
+        recording = RecordingTransaction(tx)
         content = self._build(recording, part)
-        self._keep(part["id"], _Entry(_hash_part(part), recording.reads, content))
+        self._keep(part.id, _Entry(_hash_part(part), recording.reads, content))
         return content
 
     def _keep(self, part: str, entry: _Entry) -> None:
@@ -70,29 +64,10 @@ class PartCache:
                 self._bytes -= len(oldest.content)
 
 
-class _RecordingTransaction:
-    def __init__(self, tx: Transaction) -> None:
-        self._tx = tx
-        self.reads: list[_Read] = []
-
-    def query(self, sql: str, *values: Value) -> Sequence[Row]:
-        rows = self._tx.query(sql, *values)
-        self.reads.append(_Read(sql, values, _hash_rows(rows)))
-        return rows
-
-    def execute(self, sql: str, *_: Value) -> int:
-        raise AssertionError(f"it is built without changes: {sql}")
+def _is_current(entry: _Entry, tx: Transaction, part: LocatedPart) -> bool:
+    return entry.part == _hash_part(part) and are_current(tx, entry.reads)
 
 
-def _is_current(entry: _Entry, tx: Transaction, part: Row) -> bool:
-    return entry.part == _hash_part(part) and all(
-        _hash_rows(tx.query(read.sql, *read.values)) == read.found for read in entry.reads
-    )
-
-
-def _hash_part(part: Row) -> int:
-    return hash(tuple(part[key] for key in part.keys() if key not in _UNUSED))  # noqa: SIM118 - rows of SQLite iterate over values
-
-
-def _hash_rows(rows: Sequence[Row]) -> int:
-    return hash(tuple(tuple(row[key] for key in row.keys()) for row in rows))  # noqa: SIM118
+def _hash_part(part: LocatedPart) -> int:
+    """Leave out what changes often, and is not in the configuration of a part."""
+    return hash(replace(part, last_access_at=None, restart_requested_at=None))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from viam.gen.app.v1 import robot_pb2 as pb
 
+from cogwork.cloud.fleet.parts import LocatedPart
 from cogwork.cloud.machine.machine_config import build_machine_config
 from cogwork.cloud.machine.part_access_list import build_access_list
 from cogwork.cloud.machine.part_cache import PartCache
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 
 
 class PartDocuments:
     """It is used by the threads that read the records."""
 
     def __init__(self, context: CloudContext) -> None:
-        def build_config(tx: Transaction, part: Row, *, has_access_list: bool) -> bytes:
+        def build_config(tx: Transaction, part: LocatedPart, *, has_access_list: bool) -> bytes:
             config = build_machine_config(tx, part, context, has_access_list=has_access_list)
             return config.SerializeToString()
 
@@ -25,13 +26,12 @@ class PartDocuments:
         )
         self._access = PartCache(build_access_list)
 
-    def read_config(self, tx: Transaction, part: Row, *, has_access_list: bool) -> pb.RobotConfig:
-        """Return the configuration of a part, given its row with the location of its machine.
-
-        `has_access_list`: whether the machine checks clients by one.
-        """
+    def read_config(
+        self, tx: Transaction, part: LocatedPart, *, has_access_list: bool
+    ) -> pb.RobotConfig:
+        """`has_access_list`: whether the machine checks clients by one."""
         cache = self._configs if has_access_list else self._configs_with_keys
         return pb.RobotConfig.FromString(cache.read(tx, part))
 
-    def read_access_list(self, tx: Transaction, part: Row) -> bytes:
+    def read_access_list(self, tx: Transaction, part: LocatedPart) -> bytes:
         return self._access.read(tx, part)

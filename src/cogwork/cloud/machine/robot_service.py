@@ -21,15 +21,16 @@ from cogwork.cloud.fleet.agent_info import (
 )
 from cogwork.cloud.fleet.host_labels import CERTIFICATE_DAYS, list_aliases
 from cogwork.cloud.fleet.part_access import require_own_part
+from cogwork.cloud.fleet.parts import LocatedPart
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.identity.part_watch import instance_of
-from cogwork.cloud.identity.public_name import local_name
+from cogwork.cloud.identity.public_name import LabeledPart, local_name
 from cogwork.cloud.machine.log_intake import LogIntake, LogQuotaSpent
 from cogwork.cloud.machine.part_documents import PartDocuments
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
 from cogwork.cloud.storage.bus import describe_change, part_topic
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 from cogwork.wire.follow_method import ACCESS_METADATA
 from cogwork.wire.handlers import Method, Stream, methods_from_service
 from cogwork.wire.retry_info import encode_retry_info
@@ -55,13 +56,13 @@ class _RobotService(RobotServiceBase):
         name, value = ACCESS_METADATA
         has_list = stream.metadata.get(name) == value
 
-        def read_config(tx: Transaction, part: Row) -> pb.RobotConfig:
+        def read_config(tx: Transaction, part: LocatedPart) -> pb.RobotConfig:
             return self._documents.read_config(tx, part, has_access_list=has_list)
 
         known, part, config = await self._read(
             stream,
             lambda tx, part: (
-                (read_platform(tx, part["id"]), read_agent_info(tx, part["id"])),
+                (read_platform(tx, part.id), read_agent_info(tx, part.id)),
                 part,
                 read_config(tx, part),
             ),
@@ -71,9 +72,9 @@ class _RobotService(RobotServiceBase):
         if info and (platform if platform.name else known[0], info) != known:
 
             def save(tx: Transaction) -> None:
-                save_agent_info(tx, part["id"], info)
+                save_agent_info(tx, part.id, info)
                 if platform.name:
-                    save_platform(tx, part["id"], platform)
+                    save_platform(tx, part.id, platform)
 
             await self._context.records.write(save)
             # Not in the same transaction: building takes a while, and all others would wait.
@@ -85,12 +86,13 @@ class _RobotService(RobotServiceBase):
 
     async def Certificate(self, stream: Stream) -> None:  # type: ignore[override]
         part, aliases = await self._read(
-            stream, lambda tx, part: (part, list_aliases(tx, self._context.now(), part["id"]))
+            stream, lambda tx, part: (part, list_aliases(tx, self._context.now(), part.id))
         )
         cloud = self._context.name
-        names = [cloud.permanent_name(part["id"])]
-        for row in (part, *aliases):
-            names += cloud.full_name(row), local_name(row)
+        names = [cloud.permanent_name(part.id)]
+        labeled: list[LabeledPart] = [part, *aliases]
+        for each in labeled:
+            names += cloud.full_name(each), local_name(each)
         now = datetime.datetime.fromtimestamp(self._context.clock.time(), datetime.UTC)
         authority = self._context.authority
         pem = issue_certificate(
@@ -102,7 +104,7 @@ class _RobotService(RobotServiceBase):
         )
         await stream.send_message(
             pb.CertificateResponse(
-                id=part["id"],
+                id=part.id,
                 tls_certificate=(pem.certificate + authority.pem.certificate).decode(),
                 tls_private_key=pem.key.decode(),
             )
@@ -113,7 +115,7 @@ class _RobotService(RobotServiceBase):
 
         async def check_again() -> None:
             actor = await self._login.identify(stream)
-            await self._context.records.read(lambda tx: require_own_part(tx, actor, part["id"]))
+            await self._context.records.read(lambda tx: require_own_part(tx, actor, part.id))
 
         try:
             await self._intake.store(part, stream.request, check_again)
@@ -125,36 +127,36 @@ class _RobotService(RobotServiceBase):
 
     async def NeedsRestart(self, stream: Stream) -> None:  # type: ignore[override]
         part = await self._read(stream, lambda _, part: part)
-        is_requested = part["restart_requested_at"] is not None
+        is_requested = part.restart_requested_at is not None
         if is_requested:
             # The machine is told once: it restarts, and asks again.
             await self._context.records.write(
                 lambda tx: tx.execute(
-                    "UPDATE part SET restart_requested_at = NULL WHERE id = ?", part["id"]
+                    "UPDATE part SET restart_requested_at = NULL WHERE id = ?", part.id
                 )
             )
         await stream.send_message(
             pb.NeedsRestartResponse(
-                id=part["id"],
+                id=part.id,
                 must_restart=is_requested,
                 restart_check_interval=Duration(seconds=_RESTART_CHECK_INTERVAL),
             )
         )
 
-    async def _read(self, stream: Stream, work: Callable[[Transaction, Row], T]) -> T:
+    async def _read(self, stream: Stream, work: Callable[[Transaction, LocatedPart], T]) -> T:
         """Run the work on the part that a request names, if its sender may act for it."""
         actor = await self._login.identify(stream)
         request = await stream.recv_message()
 
-        def read(tx: Transaction) -> tuple[Row, T]:
+        def read(tx: Transaction) -> tuple[LocatedPart, T]:
             part = require_own_part(tx, actor, request.id)
             return part, work(tx, part)
 
         part, found = await self._context.records.read(read)
         self._context.presence.note(part)
-        if self._context.watch.note_call(part["id"], instance_of(stream)):
+        if self._context.watch.note_call(part.id, instance_of(stream)):
             # Both computers are told.
-            self._context.bus.publish(part_topic(part["id"]), describe_change([]))
+            self._context.bus.publish(part_topic(part.id), describe_change([]))
         return found
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 
 _MIN_AGE: Final = 24 * 3600.0
 """Seconds. Younger content may belong to an upload whose record is not written yet."""
@@ -20,7 +21,5 @@ async def sweep_blobs(context: CloudContext) -> int:
 
 
 def _list_used(tx: Transaction) -> set[str]:
-    rows = tx.query(
-        "SELECT digest FROM package WHERE deleted_at IS NULL UNION SELECT digest FROM release"
-    )
-    return {row["digest"] for row in rows}
+    sql = "SELECT digest FROM package WHERE deleted_at IS NULL UNION SELECT digest FROM release"
+    return {*query_values(tx, str, sql)}

@@ -13,6 +13,7 @@ from cogwork.cloud.operations.operation import Call, Operation, reading, to_time
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
 from cogwork.cloud.registry.item_usage import count_usage
 from cogwork.cloud.registry.items import (
+    Item,
     add_item,
     find_item,
     find_owned_item,
@@ -31,7 +32,8 @@ from cogwork.cloud.registry.module_operations import (
     require_entrypoint,
 )
 from cogwork.cloud.registry.packages import list_artifacts, parts_of_item
-from cogwork.cloud.storage.records import DuplicateRecord, Row, Transaction
+from cogwork.cloud.storage.records import DuplicateRecord, Transaction
+from cogwork.cloud.storage.select import exists, query_values
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_PAGE: Final = 1000
@@ -64,16 +66,16 @@ def update_registry_item(
     tx: Transaction, call: Call, request: pb.UpdateRegistryItemRequest
 ) -> pb.UpdateRegistryItemResponse:
     item = find_owned_item(tx, call, request.item_id)
-    if request.type and type_name(request.type) != item["type"]:
-        raise InvalidRequest(f"an item keeps its type, and this one is of type {item['type']}")
+    if request.type and type_name(request.type) != item.type:
+        raise InvalidRequest(f"an item keeps its type, and this one is of type {item.type}")
     tx.execute(
         "UPDATE registry_item SET visibility = ?, url = ?, description = ?, details = ?, "
         "updated_at = ? WHERE id = ?",
-        read_visibility(request.visibility) or item["visibility"],
-        require_text(request.url, "URL") if request.HasField("url") else item["url"],
+        read_visibility(request.visibility) or item.visibility,
+        require_text(request.url, "URL") if request.HasField("url") else item.url,
         require_text(request.description, "description"),
         _read_details(request, item),
-        *(call.now, item["id"]),
+        *(call.now, item.id),
     )
     call.changed_parts += parts_of_item(tx, item)
     return pb.UpdateRegistryItemResponse()
@@ -109,12 +111,12 @@ def delete_registry_item(
     users = parts_of_item(tx, item)
     _refuse_own_users(tx, item, users)
     call.changed_parts += users
-    tx.execute("DELETE FROM deprecated_version WHERE item_id = ?", item["id"])
-    if tx.query("SELECT 1 FROM package WHERE item_id = ? LIMIT 1", item["id"]):
-        tx.execute("UPDATE package SET deleted_at = ? WHERE item_id = ?", call.now, item["id"])
-        tx.execute("UPDATE registry_item SET deleted_at = ? WHERE id = ?", call.now, item["id"])
+    tx.execute("DELETE FROM deprecated_version WHERE item_id = ?", item.id)
+    if exists(tx, "SELECT 1 FROM package WHERE item_id = ? LIMIT 1", item.id):
+        tx.execute("UPDATE package SET deleted_at = ? WHERE item_id = ?", call.now, item.id)
+        tx.execute("UPDATE registry_item SET deleted_at = ? WHERE id = ?", call.now, item.id)
     else:
-        tx.execute("DELETE FROM registry_item WHERE id = ?", item["id"])
+        tx.execute("DELETE FROM registry_item WHERE id = ?", item.id)
     return pb.DeleteRegistryItemResponse()
 
 
@@ -126,10 +128,10 @@ def rename_registry_item(
         raise ItemInUse("machines use this item by its name; remove it from them first")
     name = require_item_name(request.new_name)
     try:
-        tx.execute("UPDATE registry_item SET name = ? WHERE id = ?", name, item["id"])
+        tx.execute("UPDATE registry_item SET name = ? WHERE id = ?", name, item.id)
     except DuplicateRecord:
         raise DuplicateRecord(f'the organization has or had an item "{name}"') from None
-    renamed = select_item(tx, f"{item['organization_id']}:{name}")
+    renamed = select_item(tx, f"{item.organization_id}:{name}")
     assert renamed is not None  # it was just renamed
     return pb.RenameRegistryItemResponse(item=_describe(tx, renamed, with_text=False))
 
@@ -141,7 +143,7 @@ def deprecate_registry_item(
     item = find_owned_item(tx, call, request.item_id)
     tx.execute(
         "UPDATE registry_item SET deprecated_at = ?, deprecation = ? WHERE id = ?",
-        *(call.now, require_text(request.message, "message"), item["id"]),
+        *(call.now, require_text(request.message, "message"), item.id),
     )
     return pb.DeprecateRegistryItemResponse()
 
@@ -151,7 +153,7 @@ def undeprecate_registry_item(
 ) -> pb.UndeprecateRegistryItemResponse:
     item = find_owned_item(tx, call, request.item_id)
     tx.execute(
-        "UPDATE registry_item SET deprecated_at = NULL, deprecation = '' WHERE id = ?", item["id"]
+        "UPDATE registry_item SET deprecated_at = NULL, deprecation = '' WHERE id = ?", item.id
     )
     return pb.UndeprecateRegistryItemResponse()
 
@@ -160,13 +162,13 @@ def deprecate_registry_item_version(
     tx: Transaction, call: Call, request: pb.DeprecateRegistryItemVersionRequest
 ) -> pb.DeprecateRegistryItemVersionResponse:
     item = find_owned_item(tx, call, request.item_id)
-    if request.version not in (row["version"] for row in list_artifacts(tx, item)):
-        raise NotFound(f'"{item["name"]}" has no version "{request.version[:100]}"')
+    if request.version not in (row.version for row in list_artifacts(tx, item)):
+        raise NotFound(f'"{item.name}" has no version "{request.version[:100]}"')
     tx.execute(
         "INSERT INTO deprecated_version (item_id, version, deprecated_at, deprecation) "
         "VALUES (?, ?, ?, ?) ON CONFLICT (item_id, version) "
         "DO UPDATE SET deprecation = excluded.deprecation",
-        *(item["id"], request.version, call.now, require_text(request.message, "message")),
+        *(item.id, request.version, call.now, require_text(request.message, "message")),
     )
     return pb.DeprecateRegistryItemVersionResponse()
 
@@ -177,20 +179,20 @@ def undeprecate_registry_item_version(
     item = find_owned_item(tx, call, request.item_id)
     tx.execute(
         "DELETE FROM deprecated_version WHERE item_id = ? AND version = ?",
-        *(item["id"], request.version),
+        *(item.id, request.version),
     )
     return pb.UndeprecateRegistryItemVersionResponse()
 
 
-def _read_details(request: pb.UpdateRegistryItemRequest, item: Row) -> str:
+def _read_details(request: pb.UpdateRegistryItemRequest, item: Item) -> str:
     """Return the details of a request, which must be those of the item's type."""
-    match (item["type"], request.WhichOneof("metadata")):
+    match (item.type, request.WhichOneof("metadata")):
         case (_, None):
-            return str(item["details"])
+            return item.details
         case ("module", "update_module_metadata"):
             new = request.update_module_metadata
             require_entrypoint(new.entrypoint)
-            details = parse_details(item["details"], pb.ModuleMetadata())
+            details = parse_details(item.details, pb.ModuleMetadata())
             for field in ("models", "apps"):
                 details.ClearField(field)
             details.MergeFrom(
@@ -216,25 +218,25 @@ def _read_details(request: pb.UpdateRegistryItemRequest, item: Row) -> str:
                     deployment_modular_resources=training.deployment_modular_resources,
                 )
             )
-    raise InvalidRequest(f"these are not the details of an item of type {item['type']}")
+    raise InvalidRequest(f"these are not the details of an item of type {item.type}")
 
 
-def _is_wanted(tx: Transaction, item: Row, request: pb.ListRegistryItemsRequest) -> bool:
-    is_own = item["organization_id"] == request.organization_id
-    if item["deprecated_at"] is not None and not (is_own and request.show_owned_deprecated):
+def _is_wanted(tx: Transaction, item: Item, request: pb.ListRegistryItemsRequest) -> bool:
+    is_own = item.organization_id == request.organization_id
+    if item.deprecated_at is not None and not (is_own and request.show_owned_deprecated):
         return False
     wanted_types = {type_name(each) for each in request.types}
     term = request.search_term.lower()
     return (
-        (not wanted_types or item["type"] in wanted_types)
-        and (not request.visibilities or item["visibility"] in request.visibilities)
-        and (not request.public_namespaces or item["namespace"] in request.public_namespaces)
-        and (not term or any(term in item[key].lower() for key in ("name", "description")))
+        (not wanted_types or item.type in wanted_types)
+        and (not request.visibilities or item.visibility in request.visibilities)
+        and (not request.public_namespaces or item.namespace in request.public_namespaces)
+        and (not term or any(term in each.lower() for each in (item.name, item.description)))
         and _has_wanted_uploads(tx, item, request)
     )
 
 
-def _has_wanted_uploads(tx: Transaction, item: Row, request: pb.ListRegistryItemsRequest) -> bool:
+def _has_wanted_uploads(tx: Transaction, item: Item, request: pb.ListRegistryItemsRequest) -> bool:
     if not request.statuses and not request.platforms:
         return True
     uploads = list_artifacts(tx, item)
@@ -243,45 +245,47 @@ def _has_wanted_uploads(tx: Transaction, item: Row, request: pb.ListRegistryItem
         if uploads
         else pb.RegistryItemStatus.REGISTRY_ITEM_STATUS_IN_DEVELOPMENT
     )
-    platforms = {row["platform"] for row in uploads}
+    platforms = {row.platform for row in uploads}
     return (not request.statuses or status in request.statuses) and (
         not request.platforms or not platforms.isdisjoint(request.platforms)
     )
 
 
-def _refuse_own_users(tx: Transaction, item: Row, parts: list[str]) -> None:
+def _refuse_own_users(tx: Transaction, item: Item, parts: list[str]) -> None:
     own = {
-        row["id"]
+        each
         for part in parts
-        for row in tx.query(
+        for each in query_values(
+            tx,
+            str,
             "SELECT id FROM part WHERE id = ? AND organization_id = ?",
-            *(part, item["organization_id"]),
+            *(part, item.organization_id),
         )
     }
     if own:
         raise ItemInUse(f"{len(own)} parts of machines use this item; remove it from them first")
 
 
-def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.RegistryItem:
+def _describe(tx: Transaction, item: Item, *, with_text: bool) -> pb.RegistryItem:
     usage = count_usage(tx, item)
     found = pb.RegistryItem(
         item_id=item_id_of(item),
-        organization_id=item["organization_id"],
-        public_namespace=item["namespace"] or "",
-        name=item["name"],
-        type=type_number(item["type"]),
-        visibility=item["visibility"],
-        url=item["url"],
-        description=item["description"],
+        organization_id=item.organization_id,
+        public_namespace=item.namespace or "",
+        name=item.name,
+        type=type_number(item.type),
+        visibility=pb.Visibility.ValueType(item.visibility),
+        url=item.url,
+        description=item.description,
         total_robot_usage=usage.machines,
         total_external_robot_usage=usage.external_machines,
         total_organization_usage=usage.organizations,
         total_external_organization_usage=usage.external_organizations,
-        created_at=to_timestamp(item["created_at"]),
-        updated_at=to_timestamp(item["updated_at"]),
+        created_at=to_timestamp(item.created_at),
+        updated_at=to_timestamp(item.updated_at),
     )
-    if item["deprecated_at"] is not None:
-        found.deprecated_status.CopyFrom(describe_deprecation(item))
+    if item.deprecated_at is not None:
+        found.deprecated_status.CopyFrom(describe_deprecation(item.deprecated_at, item.deprecation))
     match found.type:
         case PackageType.PACKAGE_TYPE_MODULE:
             found.module_metadata.CopyFrom(_describe_module(tx, item, with_text=with_text))
@@ -292,8 +296,8 @@ def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.RegistryItem
     return found
 
 
-def _describe_module(tx: Transaction, item: Row, *, with_text: bool) -> pb.ModuleMetadata:
-    found = module_details(item["details"], with_text=with_text)
+def _describe_module(tx: Transaction, item: Item, *, with_text: bool) -> pb.ModuleMetadata:
+    found = module_details(item.details, with_text=with_text)
     for each in list_module_versions(tx, item, with_text=with_text):
         found.versions.add(
             version=each.version,
@@ -309,20 +313,18 @@ def _describe_module(tx: Transaction, item: Row, *, with_text: bool) -> pb.Modul
     return found
 
 
-def _describe_model(tx: Transaction, item: Row) -> pb.MLModelMetadata:
-    found = parse_details(item["details"], pb.MLModelMetadata())
+def _describe_model(tx: Transaction, item: Item) -> pb.MLModelMetadata:
+    found = parse_details(item.details, pb.MLModelMetadata())
     for row in list_artifacts(tx, item):
-        found.versions.append(row["version"])
-        found.detailed_versions.add(
-            version=row["version"], created_on=to_timestamp(row["created_at"])
-        )
+        found.versions.append(row.version)
+        found.detailed_versions.add(version=row.version, created_on=to_timestamp(row.created_at))
     return found
 
 
-def _describe_training(tx: Transaction, item: Row) -> pb.MLTrainingMetadata:
-    found = parse_details(item["details"], pb.MLTrainingMetadata())
+def _describe_training(tx: Transaction, item: Item) -> pb.MLTrainingMetadata:
+    found = parse_details(item.details, pb.MLTrainingMetadata())
     for row in list_artifacts(tx, item):
-        found.versions.add(version=row["version"], created_on=to_timestamp(row["created_at"]))
+        found.versions.add(version=row.version, created_on=to_timestamp(row.created_at))
     return found
 
 

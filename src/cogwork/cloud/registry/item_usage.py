@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cogwork.cloud.registry.items import Item
 from cogwork.cloud.registry.packages import parts_of_item
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query
 
 
 class ItemUsage(NamedTuple):
@@ -16,19 +18,26 @@ class ItemUsage(NamedTuple):
     external_organizations: int
 
 
-def count_usage(tx: Transaction, item: Row) -> ItemUsage:
+class _User(NamedTuple):
+    machine_id: str
+    organization_id: str
+
+
+def count_usage(tx: Transaction, item: Item) -> ItemUsage:
     users = {
-        (row["machine_id"], row["organization_id"])
+        user
         for part in {*parts_of_item(tx, item)}
-        for row in tx.query(
+        for user in query(
+            tx,
+            _User,
             "SELECT machine_id, organization_id FROM part WHERE id = ? AND deleted_at IS NULL",
             part,
         )
     }
-    external = {each for each in users if each[1] != item["organization_id"]}
+    external = {each for each in users if each.organization_id != item.organization_id}
     return ItemUsage(
         machines=len(users),
         external_machines=len(external),
-        organizations=len({organization for _, organization in users}),
-        external_organizations=len({organization for _, organization in external}),
+        organizations=len({each.organization_id for each in users}),
+        external_organizations=len({each.organization_id for each in external}),
     )

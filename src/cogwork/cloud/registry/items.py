@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from viam.gen.app.packages.v1.packages_pb2 import PackageType
@@ -13,7 +13,9 @@ from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.membership import can_see
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.operation import Call, new_id
-from cogwork.cloud.storage.records import DuplicateRecord, Row, Transaction, first
+from cogwork.cloud.storage.records import DuplicateRecord, Transaction
+from cogwork.cloud.storage.select import first, query, query_values
+from cogwork.cloud.storage.tables import RegistryItem
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_ITEMS: Final = 1000
@@ -26,6 +28,13 @@ _SELECT: Final = (
     "JOIN organization ON organization.id = registry_item.organization_id "
     "WHERE registry_item.deleted_at IS NULL AND "
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Item(RegistryItem):
+    """An item with the public name of its organization."""
+
+    namespace: str | None
 
 
 class RegistryFull(CogworkError):
@@ -49,22 +58,24 @@ def type_number(name: str) -> PackageType.ValueType:
     return PackageType.Value(f"{_PREFIX}{name.upper()}")
 
 
-def item_id_of(item: Row) -> str:
+def item_id_of(item: Item) -> str:
     """Return the ID by which people and configurations name an item."""
-    return f"{item['namespace'] or item['organization_id']}:{item['name']}"
+    return f"{item.namespace or item.organization_id}:{item.name}"
 
 
-def item_ids_of(item: Row) -> list[str]:
+def item_ids_of(item: Item) -> list[str]:
     """Return every ID that leads to the item."""
-    owners = dict.fromkeys((item["namespace"], item["organization_id"]))
-    return [f"{owner}:{item['name']}" for owner in owners if owner]
+    owners = dict.fromkeys((item.namespace, item.organization_id))
+    return [f"{owner}:{item.name}" for owner in owners if owner]
 
 
-def select_item(tx: Transaction, item_id: str) -> Row | None:
+def select_item(tx: Transaction, item_id: str) -> Item | None:
     """Return an item by `namespace:name` or `organization:name`, or with a slash as in packages."""
     owner, _, name = item_id.replace("/", ":", 1).partition(":")
     return first(
-        tx.query(
+        query(
+            tx,
+            Item,
             f"{_SELECT} (organization.id = ? OR organization.namespace = ?) "
             "AND registry_item.name = ?",
             *(owner, owner, name),
@@ -72,31 +83,31 @@ def select_item(tx: Transaction, item_id: str) -> Row | None:
     )
 
 
-def select_items(tx: Transaction, organization: str) -> Sequence[Row]:
+def select_items(tx: Transaction, organization: str) -> list[Item]:
     """Return the items of an organization, and all public ones."""
-    return tx.query(
+    return query(
+        tx,
+        Item,
         f"{_SELECT} (organization.id = ? OR visibility = ?) "
         "ORDER BY registry_item.name, registry_item.id",
         *(organization, Visibility.PUBLIC),
     )
 
 
-def find_item(tx: Transaction, actor: Actor, item_id: str) -> Row:
+def find_item(tx: Transaction, actor: Actor, item_id: str) -> Item:
     """Return an item that the actor may see. Raise NotFound."""
     row = select_item(tx, item_id)
-    if row is None or not can_see(tx, actor, row["organization_id"], row["visibility"]):
+    if row is None or not can_see(tx, actor, row.organization_id, row.visibility):
         raise NotFound(
             f'there is no item "{item_id[:200]}" in the registry, or it is not shared with you'
         )
     return row
 
 
-def find_owned_item(tx: Transaction, call: Call, item_id: str) -> Row:
+def find_owned_item(tx: Transaction, call: Call, item_id: str) -> Item:
     """Return an item whose organization the actor owns. Raise NotFound or RoleTooLow."""
     row = find_item(tx, call.actor, item_id)
-    require_role(
-        tx, call.actor, (ResourceType.ORGANIZATION, row["organization_id"]), CloudRole.OWNER
-    )
+    require_role(tx, call.actor, (ResourceType.ORGANIZATION, row.organization_id), CloudRole.OWNER)
     return row
 
 
@@ -109,15 +120,17 @@ def require_item_name(name: str) -> str:
     return name
 
 
-def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: str) -> Row:
+def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: str) -> Item:
     """Return a new item. The caller has checked the role."""
     require_item_name(name)
-    (count,) = tx.query(
+    (count,) = query_values(
+        tx,
+        int,
         "SELECT COUNT(*) AS count FROM registry_item WHERE organization_id = ? "
         "AND deleted_at IS NULL",
         organization,
     )
-    if count["count"] >= _MAX_ITEMS:
+    if count >= _MAX_ITEMS:
         raise RegistryFull(f"the organization has {_MAX_ITEMS} items already; delete one first")
     try:
         tx.execute(

@@ -18,6 +18,7 @@ from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
 from cogwork.cloud.registry.item_usage import count_usage
 from cogwork.cloud.registry.items import (
+    Item,
     add_item,
     find_item,
     find_owned_item,
@@ -37,7 +38,9 @@ from cogwork.cloud.registry.packages import (
     require_upload,
 )
 from cogwork.cloud.registry.versions import require_semantic_version
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import DeprecatedVersion
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.wire.first_message import recv_first_message
 from cogwork.wire.handlers import Stream
@@ -68,13 +71,13 @@ def update_module(
         if request.HasField("markdown_description")
         else None,
     )
-    visibility = read_visibility(request.visibility) or item["visibility"]
+    visibility = read_visibility(request.visibility) or item.visibility
     tx.execute(
         "UPDATE registry_item SET visibility = ?, url = ?, description = ?, details = ?, "
         "updated_at = ? WHERE id = ?",
         *(visibility, require_text(request.url, "URL")),
         *(require_text(request.description, "description"), format_details(details)),
-        *(call.now, item["id"]),
+        *(call.now, item.id),
     )
     call.changed_parts += parts_of_item(tx, item)
     return pb.UpdateModuleResponse(url=page_url(call, item))
@@ -98,7 +101,7 @@ def list_modules(
         modules=[
             _describe(tx, item, with_text=with_text)
             for item in select_items(tx, organization)
-            if item["type"] == MODULE and item["deprecated_at"] is None
+            if item.type == MODULE and item.deprecated_at is None
         ]
     )
 
@@ -116,8 +119,8 @@ async def upload_module_file(
         call = context.make_call(actor)
         item = _require_module(find_owned_item(tx, call, info.module_id))
         new = NewPackage(
-            item["organization_id"],
-            item["name"],
+            item.organization_id,
+            item.name,
             MODULE,
             require_semantic_version(info.version),
             require_platform(info.platform),
@@ -158,34 +161,35 @@ def read_visibility(number: int) -> int | None:
         raise InvalidRequest(f"{number} is not a visibility") from None
 
 
-def page_url(call: Call, item: Row) -> str:
+def page_url(call: Call, item: Item) -> str:
     owner, _, name = item_id_of(item).partition(":")
     return f"{call.name.url}/registry/{owner}/{name}"
 
 
 def list_module_versions(
-    tx: Transaction, item: Row, *, with_text: bool
+    tx: Transaction, item: Item, *, with_text: bool
 ) -> Sequence[pb.VersionHistory]:
     """Return the versions of a module, newest upload first."""
     deprecated = {
-        row["version"]: row
-        for row in tx.query("SELECT * FROM deprecated_version WHERE item_id = ?", item["id"])
+        each.version: each for each in select(tx, DeprecatedVersion, "WHERE item_id = ?", item.id)
     }
     found: dict[str, pb.VersionHistory] = {}
     for row in reversed(list_artifacts(tx, item)):
-        version = found.get(row["version"])
+        version = found.get(row.version)
         if version is None:
-            details = module_details(row["details"], with_text=with_text)
-            version = found[row["version"]] = pb.VersionHistory(
-                version=row["version"],
+            details = module_details(row.details, with_text=with_text)
+            version = found[row.version] = pb.VersionHistory(
+                version=row.version,
                 models=details.models,
                 entrypoint=details.entrypoint,
                 first_run=details.first_run if details.HasField("first_run") else None,
                 apps=details.apps,
             )
-            if (why := deprecated.get(row["version"])) is not None:
-                version.deprecated_status.CopyFrom(describe_deprecation(why))
-        version.files.add(platform=row["platform"], uploaded_at=to_timestamp(row["created_at"]))
+            if (why := deprecated.get(row.version)) is not None:
+                version.deprecated_status.CopyFrom(
+                    describe_deprecation(why.deprecated_at, why.deprecation)
+                )
+        version.files.add(platform=row.platform, uploaded_at=to_timestamp(row.created_at))
     return [*found.values()]
 
 
@@ -198,41 +202,39 @@ def module_details(text: str, *, with_text: bool) -> pb.ModuleMetadata:
     return details
 
 
-def describe_deprecation(row: Row) -> pb.DeprecatedStatus:
-    return pb.DeprecatedStatus(
-        deprecated_at=to_timestamp(row["deprecated_at"]), message=row["deprecation"]
-    )
+def describe_deprecation(deprecated_at: int, message: str) -> pb.DeprecatedStatus:
+    return pb.DeprecatedStatus(deprecated_at=to_timestamp(deprecated_at), message=message)
 
 
-def _require_module(item: Row) -> Row:
-    if item["type"] != MODULE:
-        raise NotFound(f'"{item_id_of(item)}" is not a module, but of the type {item["type"]}')
+def _require_module(item: Item) -> Item:
+    if item.type != MODULE:
+        raise NotFound(f'"{item_id_of(item)}" is not a module, but of the type {item.type}')
     return item
 
 
-def _describe(tx: Transaction, item: Row, *, with_text: bool) -> pb.Module:
-    details, usage = module_details(item["details"], with_text=with_text), count_usage(tx, item)
+def _describe(tx: Transaction, item: Item, *, with_text: bool) -> pb.Module:
+    details, usage = module_details(item.details, with_text=with_text), count_usage(tx, item)
     found = pb.Module(
         module_id=item_id_of(item),
-        name=item["name"],
-        visibility=item["visibility"],
+        name=item.name,
+        visibility=pb.Visibility.ValueType(item.visibility),
         versions=list_module_versions(tx, item, with_text=with_text),
-        url=item["url"],
-        description=item["description"],
+        url=item.url,
+        description=item.description,
         models=details.models,
         total_robot_usage=usage.machines,
         total_organization_usage=usage.organizations,
-        organization_id=item["organization_id"],
+        organization_id=item.organization_id,
         entrypoint=details.entrypoint,
-        public_namespace=item["namespace"] or "",
+        public_namespace=item.namespace or "",
         first_run=details.first_run if details.HasField("first_run") else None,
         markdown_description=details.markdown_description
         if details.HasField("markdown_description")
         else None,
         apps=details.apps,
     )
-    if item["deprecated_at"] is not None:
-        found.deprecated_status.CopyFrom(describe_deprecation(item))
+    if item.deprecated_at is not None:
+        found.deprecated_status.CopyFrom(describe_deprecation(item.deprecated_at, item.deprecation))
     return found
 
 

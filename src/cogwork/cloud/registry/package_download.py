@@ -6,6 +6,7 @@ It checks the content against the checksum in the header `x-goog-hash`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -19,7 +20,9 @@ from cogwork.cloud.identity.membership import can_see
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.blob_response import respond_with_blob
 from cogwork.cloud.registry.packages import encode_checksum
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import first, query
+from cogwork.cloud.storage.tables import Package
 from cogwork.core.errors import CogworkError, NotFound
 from cogwork.net.peer import host_of
 from cogwork.wire.asgi import CLIENT_KEY, SECURITY_HEADERS
@@ -36,6 +39,14 @@ _STATUS_BY_ERROR: Final[dict[type[CogworkError], int]] = {
     NotFound: 404,
     TooManyAttempts: 429,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _SharedPackage(Package):
+    """A package with what decides who may download it."""
+
+    organization_id: str
+    visibility: int
 
 
 def package_routes(context: CloudContext, login: Login) -> list[Route]:
@@ -64,23 +75,25 @@ async def _identify(login: Login, request: Request) -> Actor:
     )
 
 
-def _find_package(tx: Transaction, actor: Actor, package: str) -> Row:
+def _find_package(tx: Transaction, actor: Actor, package: str) -> _SharedPackage:
     row = first(
-        tx.query(
+        query(
+            tx,
+            _SharedPackage,
             "SELECT package.*, registry_item.organization_id, registry_item.visibility "
             "FROM package JOIN registry_item ON registry_item.id = package.item_id "
             "WHERE package.id = ? AND package.deleted_at IS NULL",
             package,
         )
     )
-    if row is None or not can_see(tx, actor, row["organization_id"], row["visibility"]):
+    if row is None or not can_see(tx, actor, row.organization_id, row.visibility):
         raise NotFound("there is no such package, or it is not shared with you")
     return row
 
 
-def _respond(context: CloudContext, request: Request, row: Row) -> Response:
+def _respond(context: CloudContext, request: Request, package: Package) -> Response:
     headers = {
         "Content-Type": "application/x-gzip",
-        "x-goog-hash": f"crc32c={encode_checksum(row)}",
+        "x-goog-hash": f"crc32c={encode_checksum(package)}",
     }
-    return respond_with_blob(context.blobs, request, row["digest"], row["size"], headers)
+    return respond_with_blob(context.blobs, request, package.digest, package.size, headers)

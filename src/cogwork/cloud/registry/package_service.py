@@ -43,9 +43,7 @@ class _PackageService(PackageServiceBase):
 
         def add(tx: Transaction, call: Call, _: object) -> pb.CreatePackageResponse:
             row = add_package(tx, call, new, blob)
-            return pb.CreatePackageResponse(
-                id=f"{new.organization}/{new.name}", version=row["label"]
-            )
+            return pb.CreatePackageResponse(id=f"{new.organization}/{new.name}", version=row.label)
 
         await stream.send_message(await run_operation(context, writing(add), actor, first))
 

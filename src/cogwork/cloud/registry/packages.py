@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf.json_format import MessageToDict, ParseDict, SerializeToJsonError
 from viam.gen.app.packages.v1 import packages_pb2 as pb
@@ -25,6 +25,7 @@ from cogwork.cloud.operations.operation import (
     writing,
 )
 from cogwork.cloud.registry.items import (
+    Item,
     RegistryFull,
     add_item,
     find_item,
@@ -42,7 +43,9 @@ from cogwork.cloud.registry.versions import (
     require_version,
 )
 from cogwork.cloud.storage.blobs import Blob
-from cogwork.cloud.storage.records import DuplicateRecord, Row, Transaction
+from cogwork.cloud.storage.records import DuplicateRecord, Transaction
+from cogwork.cloud.storage.select import query, select
+from cogwork.cloud.storage.tables import Package
 from cogwork.core.errors import InvalidRequest, NotFound
 
 MODULE: Final = "module"
@@ -111,7 +114,14 @@ def require_tags(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*tags}))
 
 
-def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Row | None:
+class _Upload(NamedTuple):
+    """A version that was uploaded."""
+
+    label: str
+    deleted_at: int | None
+
+
+def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Item | None:
     """Return the item of a package that may be uploaded; None if the item does not exist yet.
 
     Raise RoleTooLow, NotFound, InvalidRequest, RegistryFull or DuplicateRecord.
@@ -121,22 +131,22 @@ def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Row | None:
     item = select_item(tx, f"{new.organization}:{new.name}")
     if item is None:
         return None
-    if item["type"] != new.type:
+    if item.type != new.type:
         raise InvalidRequest(
-            f'"{new.name}" is of the type {item["type"]}, not {new.type}; choose another name'
+            f'"{new.name}" is of the type {item.type}, not {new.type}; choose another name'
         )
-    found = tx.query("SELECT label, deleted_at FROM package WHERE item_id = ?", item["id"])
-    if new.label in (row["label"] for row in found):
+    found = query(tx, _Upload, "SELECT label, deleted_at FROM package WHERE item_id = ?", item.id)
+    if new.label in (row.label for row in found):
         raise DuplicateRecord(
             f'"{new.name}" has the version {new.label} already, and a version never changes; '
             "upload it as a new version"
         )
-    if sum(row["deleted_at"] is None for row in found) >= _MAX_VERSIONS:
+    if sum(row.deleted_at is None for row in found) >= _MAX_VERSIONS:
         raise RegistryFull(f'"{new.name}" has {_MAX_VERSIONS} versions; delete old ones first')
     return item
 
 
-def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> Row:
+def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> Package:
     """Return the row of a package whose content is stored, and its item if that is new."""
     item = require_upload(tx, call, new) or add_item(tx, call, new.organization, new.name, new.type)
     package = new_id()
@@ -144,44 +154,43 @@ def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> Row
         "INSERT INTO package (id, item_id, version, platform, platform_tags, label, digest, "
         "crc32c, size, files, metadata, details, created_at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(package, item["id"], new.version, new.platform, json.dumps(new.tags), new.label),
-        *(blob.digest, blob.crc32c, blob.size, new.files, new.metadata, item["details"], call.now),
+        *(package, item.id, new.version, new.platform, json.dumps(new.tags), new.label),
+        *(blob.digest, blob.crc32c, blob.size, new.files, new.metadata, item.details, call.now),
     )
-    tx.execute("UPDATE registry_item SET updated_at = ? WHERE id = ?", call.now, item["id"])
+    tx.execute("UPDATE registry_item SET updated_at = ? WHERE id = ?", call.now, item.id)
     call.changed_parts += parts_of_item(tx, item)
     return package_row(tx, package)
 
 
-def parts_of_item(tx: Transaction, item: Row) -> list[str]:
+def parts_of_item(tx: Transaction, item: Item) -> list[str]:
     """Return the parts whose configurations name an item, directly or in a fragment."""
     found = [parts_that_use(tx, TargetType.ITEM, each) for each in item_ids_of(item)]
     return [part for parts in found for part in parts]
 
 
-def package_row(tx: Transaction, package: str) -> Row:
-    (row,) = tx.query("SELECT * FROM package WHERE id = ?", package)
+def package_row(tx: Transaction, package: str) -> Package:
+    (row,) = select(tx, Package, "WHERE id = ?", package)
     return row
 
 
-def list_artifacts(tx: Transaction, item: Row) -> Sequence[Row]:
+def list_artifacts(tx: Transaction, item: Item) -> list[Package]:
     """Return the packages of an item, in the order of their uploads."""
-    return tx.query(
-        "SELECT * FROM package WHERE item_id = ? AND deleted_at IS NULL ORDER BY created_at, id",
-        item["id"],
+    return select(
+        tx, Package, "WHERE item_id = ? AND deleted_at IS NULL ORDER BY created_at, id", item.id
     )
 
 
 def find_artifact(
-    tx: Transaction, item: Row, version: str, platform: str, tags: Sequence[str] = ()
-) -> Row:
+    tx: Transaction, item: Item, version: str, platform: str, tags: Sequence[str] = ()
+) -> Package:
     """Return the package of an item that suits a machine. Raise NotFound with the reason."""
-    rows = {row["label"]: row for row in list_artifacts(tx, item)}
+    rows = {row.label: row for row in list_artifacts(tx, item)}
     artifacts = [
         Artifact(
-            row["label"],
-            row["version"],
-            row["platform"],
-            frozenset(json.loads(row["platform_tags"])),
+            row.label,
+            row.version,
+            row.platform,
+            frozenset(json.loads(row.platform_tags)),
         )
         for row in rows.values()
     ]
@@ -192,9 +201,9 @@ def get_package(
     tx: Transaction, call: Call, request: pb.GetPackageRequest
 ) -> pb.GetPackageResponse:
     item = find_item(tx, call.actor, request.id)
-    if request.HasField("type") and type_name(request.type) != item["type"]:
-        raise NotFound(f'"{request.id[:200]}" is of the type {item["type"]}, not the one asked for')
-    exact = [row for row in list_artifacts(tx, item) if row["label"] == request.version]
+    if request.HasField("type") and type_name(request.type) != item.type:
+        raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the one asked for')
+    exact = [row for row in list_artifacts(tx, item) if row.label == request.version]
     row = exact[0] if exact else find_artifact(tx, item, request.version, request.platform)
     return pb.GetPackageResponse(
         package=_describe(call, item, row, include_url=request.include_url)
@@ -209,9 +218,9 @@ def list_packages(
     found = [
         _describe(call, item, row, include_url=request.include_url)
         for item in select_items(tx, request.organization_id)
-        if item["organization_id"] == request.organization_id and _is_wanted(item, request)
+        if item.organization_id == request.organization_id and _is_wanted(item, request)
         for row in list_artifacts(tx, item)
-        if not request.version or request.version in (row["version"], row["label"])
+        if not request.version or request.version in (row.version, row.label)
     ]
     return pb.ListPackagesResponse(packages=found)
 
@@ -221,12 +230,12 @@ def delete_package(
 ) -> pb.DeletePackageResponse:
     """Deletes a version, which cannot be uploaded again: machines may have its content."""
     item = find_owned_item(tx, call, request.id)
-    if request.type and type_name(request.type) != item["type"]:
-        raise NotFound(f'"{request.id[:200]}" is of the type {item["type"]}, not the one asked for')
+    if request.type and type_name(request.type) != item.type:
+        raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the one asked for')
     deleted = tx.execute(
         "UPDATE package SET deleted_at = ? WHERE item_id = ? AND deleted_at IS NULL "
         "AND (version = ? OR label = ?)",
-        *(call.now, item["id"], request.version, request.version),
+        *(call.now, item.id, request.version, request.version),
     )
     if not deleted:
         raise NotFound(f'"{request.id[:200]}" has no version "{request.version[:100]}"')
@@ -234,40 +243,40 @@ def delete_package(
     return pb.DeletePackageResponse()
 
 
-def package_id_of(item: Row) -> str:
+def package_id_of(item: Item) -> str:
     """Return the ID by which machines ask for the packages of an item."""
-    return f"{item['organization_id']}/{item['name']}"
+    return f"{item.organization_id}/{item.name}"
 
 
-def download_url(call: Call, package: Row) -> str:
-    return f"{call.name.url}/packages/{package['id']}.tar.gz"
+def download_url(call: Call, package: Package) -> str:
+    return f"{call.name.url}/packages/{package.id}.tar.gz"
 
 
-def encode_checksum(row: Row) -> str:
-    return base64.b64encode(int(row["crc32c"]).to_bytes(4, "big")).decode()
+def encode_checksum(package: Package) -> str:
+    return base64.b64encode(package.crc32c.to_bytes(4, "big")).decode()
 
 
-def _is_wanted(item: Row, request: pb.ListPackagesRequest) -> bool:
-    return (not request.name or item["name"] == request.name) and (
-        not request.type or item["type"] == type_name(request.type)
+def _is_wanted(item: Item, request: pb.ListPackagesRequest) -> bool:
+    return (not request.name or item.name == request.name) and (
+        not request.type or item.type == type_name(request.type)
     )
 
 
-def _describe(call: Call, item: Row, row: Row, *, include_url: bool) -> pb.Package:
-    files: list[dict[str, Any]] = json.loads(row["files"])
+def _describe(call: Call, item: Item, row: Package, *, include_url: bool) -> pb.Package:
+    files: list[dict[str, Any]] = json.loads(row.files)
     info = pb.PackageInfo(
-        organization_id=item["organization_id"],
-        name=item["name"],
-        version=row["label"],
-        type=type_number(item["type"]),
-        platform=row["platform"] or None,
+        organization_id=item.organization_id,
+        name=item.name,
+        version=row.label,
+        type=type_number(item.type),
+        platform=row.platform or None,
         files=[ParseDict(each, pb.FileInfo()) for each in files],
     )
-    info.metadata.update(json.loads(row["metadata"]))
+    info.metadata.update(json.loads(row.metadata))
     return pb.Package(
         info=info,
         url=download_url(call, row) if include_url else "",
-        created_on=to_timestamp(row["created_at"]),
+        created_on=to_timestamp(row.created_at),
         checksum=encode_checksum(row),
         id=package_id_of(item),
     )

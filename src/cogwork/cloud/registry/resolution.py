@@ -8,9 +8,11 @@ from typing import Any, Final, NamedTuple
 from viam.gen.app.v1.robot_pb2 import AgentInfo
 
 from cogwork.cloud.identity.visibility import Visibility
-from cogwork.cloud.registry.items import select_item
+from cogwork.cloud.registry.items import Item, select_item
 from cogwork.cloud.registry.packages import MODULE, find_artifact, package_id_of
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select_one
+from cogwork.cloud.storage.tables import Package, Part, PartPlatform
 from cogwork.config.module import run_reloaded
 from cogwork.core.errors import NotFound
 
@@ -35,10 +37,10 @@ class Platform(NamedTuple):
 
 
 def read_platform(tx: Transaction, part: str) -> Platform:
-    row = first(tx.query("SELECT * FROM part_platform WHERE part_id = ?", part))
+    row = select_one(tx, PartPlatform, "WHERE part_id = ?", part)
     if row is None:
         return Platform()
-    return Platform(row["platform"], tuple(json.loads(row["platform_tags"])))
+    return Platform(row.platform, tuple(json.loads(row.platform_tags)))
 
 
 def save_platform(tx: Transaction, part: str, platform: Platform) -> None:
@@ -51,14 +53,14 @@ def save_platform(tx: Transaction, part: str, platform: Platform) -> None:
     )
 
 
-def resolve_registry(tx: Transaction, part: Row, config: Json) -> Json:
+def resolve_registry(tx: Transaction, part: Part, config: Json) -> Json:
     """Return the configuration with exact versions, and with the packages of its modules.
 
     What cannot be resolved keeps its place with the reason in its status.
     """
     modules, packages = config.get("modules"), config.get("packages")
-    platform = read_platform(tx, part["id"])
-    resolver = _Resolver(tx, part["organization_id"], platform)
+    platform = read_platform(tx, part.id)
+    resolver = _Resolver(tx, part.organization_id, platform)
     found = dict(config)
     if isinstance(packages, list):
         found["packages"] = [resolver.resolve_package(each) for each in packages]
@@ -93,7 +95,7 @@ class _Resolver:
             {
                 "name": package,
                 "package": package_id_of(item),
-                "version": row["label"],
+                "version": row.label,
                 "type": MODULE,
             }
         )
@@ -107,16 +109,15 @@ class _Resolver:
             item, row = self._find(package.get("package"), package.get("version"), kind)
         except NotFound as error:
             return _with_error(package, error)
-        return {**package, "package": package_id_of(item), "version": row["label"]}
+        return {**package, "package": package_id_of(item), "version": row.label}
 
-    def _find(self, item_id: Any, version: Any, kind: Any) -> tuple[Row, Row]:
+    def _find(self, item_id: Any, version: Any, kind: Any) -> tuple[Item, Package]:
         """Return an item that the organization may use, and the version for the machine."""
         item = select_item(self._tx, item_id) if isinstance(item_id, str) else None
         is_shared = item is not None and (
-            item["organization_id"] == self._organization
-            or item["visibility"] != Visibility.PRIVATE
+            item.organization_id == self._organization or item.visibility != Visibility.PRIVATE
         )
-        if item is None or not is_shared or item["type"] != kind:
+        if item is None or not is_shared or item.type != kind:
             raise NotFound(
                 f'the registry has no {kind} "{str(item_id)[:200]}", or it is not shared with this '
                 "organization; correct its ID"
@@ -125,8 +126,8 @@ class _Resolver:
         return item, find_artifact(self._tx, item, wanted, *self._platform)
 
 
-def _entrypoint_of(item: Row, row: Row) -> str:
-    for details in (row["details"], item["details"]):
+def _entrypoint_of(item: Item, row: Package) -> str:
+    for details in (row.details, item.details):
         if entrypoint := json.loads(details).get("entrypoint"):
             return str(entrypoint).removeprefix("./")
     raise NotFound("the module has no entrypoint; its owner must set it with UpdateModule")

@@ -34,7 +34,7 @@ class _ExternalAuthService(ExternalAuthServiceBase):
             raise NotFound(f'there is no machine "{host[:256]}", or it is not shared with you')
         part, role = found
         # Cogwork checks the ID, which never is another's. Machines of other makes check the name.
-        audience = [part["id"], context.name.full_name(part)]
+        audience = [part.id, context.name.full_name(part)]
         metadata = {"role": ROLE_NAMES[role]}
         if (principal := actor.principal) is not None:
             metadata |= describe_principal(principal)

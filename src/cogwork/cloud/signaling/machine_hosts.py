@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from cogwork.cloud.fleet.host_labels import find_labeled_part
-from cogwork.cloud.fleet.parts import select_part
+from cogwork.cloud.fleet.parts import LocatedPart, select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.public_name import PublicName
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 
 
-def find_host(tx: Transaction, name: PublicName, host: str, now: int) -> Row | None:
+def find_host(tx: Transaction, name: PublicName, host: str, now: int) -> LocatedPart | None:
     """Return the part that has this name, or had it a while ago."""
     found = name.parse_host(host)
     if found is None:
@@ -21,7 +21,7 @@ def find_host(tx: Transaction, name: PublicName, host: str, now: int) -> Row | N
 
 def find_host_role(
     tx: Transaction, name: PublicName, actor: Actor, host: str, now: int
-) -> tuple[Row, CloudRole] | None:
+) -> tuple[LocatedPart, CloudRole] | None:
     """Return the part with this name if the actor has a role on it, and the role.
 
     The secret of a location is for clients of its machines, where it gives all rights.
@@ -29,7 +29,7 @@ def find_host_role(
     part = find_host(tx, name, host, now)
     if part is None:
         return None
-    if actor == Actor(ActorType.LOCATION, part["location_id"]):
+    if actor == Actor(ActorType.LOCATION, part.location_id):
         return part, CloudRole.OWNER
-    role = find_role(tx, actor, (ResourceType.MACHINE, part["machine_id"]))
+    role = find_role(tx, actor, (ResourceType.MACHINE, part.machine_id))
     return None if role is None else (part, role)

@@ -10,6 +10,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_grpc import SignalingServiceBase
 
 from cogwork.auth.granted_access import describe_principal
 from cogwork.cloud.fleet.part_access import require_own_part
+from cogwork.cloud.fleet.parts import LocatedPart
 from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
@@ -23,7 +24,7 @@ from cogwork.cloud.signaling.rendezvous import (
     SignalingCall,
     TooManyCallers,
 )
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
 from cogwork.core.fair_places import Holder
 from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
@@ -60,7 +61,7 @@ class _SignalingService(SignalingServiceBase):
         request: pb.CallRequest = await stream.recv_message()
         (host,) = _read_hosts(stream.metadata, 1)
         part, role = await self._find_host(actor, host)
-        if not self._rendezvous.is_online(part["id"]):
+        if not self._rendezvous.is_online(part.id):
             raise HostOffline(host)
         offer = pb.AnswerRequestInitStage(sdp=request.sdp, caller_auth_entity=actor.id)
         offer.optional_config.disable_trickle = request.disable_trickle
@@ -69,7 +70,7 @@ class _SignalingService(SignalingServiceBase):
         if (principal := actor.principal) is not None:
             offer.caller_auth_metadata.update(describe_principal(principal))
         offer.deadline.FromMicroseconds(self._context.now() + int(CALL_TIMEOUT * 1e6))
-        with self._rendezvous.call(part["id"], offer, Holder(str(actor), role)) as call:
+        with self._rendezvous.call(part.id, offer, Holder(str(actor), role)) as call:
             try:
                 async with asyncio.timeout(CALL_TIMEOUT):
                     await _relay_answers(stream, call)
@@ -91,7 +92,7 @@ class _SignalingService(SignalingServiceBase):
         part = await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
         with (
             self._context.presence.connected(part),
-            self._rendezvous.wait_at(part["id"]) as waiting,
+            self._rendezvous.wait_at(part.id) as waiting,
         ):
             call = await _wait_for_call(stream, waiting)
             await stream.send_message(pb.AnswerRequest(uuid=call.id, init=call.offer))
@@ -114,7 +115,7 @@ class _SignalingService(SignalingServiceBase):
     def _list_relays(self) -> list[pb.ICEServer]:
         return self._relays.list_with_credentials(self._context.clock.time())
 
-    async def _find_host(self, actor: Actor, host: str) -> tuple[Row, CloudRole]:
+    async def _find_host(self, actor: Actor, host: str) -> tuple[LocatedPart, CloudRole]:
         """Return the part with this name, and the role of the actor there. Raise HostOffline."""
         found = await self._context.records.read(
             lambda tx: find_host_role(tx, self._context.name, actor, host, self._context.now())
@@ -123,14 +124,14 @@ class _SignalingService(SignalingServiceBase):
             raise HostOffline(host)
         return found
 
-    def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> Row:
+    def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> LocatedPart:
         """Return the part that has these names. Raise NotFound or RoleTooLow unless the actor may
         act as it."""
         name, now = self._context.name, self._context.now()
         parts = {
-            part["id"]: part
+            part.id: part
             for part in (find_host(tx, name, host, now) for host in hosts)
-            if part is not None and _is_own_part(tx, actor, part["id"])
+            if part is not None and _is_own_part(tx, actor, part.id)
         }
         if len(parts) != 1:
             raise NotFound(f"this machine does not have the name {' or '.join(hosts)}")

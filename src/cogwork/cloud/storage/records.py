@@ -6,14 +6,13 @@ microseconds since 1970.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from cogwork.core.errors import CogworkError
 
 T = TypeVar("T")
 Value = str | int | bytes | None
-Row = Mapping[str, Any]
 
 
 class RecordsUnavailable(CogworkError):
@@ -34,10 +33,18 @@ class BrokenReference(CogworkError):
     status = "FAILED_PRECONDITION"
 
 
+class Rows(NamedTuple):
+    """The rows of a query as they are stored; `select.py` makes typed values of them."""
+
+    columns: tuple[str, ...]
+    values: Sequence[tuple[Value, ...]]
+
+
 class Transaction(Protocol):
     """Reads and changes that other transactions see all at once, or never."""
 
-    def query(self, sql: str, *values: Value) -> Sequence[Row]: ...
+    def read_rows(self, sql: str, *values: Value) -> Rows:
+        """For `select.py` and what wraps a transaction; others use the functions there."""
 
     def execute(self, sql: str, *values: Value) -> int:
         """Make a change and return the number of changed rows.
@@ -65,7 +72,3 @@ class Records(Protocol):
         """
 
     async def aclose(self) -> None: ...
-
-
-def first(rows: Sequence[Row]) -> Row | None:
-    return rows[0] if rows else None

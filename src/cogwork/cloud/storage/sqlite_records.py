@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,7 +17,7 @@ from cogwork.cloud.storage.records import (
     BrokenReference,
     DuplicateRecord,
     RecordsUnavailable,
-    Row,
+    Rows,
     Transaction,
     Value,
 )
@@ -140,8 +140,9 @@ class _SqliteTransaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def query(self, sql: str, *values: Value) -> Sequence[Row]:
-        return self._connection.execute(sql, values).fetchall()
+    def read_rows(self, sql: str, *values: Value) -> Rows:
+        cursor = self._connection.execute(sql, values)
+        return Rows(tuple([each[0] for each in cursor.description]), cursor.fetchall())
 
     def execute(self, sql: str, *values: Value) -> int:
         try:
@@ -192,7 +193,6 @@ def _connect(path: Path) -> sqlite3.Connection:
         _uri(path, "rw"), uri=True, check_same_thread=False, isolation_level=None
     )
     try:
-        connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA journal_mode = WAL")
         # A transaction that returned survives a power cut.
         connection.execute("PRAGMA synchronous = FULL")

@@ -20,7 +20,8 @@ from cogwork.cloud.fleet.part_software import (
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import read_platform
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.tables import Part
 from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollouts import note_outcome, offer
 from cogwork.cloud.updates.update_choice import OTHER_AGENT, Update, choose_update
@@ -76,7 +77,7 @@ class _Answer:
     def __init__(
         self,
         tx: Transaction,
-        part: Row,
+        part: Part,
         request: pb.DeviceAgentConfigRequest,
         url: str,
         now: int,
@@ -85,14 +86,14 @@ class _Answer:
     ) -> None:
         """`is_ours`: whether the agent is of our make, so that it takes our releases."""
         section = read_agent_section(tx, part)
-        platform = read_platform(tx, part["id"]).name
+        platform = read_platform(tx, part.id).name
         self._part, self._now = part, now
         self._products: dict[Product, tuple[Software, Update]] = {}
         for product in Product:
             software = read_software(request, product, platform, now)
             source = read_source(section, product)
             update = (
-                choose_update(tx, source, product, part["id"], software, url)
+                choose_update(tx, source, product, part.id, software, url)
                 if is_ours
                 else Update(hindrance=OTHER_AGENT)
             )
@@ -110,7 +111,7 @@ class _Answer:
         self._unsaved = {
             product
             for product, (software, update) in self._products.items()
-            if not is_saved(tx, part["id"], product, software, update.hindrance)
+            if not is_saved(tx, part.id, product, software, update.hindrance)
         }
         self.is_news = bool(self._unsaved) or any(
             update.offered_by is not None or update.proved is not None
@@ -118,7 +119,7 @@ class _Answer:
         )
 
     def save(self, tx: Transaction) -> None:
-        part_id, now = self._part["id"], self._now
+        part_id, now = self._part.id, self._now
         for product, (software, update) in self._products.items():
             if product in self._unsaved:
                 save_software(tx, part_id, product, software, update.hindrance, now)
@@ -134,7 +135,7 @@ class _Answer:
             if update.hindrance:
                 _log.warning(
                     'part "%s" (%s) keeps its %s: %s',
-                    *(self._part["name"], self._part["id"], product, update.hindrance),
+                    *(self._part.name, self._part.id, product, update.hindrance),
                 )
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.tables import Part
 
 
-def read_agent_section(tx: Transaction, part: Row) -> dict[str, Any]:
+def read_agent_section(tx: Transaction, part: Part) -> dict[str, Any]:
     """Return the section with what fragments add; empty if there is none."""
-    config = parse_config(part["config"])
+    config = parse_config(part.config)
     if "fragments" in config:
         config = merge_for_part(tx, part, config).config
     section = config.get("agent")

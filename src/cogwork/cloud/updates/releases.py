@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cogwork.cloud.storage.blobs import Blob
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values, select, select_one
 from cogwork.cloud.updates.release_archive import Manifest
 from cogwork.core.errors import CogworkError
 from cogwork.core.product import Product
@@ -20,6 +20,8 @@ class ReleaseExists(CogworkError):
 
 
 class Release(NamedTuple):
+    """A row of its table."""
+
     product: Product
     version: str
     platform: str
@@ -80,42 +82,33 @@ def add_release(tx: Transaction, manifest: Manifest, blob: Blob, now: int) -> Re
 
 
 def find_release(tx: Transaction, product: Product, version: str, platform: str) -> Release | None:
-    row = first(
-        tx.query(
-            "SELECT * FROM release WHERE product = ? AND version = ? AND platform = ?",
-            *(product, version, platform),
-        )
+    return select_one(
+        tx,
+        Release,
+        "WHERE product = ? AND version = ? AND platform = ?",
+        *(product, version, platform),
     )
-    return _from_row(row) if row is not None else None
 
 
 def find_file(tx: Transaction, digest: str, filename: str) -> Release | None:
-    rows = tx.query("SELECT * FROM release WHERE digest = ? AND filename = ?", digest, filename)
-    return _from_row(rows[0]) if rows else None
+    return select_one(tx, Release, "WHERE digest = ? AND filename = ?", digest, filename)
 
 
 def list_releases(tx: Transaction) -> list[Release]:
     """Return all releases, newest last."""
-    return [_from_row(row) for row in tx.query("SELECT * FROM release ORDER BY created_at, digest")]
+    return select(tx, Release, "ORDER BY created_at, digest")
 
 
-def list_platforms(tx: Transaction, product: Product, version: str) -> Sequence[str]:
-    rows = tx.query(
+def list_platforms(tx: Transaction, product: Product, version: str) -> list[str]:
+    return query_values(
+        tx,
+        str,
         "SELECT platform FROM release WHERE product = ? AND version = ? ORDER BY platform",
         *(product, version),
     )
-    return [row["platform"] for row in rows]
 
 
 def find_strictest(tx: Transaction, product: Product) -> Release | None:
     """Return the release with the highest minimum version; None if no release has one."""
-    rows = tx.query("SELECT * FROM release WHERE product = ? AND minimum_version != ''", product)
-    return max(map(_from_row, rows), key=lambda each: order_of(each.minimum_version), default=None)
-
-
-def _from_row(row: Row) -> Release:
-    return Release(
-        Product(row["product"]),
-        *(row["version"], row["platform"], row["digest"], row["size"]),
-        *(row["filename"], row["created_at"], row["minimum_version"]),
-    )
+    found = select(tx, Release, "WHERE product = ? AND minimum_version != ''", product)
+    return max(found, key=lambda each: order_of(each.minimum_version), default=None)

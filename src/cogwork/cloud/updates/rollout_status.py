@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query
+from cogwork.cloud.storage.tables import Trial
 from cogwork.cloud.updates.rollout import Counts, Rollout
 from cogwork.cloud.updates.rollouts import count_trials, list_newest
 from cogwork.core.escape import escape
@@ -103,8 +106,18 @@ def _format_trial(trial: TrialReport) -> str:
     return escape(f"{trial.machine}, part {trial.part}{has}: {reason}")
 
 
+@dataclass(frozen=True, slots=True)
+class _NamedTrial(Trial):
+    part_name: str
+    machine_name: str
+    organization_name: str
+    running: str | None
+
+
 def _list_trials(tx: Transaction, rollout: Rollout, *outcomes: Outcome) -> list[TrialReport]:
-    rows = tx.query(
+    trials = query(
+        tx,
+        _NamedTrial,
         "SELECT trial.*, part.name AS part_name, machine.name AS machine_name, "
         "organization.name AS organization_name, part_software.running "
         "FROM trial JOIN part ON part.id = trial.part_id "
@@ -116,19 +129,19 @@ def _list_trials(tx: Transaction, rollout: Rollout, *outcomes: Outcome) -> list[
         "ORDER BY trial.reported_at, machine.name, part.id",
         *(rollout.product, rollout.id, *outcomes),
     )
-    return [_describe(row) for row in rows]
+    return [*map(_describe, trials)]
 
 
-def _describe(row: Row) -> TrialReport:
+def _describe(trial: _NamedTrial) -> TrialReport:
     return TrialReport(
-        row["machine_name"],
-        row["part_name"],
-        row["part_id"],
-        row["organization_name"],
-        Outcome(row["outcome"]),
-        row["reason"],
-        _format_time(row["since"] if row["since"] is not None else row["reported_at"]),
-        row["running"] or "",
+        trial.machine_name,
+        trial.part_name,
+        trial.part_id,
+        trial.organization_name,
+        Outcome(trial.outcome),
+        trial.reason,
+        _format_time(trial.since if trial.since is not None else trial.reported_at),
+        trial.running or "",
     )
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cogwork.cloud.operations.operation import new_id, to_microseconds
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import first, query, query_values, select
+from cogwork.cloud.storage.tables import Rollout as StoredRollout
 from cogwork.cloud.updates.releases import find_strictest, list_platforms
 from cogwork.cloud.updates.rollout import (
     Counts,
@@ -27,6 +29,11 @@ DEFAULT_STAGES: Final = (1, 10, 50, 100)
 _MAX_STAGES: Final = 20
 _KEPT: Final = 8
 """Rollouts of a channel and product that are kept, with what machines reported."""
+
+
+class _OutcomeCount(NamedTuple):
+    outcome: Outcome
+    parts: int
 
 
 class RolloutPlan(NamedTuple):
@@ -63,7 +70,9 @@ def start_rollout(
             f"{product} {version} is older than {known[0].version}, which {channel} has; to take "
             f"machines back to it, add --rollback"
         )
-    (row,) = tx.query(
+    (number,) = query_values(
+        tx,
+        int,
         "SELECT COALESCE(MAX(number), 0) AS number FROM rollout WHERE channel = ? AND product = ?",
         *(channel, product),
     )
@@ -84,18 +93,20 @@ def start_rollout(
         "max_failures, stage, stage_began, reach, widened_at, pause_reason, counted_from, "
         "is_superseded, created_at, is_rollback) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, '', 0, 0, ?, ?)",
-        *(new.id, channel, product, row["number"] + 1, version),
+        *(new.id, channel, product, number + 1, version),
         *(",".join(map(str, plan.stages)), plan.stage_time, plan.max_failures),
         *(now, new.reach, now, now, int(plan.is_rollback)),
     )
-    _forget_oldest(tx, channel, product, row["number"] + 1 - _KEPT)
+    _forget_oldest(tx, channel, product, number + 1 - _KEPT)
     return new
 
 
 def select_rollouts(tx: Transaction, channel: str, product: Product) -> list[Rollout]:
     """Return the rollouts of a channel, newest first."""
-    rows = tx.query(
-        "SELECT * FROM rollout WHERE channel = ? AND product = ? ORDER BY number DESC",
+    rows = select(
+        tx,
+        StoredRollout,
+        "WHERE channel = ? AND product = ? ORDER BY number DESC",
         *(channel, product),
     )
     return [_from_row(row) for row in rows]
@@ -113,7 +124,7 @@ def find_newest(tx: Transaction, channel: str, product: Product) -> Rollout:
 
 def list_newest(tx: Transaction) -> list[Rollout]:
     """Return the newest rollout of each channel and product."""
-    rows = tx.query("SELECT * FROM rollout WHERE is_superseded = 0 ORDER BY channel, product")
+    rows = select(tx, StoredRollout, "WHERE is_superseded = 0 ORDER BY channel, product")
     return [_from_row(row) for row in rows]
 
 
@@ -153,7 +164,9 @@ def widen_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
 
 def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) -> Counts:
     """Count what machines reported since the rollout was resumed, or since another time."""
-    rows = tx.query(
+    rows = query(
+        tx,
+        _OutcomeCount,
         "SELECT outcome, COUNT(*) AS parts FROM trial "
         "WHERE rollout_id = ? AND (outcome = ? OR reported_at >= ?) GROUP BY outcome",
         *(rollout.id, Outcome.WAITING, rollout.counted_from if since is None else since),
@@ -163,7 +176,9 @@ def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) ->
 
 def _count_wave(tx: Transaction, rollout: Rollout) -> Counts:
     """Count machines that were offered the version last, but for failures that someone has seen."""
-    rows = tx.query(
+    rows = query(
+        tx,
+        _OutcomeCount,
         "SELECT outcome, COUNT(*) AS parts FROM trial WHERE rollout_id = ? AND offered_at >= ? "
         "AND (outcome IN (?, ?) OR reported_at >= ?) GROUP BY outcome",
         *(rollout.id, rollout.widened_at, Outcome.WAITING, Outcome.GOOD, rollout.counted_from),
@@ -171,8 +186,8 @@ def _count_wave(tx: Transaction, rollout: Rollout) -> Counts:
     return _to_counts(rows)
 
 
-def _to_counts(rows: Sequence[Row]) -> Counts:
-    parts = {Outcome(row["outcome"]): int(row["parts"]) for row in rows}
+def _to_counts(rows: Sequence[_OutcomeCount]) -> Counts:
+    parts = dict(rows)
     return Counts(
         parts.get(Outcome.GOOD, 0),
         parts.get(Outcome.FAILED, 0) + parts.get(Outcome.ROLLED_BACK, 0),
@@ -261,11 +276,13 @@ def _forget_oldest(tx: Transaction, channel: str, product: Product, last: int) -
 
 
 def _read_trial(tx: Transaction, rollout_id: str, part_id: str) -> Trial:
-    rows = tx.query(
+    trials = query(
+        tx,
+        Trial,
         "SELECT version_before, outcome FROM trial WHERE rollout_id = ? AND part_id = ?",
         *(rollout_id, part_id),
     )
-    return Trial(rows[0]["version_before"], Outcome(rows[0]["outcome"])) if rows else Trial()
+    return first(trials) or Trial()
 
 
 def _save(tx: Transaction, rollout: Rollout) -> None:
@@ -277,22 +294,22 @@ def _save(tx: Transaction, rollout: Rollout) -> None:
     )
 
 
-def _from_row(row: Row) -> Rollout:
+def _from_row(row: StoredRollout) -> Rollout:
     return Rollout(
-        row["id"],
-        row["channel"],
-        Product(row["product"]),
-        row["version"],
-        tuple(map(int, row["stages"].split(","))),
-        row["stage_time"],
-        row["max_failures"],
-        row["stage"],
-        row["stage_began"],
-        row["reach"],
-        row["widened_at"],
-        row["paused_at"],
-        row["pause_reason"],
-        row["counted_from"],
-        bool(row["is_superseded"]),
-        bool(row["is_rollback"]),
+        row.id,
+        row.channel,
+        Product(row.product),
+        row.version,
+        tuple(map(int, row.stages.split(","))),
+        row.stage_time,
+        row.max_failures,
+        row.stage,
+        row.stage_began,
+        row.reach,
+        row.widened_at,
+        row.paused_at,
+        row.pause_reason,
+        row.counted_from,
+        row.is_superseded,
+        row.is_rollback,
     )

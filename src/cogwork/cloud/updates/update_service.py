@@ -13,7 +13,8 @@ from cogwork.cloud.fleet.part_software import save_report
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.tables import Part
 from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollouts import check_failures, note_outcome, select_rollouts
@@ -37,16 +38,16 @@ class UpdateService:
         report = parse_report(await stream.recv_message())
         now = self._context.now()
 
-        def work(tx: Transaction) -> tuple[Row, Rollout | None]:
+        def work(tx: Transaction) -> tuple[Part, Rollout | None]:
             part = require_own_part(tx, actor, _find_part(actor, report))
-            save_report(tx, part["id"], report, now)
+            save_report(tx, part.id, report, now)
             return part, _save_outcome(tx, part, report, now)
 
         part, paused = await self._context.records.write(work)
         if report.outcome.is_failure:
             _log.warning(
                 'part "%s" (%s) could not be updated to %s %s: %s',
-                *(part["name"], part["id"], report.product, report.version, report.reason),
+                *(part.name, part.id, report.product, report.version, report.reason),
             )
         if paused is not None:
             log_pause(paused)
@@ -64,7 +65,7 @@ def _find_part(actor: Actor, report: UpdateReport) -> str:
     return report.id or (actor.id if actor.type is ActorType.PART else "")
 
 
-def _save_outcome(tx: Transaction, part: Row, report: UpdateReport, now: int) -> Rollout | None:
+def _save_outcome(tx: Transaction, part: Part, report: UpdateReport, now: int) -> Rollout | None:
     """Save the outcome in the rollout that it belongs to. Return that if it pauses therefore."""
     source = read_source(read_agent_section(tx, part), report.product)
     if not isinstance(source, Channel):
@@ -72,7 +73,7 @@ def _save_outcome(tx: Transaction, part: Row, report: UpdateReport, now: int) ->
     for rollout in select_rollouts(tx, source.name, report.product):
         if rollout.version != report.version:
             continue
-        is_news = note_outcome(tx, rollout, part["id"], report, now)
+        is_news = note_outcome(tx, rollout, part.id, report, now)
         # Good ones only matter for more machines, which is decided from time to time.
         if is_news and report.outcome.is_failure and rollout.paused_at is None:
             found = check_failures(tx, rollout, now)

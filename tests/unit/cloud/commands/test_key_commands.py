@@ -16,7 +16,9 @@ from cogwork.cloud.keys.root_key import ROOT_KEY_VARIABLE
 from cogwork.cloud.main import main
 from cogwork.cloud.storage.records import RecordsUnavailable
 from cogwork.cloud.storage.schema import MIGRATIONS
+from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import read_records
+from cogwork.cloud.storage.tables import RoleGrant
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +61,9 @@ async def test_lost_owner_key_is_replaced(cloud: Commands) -> None:
     async with open_plane(CloudDirectory(cloud.data)) as plane:
         actor = await plane.login.verify(key_id, "api-key", key, "::1")
         (grant,) = await plane.context.records.read(
-            lambda tx: tx.query("SELECT * FROM role_grant WHERE key_id = ?", actor.id)
+            lambda tx: select(tx, RoleGrant, "WHERE key_id = ?", actor.id)
         )
-    assert (grant["resource_type"], grant["role"]) == ("organization", "owner")
+    assert (grant.resource_type, grant.role) == ("organization", "owner")
 
 
 def test_owner_chooses_among_organizations(cloud: Commands) -> None:

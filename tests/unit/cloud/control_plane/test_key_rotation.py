@@ -8,6 +8,7 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from cogwork.cloud.keys.key_records import (
 )
 from cogwork.cloud.keys.resealing import SEALED_TABLES
 from cogwork.cloud.storage.bus import describe_change, part_topic
+from cogwork.cloud.storage.select import query_values
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread
@@ -165,8 +167,8 @@ async def test_machines_know_a_part_token_key_before_it_signs(cloud: ServedCloud
 
 async def test_connected_machines_are_told_of_part_token_keys(cloud: ServedCloud) -> None:
     context = cloud.plane.context
-    row: Any = {"id": "p1", "machine_id": "m1"}
-    with context.presence.connected(row):
+    part: Any = SimpleNamespace(id="p1", machine_id="m1")
+    with context.presence.connected(part):
         async with context.bus.listen(part_topic("p1")) as hints:
             await cloud.rotate(KeyPurpose.PART_TOKEN, at_once=True)
             refreshing = asyncio.create_task(cloud.watcher.refresh())
@@ -223,7 +225,9 @@ async def test_secrets_are_sealed_again(cloud: ServedCloud, at_once: bool) -> No
     assert await cloud.count(KeyPurpose.SEALING) == 1
     sealed = await context.records.read(
         lambda tx: [
-            row["sealed"] for table in SEALED_TABLES for row in tx.query(f"SELECT * FROM {table}")
+            each
+            for table in SEALED_TABLES
+            for each in query_values(tx, str, f"SELECT sealed FROM {table}")
         ]
     )
     assert not [each for each in sealed if each.startswith(former)]

@@ -14,6 +14,7 @@ from tests.support.cloud.first_version_cloud import VERSION, FirstVersionCloud
 from cogwork.cloud.control_plane.cloud_directory import CloudDirectory, NoCloud
 from cogwork.cloud.control_plane.upgrade import BACKUP, STEPS, upgrade_directory
 from cogwork.cloud.keys.key_records import list_part_token_keys
+from cogwork.cloud.storage.select import query_values
 from cogwork.core.clock import SystemClock
 
 CLOCK = SystemClock()
@@ -48,9 +49,9 @@ async def check(directory: CloudDirectory, former: FirstVersionCloud) -> None:
         assert context.keys.part_token_key.id == former.part_token_key.id
         assert await context.records.read(list_part_token_keys) == [former.part_token_key.public]
         sealed = await context.records.read(
-            lambda tx: tx.query("SELECT sealed FROM secret ORDER BY id")
+            lambda tx: query_values(tx, str, "SELECT sealed FROM secret ORDER BY id")
         )
-        texts = [context.keyring.unseal(row["sealed"]) for row in sealed]
+        texts = [*map(context.keyring.unseal, sealed)]
         assert texts == ["secret 0", "secret 1", "secret 2", "hall"]
 
 

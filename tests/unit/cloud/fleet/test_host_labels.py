@@ -18,7 +18,9 @@ from cogwork.cloud.fleet.host_labels import (
 from cogwork.cloud.storage.part_labels import label_parts
 from cogwork.cloud.storage.records import DuplicateRecord, Transaction
 from cogwork.cloud.storage.schema import MIGRATIONS
+from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
+from cogwork.cloud.storage.tables import HostLabel
 
 DAY = 24 * 3600 * 1_000_000
 PLACES = """
@@ -43,9 +45,9 @@ class Labels:
 
         def work(tx: Transaction) -> str:
             assign_label(tx, now, part, location, name)
-            (row,) = tx.query("SELECT * FROM host_label WHERE part_id = ? AND until IS NULL", part)
-            assert row["location_id"] == location
-            return str(row["label"])
+            (row,) = select(tx, HostLabel, "WHERE part_id = ? AND until IS NULL", part)
+            assert row.location_id == location
+            return row.label
 
         return await self.records.write(work)
 
@@ -101,11 +103,11 @@ async def test_part_gets_its_alias_back(labels: Labels) -> None:
     assert await labels.assign("a", "press") == "press"
     assert await labels.assign("a", "PRESS") == "press"
     aliases = await labels.records.read(lambda tx: list_aliases(tx, 0, "a"))
-    assert [(row["location_id"], row["label"]) for row in aliases] == [("hall", "saw")]
+    assert [(row.location_id, row.label) for row in aliases] == [("hall", "saw")]
     for number in range(40):
         await labels.assign("a", f"n{number}", now=number)
     aliases = await labels.records.read(lambda tx: list_aliases(tx, 0, "a"))
-    assert [row["label"] for row in aliases] == [f"n{number}" for number in range(38, 28, -1)]
+    assert [row.label for row in aliases] == [f"n{number}" for number in range(38, 28, -1)]
 
 
 async def test_moved_and_deleted_parts_keep_others_out(labels: Labels) -> None:
@@ -157,11 +159,11 @@ async def test_migration_labels_the_oldest_part_first(tmp_path: Path) -> None:
     make_unlabeled(tmp_path / "records.db")
     for _ in range(2):
         records = SqliteRecords(tmp_path / "records.db")
-        rows = await records.read(lambda tx: tx.query("SELECT * FROM host_label"))
+        rows = await records.read(lambda tx: select(tx, HostLabel))
         await records.aclose()
-        found = {row["part_id"]: row["label"] for row in rows}
+        found = {row.part_id: row.label for row in rows}
         assert found.keys() == {part for part, *_ in PARTS} - {"deleted"}
-        assert all(row["until"] is None for row in rows)
+        assert all(row.until is None for row in rows)
         # Names that programs know stay as they were, as long as they are not those of two.
         assert found["old"] == found["elsewhere"] == "press"
         assert found["one"] == "main"
@@ -186,6 +188,6 @@ async def test_migration_that_fails_changes_nothing(
         with pytest.raises(OSError, match="the power failed"):
             SqliteRecords(path)
     records = SqliteRecords(path)
-    rows = await records.read(lambda tx: tx.query("SELECT * FROM host_label"))
+    rows = await records.read(lambda tx: select(tx, HostLabel))
     await records.aclose()
     assert len(rows) == len(PARTS) - 1

@@ -23,6 +23,8 @@ from cogwork.cloud.fleet.keys import KeyLimit
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.machine.part_access_list import issue_access_list
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import Part
 from cogwork.core.clock import SystemClock
 from cogwork.core.workers import run_in_thread
 from cogwork.wire.follow_method import GET_ACCESS
@@ -86,12 +88,10 @@ async def full(template: tuple[Path, str], tmp_path: Path) -> AsyncIterator[Full
     directory = CloudDirectory(Path(shutil.copytree(template[0], tmp_path / "cloud")))
     async with open_plane(directory) as plane:
         part, secret = await add_machine(plane, template[1])
-        (row,) = await plane.context.records.read(
-            lambda tx: tx.query("SELECT * FROM part WHERE id = ?", part)
-        )
+        (row,) = await plane.context.records.read(lambda tx: select(tx, Part, "WHERE id = ?", part))
         made = FullMachine(
-            *(plane, directory, template[1], row["organization_id"]),
-            *(row["machine_id"], part, secret),
+            *(plane, directory, template[1], row.organization_id),
+            *(row.machine_id, part, secret),
         )
         await made.fill("robot", made.machine, LIMIT)
         yield made

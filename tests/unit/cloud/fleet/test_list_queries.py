@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from tests.support.cloud.organization import OwnedOrganization
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.fleet.app_service import OPERATIONS
-from cogwork.cloud.storage.records import Row, Transaction, Value
+from cogwork.cloud.storage.records import Rows, Transaction, Value
 
 MACHINES = 9
 
@@ -23,9 +23,9 @@ class CountedTransaction:
         self._tx = tx
         self.queries = 0
 
-    def query(self, sql: str, *values: Value) -> Sequence[Row]:
+    def read_rows(self, sql: str, *values: Value) -> Rows:
         self.queries += 1
-        return self._tx.query(sql, *values)
+        return self._tx.read_rows(sql, *values)
 
     def execute(self, sql: str, *values: Value) -> int:
         return self._tx.execute(sql, *values)

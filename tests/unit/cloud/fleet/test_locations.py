@@ -14,6 +14,7 @@ from cogwork.cloud.fleet.locations import create_location, update_location
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.operations.operation import Call
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 from cogwork.core.errors import InvalidRequest
 
 DEEPEST = 10
@@ -30,9 +31,9 @@ async def test_depth_is_bounded(tmp_path: Path) -> None:
 
         async def create(parent: str) -> str:
             def work(tx: Transaction, call: Call) -> str:
-                (organization,) = tx.query("SELECT id FROM organization")
+                (organization,) = query_values(tx, str, "SELECT id FROM organization")
                 request = pb.CreateLocationRequest(
-                    organization_id=organization["id"], name="Hall", parent_location_id=parent
+                    organization_id=organization, name="Hall", parent_location_id=parent
                 )
                 return create_location(tx, call, request).location.id
 

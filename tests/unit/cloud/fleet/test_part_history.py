@@ -24,6 +24,7 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 from cogwork.cloud.fleet.part_configs import update_robot_part
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 
 REVISIONS = size(ci=30, full=100)
 LARGE_EDITS, LARGE_SIZE = size(ci=6, full=60), size(ci=600_000, full=1_900_000)
@@ -106,8 +107,9 @@ async def test_history_has_the_last_1000_revisions_and_those_of_a_year(
             text = json.dumps({"revision": str(number)})
             request = pb.UpdateRobotPartRequest(id=part, name="m", robot_config_json=text)
             update_robot_part(tx, replace(context.make_call(actor), now=now), request)
-        rows = tx.query("SELECT revision FROM part_history WHERE part_id = ?", part)
-        return sorted(row["revision"] for row in rows)
+        return sorted(
+            query_values(tx, int, "SELECT revision FROM part_history WHERE part_id = ?", part)
+        )
 
     async def edit(first: int, count: int, now: int) -> list[int]:
         """Make edits at one time, and return the revisions in the history."""

@@ -20,6 +20,7 @@ from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
 from cogwork.cloud.control_plane.control_plane import ControlPlane
 from cogwork.cloud.identity.cloud_record import read_cloud
 from cogwork.cloud.storage.records import RecordsUnavailable, Transaction
+from cogwork.cloud.storage.select import query_values
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError
 
@@ -239,6 +240,6 @@ async def test_lost_root_key_costs_no_login(fleet: Fleet) -> None:
         with pytest.raises(Unauthenticated, match="log in again"):
             await identify(plane, token)
         sealed = await plane.context.records.read(
-            lambda tx: [row["sealed"] for row in tx.query("SELECT sealed FROM secret")]
+            lambda tx: query_values(tx, str, "SELECT sealed FROM secret")
         )
         assert {plane.context.keyring.unseal(each) for each in sealed} == {""}

@@ -10,6 +10,8 @@ from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow, Unauthenticated
 from cogwork.cloud.machine.claim_codes import create_code, redeem_code
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import ClaimCode
 from cogwork.core.errors import NotFound
 from cogwork.wire.claim_method import CLAIM_LIFETIME
 
@@ -82,5 +84,5 @@ def test_only_owners_create_codes(acme: OwnedOrganization) -> None:
 
 def test_codes_are_not_stored(acme: OwnedOrganization) -> None:
     code = create(acme).replace("-", "")
-    rows = acme.cloud.read(lambda tx: tx.query("SELECT * FROM claim_code"))
-    assert all(code not in str(dict(row)) for row in rows)
+    rows = acme.cloud.read(lambda tx: select(tx, ClaimCode))
+    assert all(code not in str(row) for row in rows)

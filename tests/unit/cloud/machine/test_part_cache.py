@@ -1,12 +1,29 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from cogwork.cloud.fleet.parts import LocatedPart
 from cogwork.cloud.machine.part_cache import PartCache
-from cogwork.cloud.storage.records import Row, Transaction, Value
+from cogwork.cloud.storage.records import Rows, Transaction, Value
+from cogwork.cloud.storage.select import query_values
 
-PART = {"id": "p1", "config": "{}", "last_access_at": 1}
+PART = LocatedPart(
+    id="p1",
+    organization_id="acme",
+    machine_id="press",
+    name="main",
+    is_main=True,
+    config="{}",
+    revision=0,
+    created_at=0,
+    updated_at=0,
+    deleted_at=None,
+    restart_requested_at=None,
+    last_access_at=1,
+    location_id="hall",
+    label="press",
+)
 
 
 class Keys:
@@ -15,8 +32,8 @@ class Keys:
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def query(self, sql: str, *values: Value) -> Sequence[Row]:
-        return [{"name": name} for name in self.names]
+    def read_rows(self, sql: str, *values: Value) -> Rows:
+        return Rows(("name",), [(name,) for name in self.names])
 
     def execute(self, sql: str, *values: Value) -> int:
         raise NotImplementedError
@@ -26,14 +43,14 @@ class Builder:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, tx: Transaction, part: Row) -> bytes:
+    def __call__(self, tx: Transaction, part: LocatedPart) -> bytes:
         self.count += 1
-        names = [row["name"] for row in tx.query("SELECT name FROM key WHERE part = ?", part["id"])]
-        return f"{part['config']} {names}".encode()
+        names = query_values(tx, str, "SELECT name FROM key WHERE part = ?", part.id)
+        return f"{part.config} {names}".encode()
 
 
 def read(cache: PartCache, keys: Keys, **changed: Any) -> str:
-    return cache.read(keys, {**PART, **changed}).decode()
+    return cache.read(keys, replace(PART, **changed)).decode()
 
 
 def test_a_configuration_is_built_once_while_nothing_changes() -> None:

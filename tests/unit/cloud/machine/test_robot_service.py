@@ -30,6 +30,8 @@ from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.identity.actor import ActorType
 from cogwork.cloud.machine.log_intake import LogQuotaSpent
 from cogwork.cloud.machine.log_quota import LogRates
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import Part
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 from cogwork.core.token_bucket import Rate
 from cogwork.resource.config_message import from_message
@@ -141,9 +143,9 @@ async def test_part_that_called_is_online_for_a_while(cloud: TwoTenantCloud) -> 
     assert (await read()).last_access.seconds == START
     await cloud.context.presence.save(cloud.context.records)
     (row,) = await cloud.context.records.read(
-        lambda tx: tx.query("SELECT last_access_at FROM part WHERE id = ?", cloud.mine.part)
+        lambda tx: select(tx, Part, "WHERE id = ?", cloud.mine.part)
     )
-    assert row["last_access_at"] == START * 1e6
+    assert row.last_access_at == START * 1e6
 
 
 async def test_certificate_has_every_name_of_the_part(cloud: TwoTenantCloud) -> None:

@@ -15,10 +15,10 @@ from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.control_plane.control_plane import ControlPlane
 from cogwork.cloud.fleet.keys import add_key
-from cogwork.cloud.fleet.parts import select_part
+from cogwork.cloud.fleet.parts import LocatedPart, select_part
 from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import NotFound
 
 ANSWER = "/proto.rpc.webrtc.v1.SignalingService/Answer"
@@ -27,7 +27,7 @@ ANSWER = "/proto.rpc.webrtc.v1.SignalingService/Answer"
 @dataclass
 class Machine:
     plane: ControlPlane
-    part: Row
+    part: LocatedPart
     secret: str
     owner: tuple[str, str]
     """The ID of the key of the organization's owner, and the key."""
@@ -39,7 +39,7 @@ class Machine:
         def work(tx: Transaction) -> tuple[str, str]:
             call = context.make_call(Actor(ActorType.API_KEY, self.owner[0]))
             grants = [((ResourceType.MACHINE, machine), role)]
-            return add_key(tx, call, self.part["organization_id"], "k", grants)
+            return add_key(tx, call, self.part.organization_id, "k", grants)
 
         return await context.records.write(work)
 
@@ -63,16 +63,16 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
 
 
 async def test_part_and_local_owner_key_answer(machine: Machine) -> None:
-    login = machine.part["id"], machine.secret
+    login = machine.part.id, machine.secret
     assert (await machine.answer("robot-secret", login)).HasField("heartbeat")
-    key = await machine.add_key(machine.part["machine_id"], CloudRole.OWNER)
+    key = await machine.add_key(machine.part.machine_id, CloudRole.OWNER)
     assert (await machine.answer("api-key", key)).HasField("heartbeat")
 
 
 async def test_wide_keys_and_operators_do_not_answer(machine: Machine) -> None:
     with pytest.raises(RoleTooLow, match="opens more than this machine"):
         await machine.answer("api-key", machine.owner)
-    operator = await machine.add_key(machine.part["machine_id"], CloudRole.OPERATOR)
+    operator = await machine.add_key(machine.part.machine_id, CloudRole.OPERATOR)
     with pytest.raises(RoleTooLow, match="requires the role owner"):
         await machine.answer("api-key", operator)
 
@@ -81,4 +81,4 @@ async def test_strangers_learn_nothing_of_the_part(machine: Machine) -> None:
     other, secret = await add_machine(machine.plane, machine.owner[0])
     with pytest.raises(NotFound, match="does not have the name") as error:
         await machine.answer("robot-secret", (other, secret))
-    assert machine.part["id"] not in str(error.value)
+    assert machine.part.id not in str(error.value)

@@ -18,7 +18,9 @@ from cogwork.cloud.storage.records import (
     RecordsUnavailable,
     Transaction,
 )
+from cogwork.cloud.storage.select import query_values, select
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
+from cogwork.cloud.storage.tables import Organization
 from cogwork.core.errors import NotFound
 
 INSERT = "INSERT INTO organization (id, name, created_at) VALUES (?, ?, ?)"
@@ -47,15 +49,15 @@ async def add_all(records: Records, keys: str) -> None:
 
 
 def names(tx: Transaction) -> list[str]:
-    return [row["name"] for row in tx.query("SELECT name FROM organization ORDER BY id")]
+    return query_values(tx, str, "SELECT name FROM organization ORDER BY id")
 
 
 async def test_what_was_written_is_read(records: Records) -> None:
     name = "Ünïcode 日本 \N{PILE OF POO} ' \" ; --"
     await records.write(lambda tx: add(tx, "1", name, 2**53 + 1))
-    (row,) = await records.read(lambda tx: tx.query("SELECT * FROM organization"))
-    assert (row["id"], row["name"], row["created_at"]) == ("1", name, 2**53 + 1)
-    assert row["namespace"] is None
+    (row,) = await records.read(lambda tx: select(tx, Organization))
+    assert (row.id, row.name, row.created_at) == ("1", name, 2**53 + 1)
+    assert row.namespace is None
 
 
 async def test_failed_work_changes_nothing(records: Records) -> None:
@@ -119,9 +121,9 @@ async def test_concurrent_writes_run_one_after_the_other(records: Records) -> No
     await records.write(lambda tx: add(tx, "counter", at=0))
 
     def count(tx: Transaction) -> int:
-        (row,) = tx.query("SELECT created_at FROM organization WHERE id = 'counter'")
-        tx.execute("UPDATE organization SET created_at = ?", row["created_at"] + 1)
-        return int(row["created_at"])
+        (row,) = select(tx, Organization, "WHERE id = 'counter'")
+        tx.execute("UPDATE organization SET created_at = ?", row.created_at + 1)
+        return row.created_at
 
     seen = await asyncio.gather(*(records.write(count) for _ in range(200)))
     assert sorted(seen) == [*range(200)]

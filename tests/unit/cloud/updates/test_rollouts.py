@@ -13,6 +13,8 @@ from tests.support.cloud.tenants import Tenant
 from cogwork.cloud.fleet.part_software import Software
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select
+from cogwork.cloud.storage.tables import Trial
 from cogwork.cloud.updates.release_archive import Manifest
 from cogwork.cloud.updates.releases import ReleaseExists, add_release, list_releases
 from cogwork.cloud.updates.rollout import Counts, Rollout, RolloutState
@@ -248,7 +250,7 @@ def test_only_the_last_rollouts_are_kept(fleet: Fleet) -> None:
         fleet.offer(rollouts[-1], "part")
     kept = fleet.do(select_rollouts, "stable", SERVER)
     assert [each.version for each in kept] == [f"3.0.{number}" for number in range(9, 1, -1)]
-    trials = fleet.do(lambda tx: tx.query("SELECT * FROM trial"))
+    trials = fleet.do(lambda tx: select(tx, Trial))
     assert len(trials) == len(kept)
 
 

@@ -17,6 +17,7 @@ from cogwork.cloud.configuration.config_references import require_few_references
 from cogwork.cloud.configuration.config_text import format_struct, require_config
 from cogwork.cloud.configuration.fragment_change import FragmentChange
 from cogwork.cloud.configuration.fragment_lookup import (
+    CurrentFragment,
     fragments_for,
     refuse_mistakes,
     select_revision,
@@ -30,7 +31,7 @@ from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import new_id
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest
 
 
@@ -41,22 +42,22 @@ class FragmentEdit(NamedTuple):
     visibility: int
     config: str
 
-    def differs_from(self, row: Row) -> bool:
-        return tuple(self) != (row["name"], row["visibility"], row["config"])
+    def differs_from(self, row: CurrentFragment) -> bool:
+        return tuple(self) != (row.name, row.visibility, row.config)
 
 
-def read_edit(request: pb.UpdateFragmentRequest, row: Row) -> FragmentEdit:
+def read_edit(request: pb.UpdateFragmentRequest, row: CurrentFragment) -> FragmentEdit:
     """Raise InvalidRequest."""
-    visibility = row["visibility"]
+    visibility = row.visibility
     if request.HasField("public"):
         visibility = Visibility.PUBLIC if request.public else Visibility.PRIVATE
     visibility = read_visibility(request.visibility) or visibility
-    config = row["config"]
+    config = row.config
     if request.HasField("fragment_config_json"):
         config = request.fragment_config_json
     elif request.HasField("config"):
         config = format_struct(request.config)
-    name = require_name(request.name) if request.name else row["name"]
+    name = require_name(request.name) if request.name else row.name
     return FragmentEdit(name, visibility, config)
 
 
@@ -100,8 +101,8 @@ async def check_tag(
     def read_change(tx: Transaction) -> tuple[FragmentChange, str]:
         row = find_owned_fragment(tx, context.make_call(actor), request.fragment_id)
         revision = select_revision(tx, row, request.revision) if request.revision else None
-        texts = {request.tag: revision["config"]} if revision is not None else {}
-        return FragmentChange(row["id"], texts), row["organization_id"]
+        texts = {request.tag: revision.config} if revision is not None else {}
+        return FragmentChange(row.id, texts), row.organization_id
 
     change, organization = await context.records.read(read_change)
     (await measure_impact(context, checker, change, organization)).refuse_mistakes()
@@ -114,14 +115,14 @@ async def preview_update(
 
     def read_change(tx: Transaction) -> tuple[FragmentChange, str]:
         row = find_owned_fragment(tx, context.make_call(actor), request.id)
-        edit, organization = read_edit(request, row), row["organization_id"]
+        edit, organization = read_edit(request, row), row.organization_id
         if not edit.differs_from(row):
             return FragmentChange(request.id, {}), organization
-        stored = json.loads(row["config"])
+        stored = json.loads(row.config)
         content = require_config(edit.config)
         _check_content(tx, (request.id, organization), edit.visibility, content, stored)
         # Someone may use the next revision by its number already.
-        versions = ("", str(row["revision"] + 1))
+        versions = ("", str(row.revision + 1))
         return FragmentChange(request.id, dict.fromkeys(versions, edit.config)), organization
 
     change, organization = await context.records.read(read_change)

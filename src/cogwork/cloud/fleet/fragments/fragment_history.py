@@ -6,6 +6,7 @@ from typing import Final
 
 from viam.gen.app.v1 import app_pb2 as pb
 
+from cogwork.cloud.configuration.fragment_lookup import CurrentFragment
 from cogwork.cloud.fleet.editor import describe_editor
 from cogwork.cloud.fleet.fragments.fragment_view import FragmentView, find_fragment, require_member
 from cogwork.cloud.fleet.history_page import (
@@ -17,7 +18,9 @@ from cogwork.cloud.fleet.history_page import (
 )
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp
-from cogwork.cloud.storage.records import Row, Transaction, first
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import select_one
+from cogwork.cloud.storage.tables import FragmentRevision
 
 _MAX_PAGE: Final = 100
 _DEFAULT_PAGE: Final = 10
@@ -48,44 +51,47 @@ def get_fragment_history(
 ) -> pb.GetFragmentHistoryResponse:
     """Lists edits, newest first, each with the state before it. Only members see it."""
     fragment = find_fragment(tx, call, request.id)
-    require_member(tx, call, fragment["organization_id"])
+    require_member(tx, call, fragment.organization_id)
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE
 
-    def read_next(newest: int) -> Row | None:
+    def read_next(newest: int) -> FragmentRevision | None:
         return select_newest(tx, request.id, newest)
 
     token = request.page_token
-    newest = read_page_token(token) - 1 if token else fragment["revision"]
+    newest = read_page_token(token) - 1 if token else fragment.revision
     page = read_page(read_next, newest, limit)
-    view = FragmentView(tx, call, fragment["organization_id"])
-    olders = [*page.rows[1:], read_next(page.rows[-1]["revision"] - 1)] if page.rows else []
+    view = FragmentView(tx, call, fragment.organization_id)
+    olders = [*page.rows[1:], read_next(page.rows[-1].revision - 1)] if page.rows else []
     return pb.GetFragmentHistoryResponse(
         history=[
             _describe_edit(tx, view, fragment, row, older)
             for row, older in zip(page.rows, olders, strict=True)
         ],
-        next_page_token=str(page.rows[-1]["revision"]) if page.has_more else "",
+        next_page_token=str(page.rows[-1].revision) if page.has_more else "",
     )
 
 
-def select_newest(tx: Transaction, fragment: str, revision: int) -> Row | None:
+def select_newest(tx: Transaction, fragment: str, revision: int) -> FragmentRevision | None:
     """Return the newest revision of a fragment, up to the given one."""
-    return first(
-        tx.query(
-            "SELECT * FROM fragment_revision WHERE fragment_id = ? AND revision <= ? "
-            "ORDER BY revision DESC LIMIT 1",
-            *(fragment, revision),
-        )
+    return select_one(
+        tx,
+        FragmentRevision,
+        "WHERE fragment_id = ? AND revision <= ? ORDER BY revision DESC LIMIT 1",
+        *(fragment, revision),
     )
 
 
 def add_revision(
-    tx: Transaction, call: Call, fragment: str, previous: Row | None, state: tuple[str, int, str]
+    tx: Transaction,
+    call: Call,
+    fragment: str,
+    previous: FragmentRevision | None,
+    state: tuple[str, int, str],
 ) -> None:
     """`state`: name, visibility and configuration. The oldest revisions are removed."""
-    revision = 1 if previous is None else previous["revision"] + 1
+    revision = 1 if previous is None else previous.revision + 1
     # Two edits within a microsecond must differ, because clients compare the times.
-    edited_at = call.now if previous is None else max(call.now, previous["edited_at"] + 1)
+    edited_at = call.now if previous is None else max(call.now, previous.edited_at + 1)
     tx.execute(
         "INSERT INTO fragment_revision (fragment_id, revision, edited_at, editor_type, editor_id, "
         "name, visibility, config) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -99,19 +105,24 @@ def add_revision(
 
 
 def _describe_edit(
-    tx: Transaction, view: FragmentView, fragment: Row, row: Row, older: Row | None
+    tx: Transaction,
+    view: FragmentView,
+    fragment: CurrentFragment,
+    row: FragmentRevision,
+    older: FragmentRevision | None,
 ) -> pb.FragmentHistoryEntry:
     old = None
     if older is not None:
         old = view.describe(fragment, older)
-        old.name, old.visibility = older["name"], older["visibility"]
-        old.public = older["visibility"] == Visibility.PUBLIC
+        old.name = older.name
+        old.visibility = pb.FragmentVisibility.ValueType(older.visibility)
+        old.public = older.visibility == Visibility.PUBLIC
     return pb.FragmentHistoryEntry(
-        fragment=fragment["id"],
-        edited_on=to_timestamp(row["edited_at"]),
+        fragment=fragment.id,
+        edited_on=to_timestamp(row.edited_at),
         old=old,
-        edited_by=describe_editor(tx, row["editor_id"]),
-        revision=str(row["revision"]),
+        edited_by=describe_editor(tx, row.editor_id),
+        revision=str(row.revision),
         config=view.to_struct(row),
     )
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.configuration.config_checker import ConfigChecker, ConfigRefused
-from cogwork.cloud.configuration.config_references import TargetType, list_users
+from cogwork.cloud.configuration.config_references import PartUser, TargetType, list_users
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_change import FragmentChange
 from cogwork.cloud.configuration.fragment_lookup import fragments_for
 from cogwork.cloud.configuration.fragment_merge import merge_fragments
 from cogwork.cloud.fleet.agent_info import runs_another_make
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 from cogwork.core.errors import InvalidRequest
 
 MAX_PARTS: Final = 1000
@@ -103,8 +104,8 @@ async def measure_impact(
     users = await context.records.read(
         lambda tx: list_users(tx, TargetType.FRAGMENT, change.fragment)
     )
-    own = [each for each in users if each["organization_id"] == organization]
-    others = [each for each in users if each["organization_id"] != organization]
+    own = [each for each in users if each.organization_id == organization]
+    others = [each for each in users if each.organization_id != organization]
     impact = Impact(organization, _count_machines(own), _count_machines(others))
     if not change.texts:
         impact.unchanged_parts = len(own)
@@ -128,24 +129,21 @@ async def measure_impact(
     return impact
 
 
-def _count_machines(users: Sequence[Row]) -> int:
-    return len({each["machine_id"] for each in users})
+def _count_machines(users: Sequence[PartUser]) -> int:
+    return len({each.machine_id for each in users})
 
 
-def _group_by_config(tx: Transaction, users: Sequence[Row]) -> dict[str, list[PartName]]:
+def _group_by_config(tx: Transaction, users: Sequence[PartUser]) -> dict[str, list[PartName]]:
     """Return the parts by their configurations, until there are too many."""
     found: dict[str, list[PartName]] = {}
     size = 0
     for user in users[:MAX_PARTS]:
-        (row,) = tx.query("SELECT config FROM part WHERE id = ?", user["id"])
-        text = row["config"]
+        (text,) = query_values(tx, str, "SELECT config FROM part WHERE id = ?", user.id)
         if text not in found:
             if len(found) == MAX_CONFIGS or size + len(text) > MAX_BYTES:
                 continue
             size += len(text)
-        part = PartName(
-            *(user["id"], user["name"], user["machine_id"], user["machine"], bool(user["is_main"]))
-        )
+        part = PartName(user.id, user.name, user.machine_id, user.machine, user.is_main)
         found.setdefault(text, []).append(part)
     return found
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.configuration.config_mask import format_masked
-from cogwork.cloud.configuration.fragment_lookup import is_shared, select_fragment
+from cogwork.cloud.configuration.fragment_lookup import CurrentFragment, is_shared, select_fragment
 from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
 from cogwork.cloud.identity.membership import organizations_of
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.operation import Call, to_timestamp
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query, select
+from cogwork.cloud.storage.tables import FragmentRevision, Organization
 from cogwork.core.errors import NotFound
 
 MAX_LISTED_BYTES: Final = 4 << 20
@@ -32,7 +34,30 @@ AND part.deleted_at IS NULL
 """
 
 
-def find_fragment(tx: Transaction, call: Call, fragment: str) -> Row:
+class _Usage(NamedTuple):
+    """Who uses a fragment directly."""
+
+    version: str | None
+    """One of those that are used; None if no part uses the fragment."""
+    parts: int
+    machines: int
+    organizations: int
+    own_machines: int
+
+
+class ListedFragment(NamedTuple):
+    """A fragment with its newest revision, but without its content."""
+
+    id: str
+    organization_id: str
+    created_at: int
+    revision: int
+    edited_at: int
+    name: str
+    visibility: int
+
+
+def find_fragment(tx: Transaction, call: Call, fragment: str) -> CurrentFragment:
     """Return a fragment that the actor may see. Raise NotFound."""
     row = select_fragment(tx, fragment)
     if row is None or not is_shared(row, row, organizations_of(tx, call.actor)):
@@ -40,10 +65,10 @@ def find_fragment(tx: Transaction, call: Call, fragment: str) -> Row:
     return row
 
 
-def find_owned_fragment(tx: Transaction, call: Call, fragment: str) -> Row:
+def find_owned_fragment(tx: Transaction, call: Call, fragment: str) -> CurrentFragment:
     """Return a fragment whose organization the actor owns. Raise NotFound or RoleTooLow."""
     row = find_fragment(tx, call, fragment)
-    owner = (ResourceType.ORGANIZATION, row["organization_id"])
+    owner = (ResourceType.ORGANIZATION, row.organization_id)
     require_role(tx, call.actor, owner, CloudRole.OWNER)
     return row
 
@@ -61,38 +86,45 @@ class FragmentView:
 
     def __init__(self, tx: Transaction, call: Call, organization: str) -> None:
         self._tx = tx
-        (self._organization,) = tx.query("SELECT * FROM organization WHERE id = ?", organization)
+        (self._organization,) = select(tx, Organization, "WHERE id = ?", organization)
         owner = (ResourceType.ORGANIZATION, organization)
         self.is_masked = find_role(tx, call.actor, owner) is not CloudRole.OWNER
 
-    def describe(self, fragment: Row, revision: Row, *, with_content: bool = True) -> pb.Fragment:
-        owner = self._organization
-        (counts,) = self._tx.query(_USAGE, owner["id"], fragment["id"])
-        found = pb.Fragment(
-            id=fragment["id"],
-            name=fragment["name"],
-            organization_owner=owner["id"],
-            organization_name=owner["name"],
-            public_namespace=owner["namespace"],
-            public=fragment["visibility"] == Visibility.PUBLIC,
-            visibility=fragment["visibility"],
-            created_on=to_timestamp(fragment["created_at"]),
-            last_updated=to_timestamp(revision["edited_at"]),
-            revision=str(revision["revision"]),
-            robot_part_count=counts["parts"],
-            organization_count=counts["organizations"],
-            only_used_by_owner=counts["machines"] == counts["own_machines"],
-        )
-        if with_content:
-            found.fragment_config_json = text = self.format_content(revision)
-            found.fragment.CopyFrom(_to_struct(text))
+    def describe(self, fragment: CurrentFragment, revision: FragmentRevision) -> pb.Fragment:
+        found = self.summarize(fragment, revision)
+        found.fragment_config_json = text = self.format_content(revision)
+        found.fragment.CopyFrom(_to_struct(text))
         return found
 
-    def to_struct(self, revision: Row) -> Struct:
+    def summarize(
+        self,
+        fragment: CurrentFragment | ListedFragment,
+        revision: FragmentRevision | ListedFragment,
+    ) -> pb.Fragment:
+        """Describe a fragment without its content."""
+        owner = self._organization
+        (counts,) = query(self._tx, _Usage, _USAGE, owner.id, fragment.id)
+        return pb.Fragment(
+            id=fragment.id,
+            name=fragment.name,
+            organization_owner=owner.id,
+            organization_name=owner.name,
+            public_namespace=owner.namespace,
+            public=fragment.visibility == Visibility.PUBLIC,
+            visibility=pb.FragmentVisibility.ValueType(fragment.visibility),
+            created_on=to_timestamp(fragment.created_at),
+            last_updated=to_timestamp(revision.edited_at),
+            revision=str(revision.revision),
+            robot_part_count=counts.parts,
+            organization_count=counts.organizations,
+            only_used_by_owner=counts.machines == counts.own_machines,
+        )
+
+    def to_struct(self, revision: FragmentRevision) -> Struct:
         return _to_struct(self.format_content(revision))
 
-    def format_content(self, revision: Row) -> str:
-        text: str = revision["config"]
+    def format_content(self, revision: FragmentRevision) -> str:
+        text = revision.config
         return format_masked(json.loads(text)) if self.is_masked else text
 
 
@@ -103,18 +135,18 @@ def _to_struct(text: str) -> Struct:
 
 
 def describe_usages(
-    tx: Transaction, fragment: Row, organization: str, *, by_version: bool
+    tx: Transaction, fragment: CurrentFragment, organization: str, *, by_version: bool
 ) -> Sequence[pb.FragmentUsage]:
     """Return who uses a fragment directly: for each version, or altogether."""
     group = "GROUP BY config_reference.version ORDER BY config_reference.version"
-    rows = tx.query(f"{_USAGE}{group if by_version else ''}", organization, fragment["id"])
+    rows = query(tx, _Usage, f"{_USAGE}{group if by_version else ''}", organization, fragment.id)
     return [
         pb.FragmentUsage(
-            fragment_id=fragment["id"],
-            organizations=row["organizations"],
-            machines=row["machines"],
-            machines_in_current_org=row["own_machines"],
-            version=row["version"] if by_version else None,
+            fragment_id=fragment.id,
+            organizations=row.organizations,
+            machines=row.machines,
+            machines_in_current_org=row.own_machines,
+            version=row.version if by_version else None,
         )
         for row in rows
     ]

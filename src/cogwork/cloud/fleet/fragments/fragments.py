@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from viam.gen.app.v1 import app_pb2 as pb
 
@@ -21,6 +21,7 @@ from cogwork.cloud.fleet.fragments.fragment_history import add_revision
 from cogwork.cloud.fleet.fragments.fragment_view import (
     MAX_LISTED_BYTES,
     FragmentView,
+    ListedFragment,
     describe_usages,
     find_fragment,
     find_owned_fragment,
@@ -40,7 +41,9 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
-from cogwork.cloud.storage.records import Row, Transaction
+from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import exists, query, query_values, select
+from cogwork.cloud.storage.tables import FragmentTag
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_FRAGMENTS: Final = 10_000
@@ -69,11 +72,13 @@ def create_fragment(
 ) -> pb.CreateFragmentResponse:
     organization = request.organization_id
     require_role(tx, call.actor, (ResourceType.ORGANIZATION, organization), CloudRole.OWNER)
-    (count,) = tx.query(
+    (count,) = query_values(
+        tx,
+        int,
         "SELECT COUNT(*) AS count FROM fragment WHERE organization_id = ? AND deleted_at IS NULL",
         organization,
     )
-    if count["count"] >= _MAX_FRAGMENTS:
+    if count >= _MAX_FRAGMENTS:
         raise TooManyFragments(f"the organization has {_MAX_FRAGMENTS} fragments; delete one first")
     fragment = new_id()
     tx.execute(
@@ -95,10 +100,10 @@ def get_fragment(
     revision = select_revision(tx, fragment, request.version)
     if revision is None or not is_shared(fragment, revision, organizations):
         raise NotFound(f'the fragment has no revision and no tag "{request.version[:100]}"')
-    is_member = fragment["organization_id"] in organizations
+    is_member = fragment.organization_id in organizations
     current = {request.current_organization_id} & organizations
     (usage,) = describe_usages(tx, fragment, "".join(current), by_version=False)
-    view = FragmentView(tx, call, fragment["organization_id"])
+    view = FragmentView(tx, call, fragment.organization_id)
     return pb.GetFragmentResponse(
         fragment=view.describe(fragment, revision),
         fragment_usage=usage,
@@ -122,16 +127,19 @@ def list_fragments(
     views: dict[str, FragmentView] = {}
     found, size = pb.ListFragmentsResponse(), 0
     for row in rows:
-        if row["visibility"] not in wanted:
+        if row.visibility not in wanted:
             continue
-        owner = row["organization_id"]
+        owner = row.organization_id
         if owner not in views:
             views[owner] = FragmentView(tx, call, owner)
         # What is beyond the bound is not read at all: it may be gigabytes.
-        full = select_fragment(tx, row["id"]) if size <= MAX_LISTED_BYTES else None
-        size += len(full["config"]) if full is not None else 0
-        is_full = full is not None and size <= MAX_LISTED_BYTES
-        found.fragments.append(views[owner].describe(row, full or row, with_content=is_full))
+        full = select_fragment(tx, row.id) if size <= MAX_LISTED_BYTES else None
+        size += len(full.config) if full is not None else 0
+        view = views[owner]
+        if full is not None and size <= MAX_LISTED_BYTES:
+            found.fragments.append(view.describe(full, full))
+        else:
+            found.fragments.append(view.summarize(row, row))
     return found
 
 
@@ -145,13 +153,15 @@ def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[
 
 def _list_rows(
     tx: Transaction, organizations: Sequence[str], *, with_others: bool
-) -> Sequence[Row]:
+) -> list[ListedFragment]:
     """Return the fragments of organizations, and the public ones of others, without content."""
     marks = ", ".join("?" * len(organizations)) or "NULL"
     condition = f"organization_id IN ({marks})"
     if with_others:
         condition = f"({condition} OR visibility = ?)"
-    return tx.query(
+    return query(
+        tx,
+        ListedFragment,
         "SELECT fragment.id, organization_id, created_at, fragment_revision.revision, edited_at, "  # noqa: S608 - all of it is ours
         "name, visibility FROM fragment JOIN fragment_revision "
         "ON fragment_revision.fragment_id = fragment.id "
@@ -167,7 +177,7 @@ def update_fragment(
     """Adds a revision, if anything is different. All parts that use the fragment are told."""
     row = find_owned_fragment(tx, call, request.id)
     known = read_timestamp(request.last_known_update, "last_known_update")
-    if request.HasField("last_known_update") and known != row["edited_at"]:
+    if request.HasField("last_known_update") and known != row.edited_at:
         raise StaleConfig(
             "someone else changed this fragment after you read it; read it again and repeat your "
             "change"
@@ -175,7 +185,7 @@ def update_fragment(
     edit = read_edit(request, row)
     if edit.differs_from(row):
         add_revision(tx, call, request.id, row, (edit.name, edit.visibility, edit.config))
-        if edit.config != row["config"]:
+        if edit.config != row.config:
             save_references(tx, OwnerType.FRAGMENT, request.id, require_config(edit.config))
         call.changed_parts += parts_that_use(tx, TargetType.FRAGMENT, request.id)
     return pb.UpdateFragmentResponse(fragment=_read(tx, call, request.id))
@@ -186,13 +196,15 @@ def delete_fragment(
 ) -> pb.DeleteFragmentResponse:
     """Deletes a fragment that the own organization does not use. Others cannot keep it."""
     row = find_owned_fragment(tx, call, request.id)
-    users = tx.query(
+    users = query_values(
+        tx,
+        str,
         "SELECT fragment.id FROM config_reference JOIN fragment ON fragment.id = owner_id "
         "WHERE owner_type = 'fragment' AND target_type = 'fragment' AND target_id = ? "
         "AND organization_id = ? AND deleted_at IS NULL",
-        *(request.id, row["organization_id"]),
+        *(request.id, row.organization_id),
     )
-    (usage,) = describe_usages(tx, row, row["organization_id"], by_version=False)
+    (usage,) = describe_usages(tx, row, row.organization_id, by_version=False)
     if users or usage.machines_in_current_org:
         raise FragmentInUse(
             f"{usage.machines_in_current_org} machines and {len(users)} other fragments use this "
@@ -208,9 +220,9 @@ def get_fragment_usage(
     tx: Transaction, call: Call, request: pb.GetFragmentUsageRequest
 ) -> pb.GetFragmentUsageResponse:
     fragment = find_fragment(tx, call, request.fragment_id)
-    require_member(tx, call, fragment["organization_id"])
+    require_member(tx, call, fragment.organization_id)
     return pb.GetFragmentUsageResponse(
-        version_usages=describe_usages(tx, fragment, fragment["organization_id"], by_version=True)
+        version_usages=describe_usages(tx, fragment, fragment.organization_id, by_version=True)
     )
 
 
@@ -231,7 +243,7 @@ def set_fragment_tag(
     tx.execute(
         "INSERT INTO fragment_tag (fragment_id, tag, revision) VALUES (?, ?, ?) "
         "ON CONFLICT (fragment_id, tag) DO UPDATE SET revision = excluded.revision",
-        *(request.fragment_id, request.tag, revision["revision"]),
+        *(request.fragment_id, request.tag, revision.revision),
     )
     call.changed_parts += parts_that_use(tx, TargetType.FRAGMENT, request.fragment_id)
     return pb.SetFragmentTagResponse(tags=_list_tags(tx, request.fragment_id))
@@ -241,11 +253,12 @@ def delete_fragment_tag(
     tx: Transaction, call: Call, request: pb.DeleteFragmentTagRequest
 ) -> pb.DeleteFragmentTagResponse:
     fragment = find_owned_fragment(tx, call, request.fragment_id)
-    used = tx.query(
+    used = exists(
+        tx,
         "SELECT 1 FROM config_reference LEFT JOIN part ON part.id = owner_id "
         "WHERE target_type = 'fragment' AND target_id = ? AND version = ? "
         "AND (part.organization_id = ? AND part.deleted_at IS NULL OR owner_type = 'fragment')",
-        *(request.fragment_id, request.tag, fragment["organization_id"]),
+        *(request.fragment_id, request.tag, fragment.organization_id),
     )
     if used:
         raise FragmentInUse(f'"{request.tag[:100]}" is used; remove it from the users first')
@@ -260,26 +273,31 @@ def delete_fragment_tag(
 def _read(tx: Transaction, call: Call, fragment: str) -> pb.Fragment:
     row = select_fragment(tx, fragment)
     assert row is not None  # the caller has checked it
-    return FragmentView(tx, call, row["organization_id"]).describe(row, row)
+    return FragmentView(tx, call, row.organization_id).describe(row, row)
+
+
+class _Edit(NamedTuple):
+    revision: int
+    edited_at: int
 
 
 def _list_revisions(tx: Transaction, fragment: str) -> Sequence[pb.FragmentRevision]:
-    rows = tx.query(
+    rows = query(
+        tx,
+        _Edit,
         "SELECT revision, edited_at FROM fragment_revision WHERE fragment_id = ? "
         "ORDER BY revision DESC LIMIT ?",
         *(fragment, _MAX_REVISIONS),
     )
     return [
-        pb.FragmentRevision(
-            revision=str(row["revision"]), created_at=to_timestamp(row["edited_at"])
-        )
+        pb.FragmentRevision(revision=str(row.revision), created_at=to_timestamp(row.edited_at))
         for row in rows
     ]
 
 
 def _list_tags(tx: Transaction, fragment: str) -> Sequence[pb.FragmentTag]:
-    rows = tx.query("SELECT * FROM fragment_tag WHERE fragment_id = ? ORDER BY tag", fragment)
-    return [pb.FragmentTag(tag=row["tag"], revision=str(row["revision"])) for row in rows]
+    rows = select(tx, FragmentTag, "WHERE fragment_id = ? ORDER BY tag", fragment)
+    return [pb.FragmentTag(tag=row.tag, revision=str(row.revision)) for row in rows]
 
 
 OPERATIONS: Final[dict[str, Operation]] = {

@@ -37,6 +37,7 @@ from cogwork.cloud.identity.access import (
 )
 from cogwork.cloud.operations.operation import Call, Operation, reading
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 
 _ERROR_TYPES: Final = {
     MistakeType.NO_ACCESS: pb.FragmentErrorType.FRAGMENT_ERROR_TYPE_NO_ACCESS,
@@ -63,10 +64,10 @@ def list_machine_fragments(
         row = select_fragment(tx, use.id)
         if row is not None and is_shared(row, row, (organization,)):
             revision = select_revision(tx, row, use.version) or row
-            size += len(revision["config"])
-            view = FragmentView(tx, call, row["organization_id"])
-            with_content = size <= MAX_LISTED_BYTES
-            found.fragments.append(view.describe(row, revision, with_content=with_content))
+            size += len(revision.config)
+            view = FragmentView(tx, call, row.organization_id)
+            describe = view.describe if size <= MAX_LISTED_BYTES else view.summarize
+            found.fragments.append(describe(row, revision))
     is_masked = find_role(tx, call.actor, machine) is not CloudRole.OWNER
     budget = MergeBudget()
     for config in configs:
@@ -77,12 +78,14 @@ def list_machine_fragments(
 
 
 def _configs_of(tx: Transaction, machine: str) -> list[dict[str, Any]]:
-    rows = tx.query(
+    texts = query_values(
+        tx,
+        str,
         "SELECT config FROM part WHERE machine_id = ? AND deleted_at IS NULL "
         "ORDER BY is_main DESC, name, id",
         machine,
     )
-    return [json.loads(row["config"]) for row in rows]
+    return [*map(json.loads, texts)]
 
 
 def _uses_of(config: dict[str, Any]) -> list[FragmentUse]:
@@ -125,7 +128,7 @@ def _describe(
             fragment_id=fragment_id,
             resolved_config=resolved if index == 0 else None,
             error=error,
-            revision=str(row["revision"]) if row is not None else "",
+            revision=str(row.revision) if row is not None else "",
         )
 
 

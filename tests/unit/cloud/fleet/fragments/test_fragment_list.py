@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,9 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.cloud.fleet.fragments.fragments import create_fragment, list_fragments
 from cogwork.cloud.fleet.organizations import add_organization
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.storage.records import Row, Transaction, Value
+from cogwork.cloud.storage.records import Rows, Transaction, Value
+from cogwork.cloud.storage.select import query_values, select
+from cogwork.cloud.storage.tables import FragmentRevision
 
 SIZE = 1000
 PUBLIC = pb.FragmentVisibility.FRAGMENT_VISIBILITY_PUBLIC
@@ -26,9 +27,9 @@ class Recorder:
         self._tx = tx
         self.contents = 0
 
-    def query(self, sql: str, *values: Value) -> Sequence[Row]:
-        rows = self._tx.query(sql, *values)
-        self.contents += sum("config" in row.keys() for row in rows)  # noqa: SIM118 - a sqlite3.Row
+    def read_rows(self, sql: str, *values: Value) -> Rows:
+        rows = self._tx.read_rows(sql, *values)
+        self.contents += len(rows.values) if "config" in rows.columns else 0
         return rows
 
     def execute(self, sql: str, *values: Value) -> int:
@@ -47,17 +48,17 @@ async def test_contents_beyond_the_bound_are_not_read(
         call = plane.context.make_call(Actor(ActorType.API_KEY, new.key_id))
 
         def create(tx: Transaction) -> str:
-            (row,) = tx.query("SELECT id FROM organization")
+            (own,) = query_values(tx, str, "SELECT id FROM organization")
             config = Struct()
             config.update({"text": "x" * SIZE})
             for number in range(6):
                 request = pb.CreateFragmentRequest(
-                    name=f"f{number}", config=config, organization_id=row["id"]
+                    name=f"f{number}", config=config, organization_id=own
                 )
                 create_fragment(tx, call, request)
             other = add_organization(tx, call, "Bolt")
             make_public(tx, "f5", other)
-            return str(row["id"])
+            return str(own)
 
         organization = await plane.context.records.write(create)
 
@@ -83,11 +84,11 @@ async def test_contents_beyond_the_bound_are_not_read(
 
 def make_public(tx: Transaction, name: str, organization: str) -> None:
     """Make a fragment a public one of another organization."""
-    (row,) = tx.query("SELECT fragment_id FROM fragment_revision WHERE name = ?", name)
+    (revision,) = select(tx, FragmentRevision, "WHERE name = ?", name)
     tx.execute(
         "UPDATE fragment_revision SET visibility = ? WHERE fragment_id = ?",
-        *(PUBLIC, row["fragment_id"]),
+        *(PUBLIC, revision.fragment_id),
     )
     tx.execute(
-        "UPDATE fragment SET organization_id = ? WHERE id = ?", organization, row["fragment_id"]
+        "UPDATE fragment SET organization_id = ? WHERE id = ?", organization, revision.fragment_id
     )

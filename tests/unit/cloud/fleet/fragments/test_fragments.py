@@ -27,6 +27,7 @@ from cogwork.cloud.fleet.fragments.fragments import update_fragment
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.bus import part_topic
 from cogwork.cloud.storage.records import Transaction
+from cogwork.cloud.storage.select import query_values
 
 DEADLINE = 60.0
 CAMERA: dict[str, Any] = {
@@ -424,8 +425,8 @@ async def test_history_keeps_what_is_used(mine: Tenant) -> None:
             update_fragment(tx, replace(context.make_call(actor), now=now), request)
 
     def select(tx: Transaction) -> list[int]:
-        rows = tx.query("SELECT revision FROM fragment_revision WHERE fragment_id = ?", fragment)
-        return sorted(row["revision"] for row in rows)
+        sql = "SELECT revision FROM fragment_revision WHERE fragment_id = ?"
+        return sorted(query_values(tx, int, sql, fragment))
 
     for first in range(0, 1200, 100):
         now = started + (0 if first < 1100 else 2 * year)

@@ -1,0 +1,159 @@
+"""Reads rows of the records as values with named and typed fields.
+
+A shape is a frozen dataclass or a NamedTuple, whose fields have the names of the columns. Tables
+have theirs in `tables.py`; a query with other columns has one beside it. Columns that are missing,
+superfluous or of another type are mistakes in the code, which are raised at once.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import types
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
+
+from cogwork.cloud.storage.records import Transaction, Value
+
+T = TypeVar("T")
+
+_NONE: Final = type(None)
+_STORED: Final[dict[type, type]] = {str: str, int: int, bytes: bytes, bool: int}
+"""The types of columns, by those of fields."""
+
+
+class ShapeMismatch(Exception):
+    """A query returns other columns or types than its shape has."""
+
+
+def select(tx: Transaction, table: type[T], rest: str = "", *values: Value) -> list[T]:
+    """Return rows of a table. `rest` has what follows the table in the statement, also joins."""
+    # mypy does not know that all classes are hashable.
+    prefix = _select_from(table)  # type: ignore[arg-type]
+    return query(tx, table, f"{prefix} {rest}", *values)
+
+
+def select_one(tx: Transaction, table: type[T], rest: str, *values: Value) -> T | None:
+    """Return the first row; None if there is none."""
+    return first(select(tx, table, rest, *values))
+
+
+def query(tx: Transaction, shape: type[T], sql: str, *values: Value) -> list[T]:
+    """Return the rows of any query, whose columns are the fields of the shape in any order."""
+    found = tx.read_rows(sql, *values)
+    reader = _reader_of_rows(shape, found.columns)  # type: ignore[arg-type]
+    return [*map(reader.read, found.values)]
+
+
+def query_values(tx: Transaction, kind: type[T], sql: str, *values: Value) -> list[T]:
+    """Return the rows of a query that has one column."""
+    found = tx.read_rows(sql, *values)
+    reader = _reader_of_values(kind, found.columns)  # type: ignore[arg-type]
+    return [*map(reader.read, found.values)]
+
+
+def exists(tx: Transaction, sql: str, *values: Value) -> bool:
+    """Return whether a query has any row."""
+    return bool(tx.read_rows(sql, *values).values)
+
+
+def first(found: Sequence[T]) -> T | None:
+    return found[0] if found else None
+
+
+@cache
+def table_of(shape: type) -> str:
+    """Return the name of the table whose rows have this shape: `api_key` for ApiKey."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", shape.__name__).lower()
+
+
+@cache
+def _select_from(table: type) -> str:
+    name = table_of(table)
+    columns = ", ".join(f"{name}.{field}" for field in get_type_hints(table))
+    return f"SELECT {columns} FROM {name}"  # noqa: S608 - all of it is ours
+
+
+class _Field(NamedTuple):
+    name: str
+    """As errors show it."""
+    accepted: frozenset[type]
+    """The types that the column may have."""
+    convert: Callable[[Any], Any] | None
+    """Makes the field of a value of the column that is not None; None if they are the same."""
+
+
+class _RowReader:
+    """Makes values of rows with certain columns. Threads may use it."""
+
+    def __init__(
+        self, make: Callable[..., Any], fields: Sequence[_Field], order: Sequence[int]
+    ) -> None:
+        """`order`: where in a row the fields are."""
+        self._make = make
+        self._fields = fields
+        self._order = order if [*order] != [*range(len(fields))] else ()
+        self._converted = [
+            (index, each.convert) for index, each in enumerate(fields) if each.convert is not None
+        ]
+        self._accepted: set[tuple[type, ...]] = set()
+        """The types of the rows so far: a few combinations, because only None makes a difference.
+        Each row is looked up here, which is much faster than to check each of its values."""
+
+    def read(self, row: Sequence[Any]) -> Any:
+        if self._order:
+            row = [row[index] for index in self._order]
+        kinds = tuple(map(type, row))
+        if kinds not in self._accepted:
+            self._check(kinds)
+        if self._converted:
+            row = [*row]
+            for index, convert in self._converted:
+                if row[index] is not None:
+                    row[index] = convert(row[index])
+        return self._make(*row)
+
+    def _check(self, kinds: tuple[type, ...]) -> None:
+        for field, kind in zip(self._fields, kinds, strict=True):
+            if kind not in field.accepted:
+                expected = " or ".join(sorted(each.__name__ for each in field.accepted))
+                raise ShapeMismatch(f"{field.name} is {expected}, not {kind.__name__}")
+        self._accepted.add(kinds)
+
+
+@cache
+def _reader_of_rows(shape: type, columns: tuple[str, ...]) -> _RowReader:
+    hints = get_type_hints(shape)
+    if sorted(hints) != sorted(columns):
+        raise ShapeMismatch(
+            f"the fields of {shape.__name__} are {', '.join(hints)}, and the columns of the query "
+            f"are {', '.join(columns)}"
+        )
+    fields = [_make_field(f"{shape.__name__}.{name}", kind) for name, kind in hints.items()]
+    return _RowReader(shape, fields, [*map(columns.index, hints)])
+
+
+@cache
+def _reader_of_values(kind: type, columns: tuple[str, ...]) -> _RowReader:
+    if len(columns) != 1:
+        raise ShapeMismatch(f"one column is expected, not {', '.join(columns)}")
+    return _RowReader(lambda value: value, [_make_field(columns[0], kind)], [0])
+
+
+def _make_field(name: str, annotation: Any) -> _Field:
+    is_optional = isinstance(annotation, types.UnionType)
+    kinds = [each for each in get_args(annotation) if each is not _NONE] if is_optional else ()
+    (kind,) = kinds or (annotation,)
+    stored = _STORED.get(kind)
+    if stored is None:  # enumerations are stored as what they extend
+        stored = str if issubclass(kind, enum.StrEnum) else int
+    accepted = frozenset((stored, _NONE) if is_optional else (stored,))
+    convert = partial(_read_flag, name) if kind is bool else kind if kind is not stored else None
+    return _Field(name, accepted, convert)
+
+
+def _read_flag(name: str, value: int) -> bool:
+    if value not in (0, 1):
+        raise ShapeMismatch(f"{name} cannot be {value}")
+    return value == 1
