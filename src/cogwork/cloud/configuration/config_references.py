@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.configuration.fragment_use import MAX_USES
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query, query_values
+from cogwork.cloud.storage.tables import ConfigReference
 from cogwork.core.errors import InvalidRequest
 
 
@@ -94,11 +96,7 @@ def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: An
         "DELETE FROM config_reference WHERE owner_type = ? AND owner_id = ?", owner, owner_id
     )
     for each in list_references(config):
-        tx.execute(
-            "INSERT INTO config_reference (owner_type, owner_id, target_type, target_id, version) "
-            "VALUES (?, ?, ?, ?, ?)",
-            *(owner, owner_id, each.type, each.id, each.version),
-        )
+        insert(tx, ConfigReference(owner, owner_id, each.type, each.id, each.version))
 
 
 def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[str]:

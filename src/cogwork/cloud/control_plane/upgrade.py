@@ -31,14 +31,16 @@ from cogwork.cloud.keys.key_material import (
     read_authority,
     read_token_key,
 )
-from cogwork.cloud.keys.key_records import insert_cloud_key, list_cloud_keys
+from cogwork.cloud.keys.key_records import list_cloud_keys
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.keys.machine_tokens import PartTokenKey
 from cogwork.cloud.keys.resealing import SEALED_TABLES
 from cogwork.cloud.keys.sealer import CannotUnseal, Sealer
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query
 from cogwork.cloud.storage.sqlite_records import copy_records, write_records
+from cogwork.cloud.storage.tables import FormerFingerprint
 from cogwork.core import atomic
 from cogwork.core.clock import Clock
 
@@ -95,7 +97,7 @@ def _import_keys(directory: CloudDirectory, clock: Clock) -> None:
         now = int(clock.time() * 1e6)
         insert_cloud(tx, now)
         for material in _list_materials(directory, signing_key, now):
-            insert_cloud_key(tx, material.seal(root, now, now))
+            insert(tx, material.seal(root, now, now))
         keyring = Keyring(CloudKeys(root, clock, list_cloud_keys(tx)))
         _replace_digests(tx, signing_key, keyring)
         # Codes are known as digests only, and live for 15 minutes.
@@ -183,10 +185,7 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
                 *(digest, keyring.seal(text) if is_shown else "", row.id),
             )
             # Tokens carry the fingerprint of the former digest, and have no end.
-            tx.execute(
-                "INSERT INTO former_fingerprint (digest, fingerprint) VALUES (?, ?)",
-                *(digest, fingerprint_of(row.digest)),
-            )
+            insert(tx, FormerFingerprint(digest, fingerprint_of(row.digest)))
     if unreadable and not upgraded:
         raise NoCloud(
             f"{_SIGNING_KEY} does not belong to records.db; restore both from the same backup"

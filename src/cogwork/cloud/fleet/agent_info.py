@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from viam.gen.app.v1.robot_pb2 import AgentInfo
 
+from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
-from cogwork.cloud.storage.select import query_values
+from cogwork.cloud.storage.select import select_one
+from cogwork.cloud.storage.tables import PartAgent
 from cogwork.core.named_version import is_another_make
 
 _MAX_LENGTH: Final = 256
@@ -29,8 +31,8 @@ def format_agent_info(info: AgentInfo) -> str:
 
 def read_agent_info(tx: Transaction, part: str) -> str:
     """Return what was stored; empty if the part has said nothing yet."""
-    found = query_values(tx, str, "SELECT info FROM part_agent WHERE part_id = ?", part)
-    return found[0] if found else ""
+    found = select_one(tx, PartAgent, "WHERE part_id = ?", part)
+    return found.info if found is not None else ""
 
 
 def runs_another_make(tx: Transaction, part: str) -> bool:
@@ -39,8 +41,4 @@ def runs_another_make(tx: Transaction, part: str) -> bool:
 
 
 def save_agent_info(tx: Transaction, part: str, info: str) -> None:
-    tx.execute(
-        "INSERT INTO part_agent (part_id, info) VALUES (?, ?) "
-        "ON CONFLICT (part_id) DO UPDATE SET info = excluded.info",
-        *(part, info),
-    )
+    upsert(tx, PartAgent(part, info), "part_id")

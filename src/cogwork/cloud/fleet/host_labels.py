@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogwork.cloud.storage.host_label import label_candidates
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
 from cogwork.cloud.storage.tables import HostLabel
@@ -36,10 +37,7 @@ def assign_label(tx: Transaction, now: int, part_id: str, location: str, name: s
         "DELETE FROM host_label WHERE location_id = ? AND label = ? AND part_id = ?",
         *(location, label, part_id),
     )
-    tx.execute(
-        "INSERT INTO host_label (location_id, label, part_id) VALUES (?, ?, ?)",
-        *(location, label, part_id),
-    )
+    insert(tx, HostLabel(location, label, part_id, until=None))
 
 
 def retire_label(tx: Transaction, now: int, part_id: str) -> None:

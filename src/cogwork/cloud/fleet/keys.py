@@ -29,6 +29,7 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
+from cogwork.cloud.storage.insert import insert, upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, query_values, select, select_one
 from cogwork.cloud.storage.tables import ApiKey, RoleGrant
@@ -83,11 +84,7 @@ def add_key(
     """Return the ID of a new key, and the key."""
     key, secret = new_id(), call.keyring.make_secret()
     sealed = secret.sealed if are_local({resource for resource, _ in grants}) else ""
-    tx.execute(
-        "INSERT INTO api_key (id, organization_id, name, digest, sealed, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        *(key, organization, name, secret.digest, sealed, call.now),
-    )
+    insert(tx, ApiKey(key, organization, name, secret.digest, sealed, call.now, epoch=0))
     for resource, role in grants:
         _grant(tx, call, key, organization, resource, role)
     return key, secret.text
@@ -281,12 +278,8 @@ def _grant(
     )
     if former is not None and CloudRole[former.role.upper()] > role:
         call.ended_credentials.append(key)
-    tx.execute(
-        "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
-        "VALUES (?, ?, ?, ?, ?) ON CONFLICT (key_id, resource_type, resource_id) "
-        "DO UPDATE SET role = excluded.role",
-        *(key, organization, kind, name, ROLE_NAMES[role]),
-    )
+    grant = RoleGrant(key, organization, kind, name, ROLE_NAMES[role])
+    upsert(tx, grant, "key_id", "resource_type", "resource_id")
     if not is_local_key(tx, key):
         _require_never_readable(tx, key)
     call.changed_parts += parts_below(tx, resource)

@@ -29,6 +29,7 @@ from cogwork.cloud.identity.access import (
 from cogwork.cloud.identity.organization_roles import OrganizationRoles
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, first, query, query_values, select_one
 from cogwork.cloud.storage.tables import Location
@@ -74,11 +75,8 @@ def create_location(
         _require_parent(tx, parent, request.organization_id)
         _require_depth(tx, parent, 1)
     location = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
-    tx.execute(
-        "INSERT INTO location (id, organization_id, parent_id, name, created_at) "
-        "VALUES (?, ?, ?, ?, ?)",
-        *(location, request.organization_id, parent, require_name(request.name), call.now),
-    )
+    name = require_name(request.name)
+    insert(tx, Location(location, request.organization_id, parent, name, call.now))
     return pb.CreateLocationResponse(location=_read(tx, call, location))
 
 

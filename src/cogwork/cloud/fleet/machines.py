@@ -25,6 +25,7 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
 from cogwork.cloud.storage.tables import Machine
@@ -37,10 +38,13 @@ def new_robot(tx: Transaction, call: Call, request: pb.NewRobotRequest) -> pb.Ne
     require_role(tx, call.actor, location, CloudRole.OWNER)
     name, machine = require_name(request.name), new_id()
     organization = organization_of(tx, location)
-    tx.execute(
-        "INSERT INTO machine (id, organization_id, location_id, name, created_at) "
-        "VALUES (?, ?, ?, ?, ?)",
-        *(machine, organization, request.location, name, call.now),
+    insert(
+        tx,
+        Machine(
+            *(machine, organization, request.location, name, call.now),
+            deleted_at=None,
+            last_access_at=None,
+        ),
     )
     add_part(tx, call, machine, f"{name}-main", is_main=True)
     return pb.NewRobotResponse(id=machine)

@@ -7,7 +7,13 @@ from typing import Final
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.auth.errors import RoleTooLow
-from cogwork.cloud.identity.access import CloudRole, ResourceType, find_role, require_role
+from cogwork.cloud.identity.access import (
+    ROLE_NAMES,
+    CloudRole,
+    ResourceType,
+    find_role,
+    require_role,
+)
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
@@ -18,9 +24,10 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
-from cogwork.cloud.storage.tables import Organization
+from cogwork.cloud.storage.tables import Organization, RoleGrant
 
 
 def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool = False) -> str:
@@ -29,10 +36,10 @@ def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool
     `is_hosting` is for the first one, whose owners create the others.
     """
     organization = new_id()
-    tx.execute(
-        "INSERT INTO organization (id, name, created_at, is_hosting) VALUES (?, ?, ?, ?)",
-        *(organization, require_name(name), call.now, int(is_hosting)),
+    new = Organization(
+        organization, require_name(name), namespace=None, created_at=call.now, is_hosting=is_hosting
     )
+    insert(tx, new)
     return organization
 
 
@@ -41,10 +48,15 @@ def create_organization(
 ) -> pb.CreateOrganizationResponse:
     _require_host(tx, call.actor)
     organization = add_organization(tx, call, request.name)
-    tx.execute(
-        "INSERT INTO role_grant (key_id, organization_id, resource_type, resource_id, role) "
-        "VALUES (?, ?, 'organization', ?, 'owner')",
-        *(call.actor.id, organization, organization),
+    insert(
+        tx,
+        RoleGrant(
+            key_id=call.actor.id,
+            organization_id=organization,
+            resource_type=ResourceType.ORGANIZATION,
+            resource_id=organization,
+            role=ROLE_NAMES[CloudRole.OWNER],
+        ),
     )
     return pb.CreateOrganizationResponse(organization=_read(tx, organization))
 

@@ -39,6 +39,7 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
 from cogwork.cloud.storage.tables import PartHistory
@@ -155,12 +156,11 @@ def get_robot_part_history(
 
 
 def _replace(tx: Transaction, call: Call, row: LocatedPart, name: str, config: str) -> None:
-    tx.execute(
-        "INSERT INTO part_history (part_id, revision, edited_at, editor_type, editor_id, name, "
-        "config) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        *(row.id, row.revision, call.now, call.actor.type, call.actor.id),
-        *(row.name, row.config),
+    editor = call.actor
+    former = PartHistory(
+        row.id, row.revision, call.now, editor.type, editor.id, row.name, row.config
     )
+    insert(tx, former)
     # Two edits within a microsecond must differ, because clients compare the times.
     updated_at = max(call.now, row.updated_at + 1)
     tx.execute(

@@ -8,6 +8,7 @@ from typing import Any, Final
 from viam.gen.app.agent.v1 import agent_pb2 as pb
 
 from cogwork.cloud.operations.operation import to_microseconds
+from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
 from cogwork.cloud.storage.tables import PartSoftware
@@ -74,28 +75,32 @@ def save_software(
     tx: Transaction, part_id: str, product: Product, software: Software, hindrance: str, now: int
 ) -> None:
     """`hindrance` says why the part does not get the version that it should have."""
-    tx.execute(
-        "INSERT INTO part_software (part_id, product, running, installed, started_at, platform, "
-        "distribution, hindrance, changed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (part_id, product) DO UPDATE SET running = excluded.running, "
-        "installed = excluded.installed, started_at = excluded.started_at, "
-        "platform = excluded.platform, distribution = excluded.distribution, "
-        "hindrance = excluded.hindrance, changed_at = excluded.changed_at",
-        *(part_id, product, software.running, software.installed, software.started_at),
-        *(software.platform, software.distribution, hindrance, now),
+    row = PartSoftware(
+        part_id=part_id,
+        product=product,
+        running=software.running,
+        installed=software.installed,
+        started_at=software.started_at,
+        platform=software.platform,
+        distribution=software.distribution,
+        hindrance=hindrance,
+        changed_at=now,
     )
+    upsert(tx, row, "part_id", "product")
 
 
 def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -> None:
     """Keep the last report of a part for each product."""
-    tx.execute(
-        "INSERT INTO update_report (part_id, product, version, outcome, reason, since, "
-        "reported_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (part_id, product) DO UPDATE SET "
-        "version = excluded.version, outcome = excluded.outcome, reason = excluded.reason, "
-        "since = excluded.since, reported_at = excluded.reported_at",
-        *(part_id, report.product, report.version, report.outcome, report.reason),
-        *(to_microseconds(report.since), now),
+    row = StoredReport(
+        part_id=part_id,
+        product=report.product,
+        version=report.version,
+        outcome=report.outcome,
+        reason=report.reason,
+        since=to_microseconds(report.since),
+        reported_at=now,
     )
+    upsert(tx, row, "part_id", "product")
 
 
 def describe_software(tx: Transaction, part_id: str) -> dict[str, Any]:

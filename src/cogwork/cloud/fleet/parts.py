@@ -35,6 +35,7 @@ from cogwork.cloud.operations.operation import (
     writing,
 )
 from cogwork.cloud.registry.resolution import resolve_registry
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query, query_values, select
 from cogwork.cloud.storage.tables import Machine, Part
@@ -66,11 +67,22 @@ class NamedPart(NamedTuple):
 def add_part(tx: Transaction, call: Call, machine: str, name: str, *, is_main: bool) -> str:
     part, name = new_id(), require_name(name)
     (row,) = select(tx, Machine, "WHERE id = ?", machine)
-    tx.execute(
-        "INSERT INTO part (id, organization_id, machine_id, name, is_main, config, revision, "
-        "created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
-        *(part, row.organization_id, machine, name, int(is_main), _EMPTY),
-        *(call.now, call.now),
+    insert(
+        tx,
+        Part(
+            id=part,
+            organization_id=row.organization_id,
+            machine_id=machine,
+            name=name,
+            is_main=is_main,
+            config=_EMPTY,
+            revision=0,
+            created_at=call.now,
+            updated_at=call.now,
+            deleted_at=None,
+            restart_requested_at=None,
+            last_access_at=None,
+        ),
     )
     assign_label(tx, call.now, part, row.location_id, name)
     add_secret(tx, call, SecretOwner.PART, part)

@@ -10,6 +10,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.operations.operation import Call, new_id, to_timestamp
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.tables import Secret
@@ -33,11 +34,7 @@ def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -
     if len(_rows(tx, owner, owner_id)) >= MAX_SECRETS:
         raise SecretLimit(f"there are {MAX_SECRETS} secrets already; delete one first")
     secret = call.keyring.make_secret()
-    tx.execute(
-        "INSERT INTO secret (id, owner_type, owner_id, digest, sealed, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        *(new_id(), owner, owner_id, secret.digest, secret.sealed, call.now),
-    )
+    insert(tx, Secret(new_id(), owner, owner_id, secret.digest, secret.sealed, call.now))
 
 
 def delete_secret(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import Final, NamedTuple
 
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query, query_values
+from cogwork.cloud.storage.tables import Cloud
 
 RESTORE_PERIOD: Final = 86_400 * 1_000_000
 """Microseconds after a restore for which failed logins of parts are not proven to be wrong."""
@@ -30,11 +32,8 @@ def read_cloud(tx: Transaction) -> CloudRecord | None:
 def insert_cloud(tx: Transaction, now: int) -> str:
     """Return the ID of a new cloud."""
     cloud = str(uuid.uuid4())
-    tx.execute(
-        # Nothing reads the generation, which is a column of the schema without a default.
-        "INSERT INTO cloud (id, generation, checkpoint, created_at) VALUES (?, 0, 0, ?)",
-        *(cloud, now),
-    )
+    # Nothing reads the generation.
+    insert(tx, Cloud(cloud, generation=0, checkpoint=0, created_at=now, restored_at=None))
     return cloud
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 from typing import Any
 
 from cogwork.cloud.keys.cloud_key import (
@@ -15,6 +14,7 @@ from cogwork.cloud.keys.cloud_key import (
 )
 from cogwork.cloud.keys.key_material import create_material
 from cogwork.cloud.keys.sealer import Sealer
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select
 from cogwork.core.errors import CogworkError
@@ -44,18 +44,10 @@ def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
     return [*map(json.loads, found)]
 
 
-def insert_cloud_key(tx: Transaction, key: CloudKey) -> None:
-    tx.execute(
-        "INSERT INTO cloud_key (id, purpose, public, sealed, created_at, active_from, ends_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        *astuple(key),
-    )
-
-
 def create_cloud_keys(tx: Transaction, root: Sealer, now: int) -> None:
     """Create a key of each purpose, for a cloud that has none."""
     for purpose in KeyPurpose:
-        insert_cloud_key(tx, create_material(purpose, now).seal(root, now, now))
+        insert(tx, create_material(purpose, now).seal(root, now, now))
 
 
 def rotate_key(
@@ -83,7 +75,7 @@ def rotate_key(
             if key.ends_at is None:
                 end = start + schedule.overlap
                 tx.execute("UPDATE cloud_key SET ends_at = ? WHERE id = ?", end, key.id)
-    insert_cloud_key(tx, new)
+    insert(tx, new)
     return new
 
 

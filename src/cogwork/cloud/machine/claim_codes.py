@@ -10,6 +10,7 @@ from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.operations.operation import Call
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select_one
 from cogwork.cloud.storage.tables import ClaimCode
@@ -30,10 +31,8 @@ def create_code(tx: Transaction, call: Call, part: str) -> str:
     find_part(tx, call, part, CloudRole.OWNER)
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
     tx.execute("DELETE FROM claim_code WHERE expires_at <= ?", call.now)
-    tx.execute(
-        "INSERT INTO claim_code (digest, part_id, expires_at) VALUES (?, ?, ?)",
-        *(call.keyring.digest(code), part, call.now + CLAIM_LIFETIME * 1_000_000),
-    )
+    expires_at = call.now + CLAIM_LIFETIME * 1_000_000
+    insert(tx, ClaimCode(call.keyring.digest(code), part, expires_at))
     digests = query_values(
         tx, str, "SELECT digest FROM claim_code WHERE part_id = ? ORDER BY expires_at DESC", part
     )

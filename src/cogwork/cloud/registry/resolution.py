@@ -10,6 +10,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.registry.items import Item, select_item
 from cogwork.cloud.registry.packages import MODULE, find_artifact, package_id_of
+from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
 from cogwork.cloud.storage.tables import Package, Part, PartPlatform
@@ -45,12 +46,7 @@ def read_platform(tx: Transaction, part: str) -> Platform:
 
 def save_platform(tx: Transaction, part: str, platform: Platform) -> None:
     """Keep the platform, so that the configuration is the same whoever asks for it."""
-    tx.execute(
-        "INSERT INTO part_platform (part_id, platform, platform_tags) VALUES (?, ?, ?) "
-        "ON CONFLICT (part_id) DO UPDATE SET platform = excluded.platform, "
-        "platform_tags = excluded.platform_tags",
-        *(part, platform.name, json.dumps(platform.tags)),
-    )
+    upsert(tx, PartPlatform(part, platform.name, json.dumps(platform.tags)), "part_id")
 
 
 def resolve_registry(tx: Transaction, part: Part, config: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cogwork.cloud.storage.blobs import Blob
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select, select_one
 from cogwork.cloud.updates.release_archive import Manifest
@@ -73,11 +74,7 @@ def add_release(tx: Transaction, manifest: Manifest, blob: Blob, now: int) -> Re
         created_at=now,
         minimum_version=manifest.minimum_version,
     )
-    tx.execute(
-        "INSERT INTO release (product, version, platform, digest, size, filename, created_at, "
-        "minimum_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        *new,
-    )
+    insert(tx, new)
     return new
 
 

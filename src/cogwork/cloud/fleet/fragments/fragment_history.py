@@ -18,6 +18,7 @@ from cogwork.cloud.fleet.history_page import (
 )
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp
+from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
 from cogwork.cloud.storage.tables import FragmentRevision
@@ -92,11 +93,8 @@ def add_revision(
     revision = 1 if previous is None else previous.revision + 1
     # Two edits within a microsecond must differ, because clients compare the times.
     edited_at = call.now if previous is None else max(call.now, previous.edited_at + 1)
-    tx.execute(
-        "INSERT INTO fragment_revision (fragment_id, revision, edited_at, editor_type, editor_id, "
-        "name, visibility, config) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(fragment, revision, edited_at, call.actor.type, call.actor.id, *state),
-    )
+    editor = call.actor
+    insert(tx, FragmentRevision(fragment, revision, edited_at, editor.type, editor.id, *state))
     tx.execute("UPDATE fragment SET revision = ? WHERE id = ?", revision, fragment)
     tx.execute(
         _REMOVE_OLDEST,

@@ -41,9 +41,10 @@ from cogwork.cloud.operations.operation import (
     to_timestamp,
     writing,
 )
+from cogwork.cloud.storage.insert import insert, upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, query, query_values, select
-from cogwork.cloud.storage.tables import FragmentTag
+from cogwork.cloud.storage.tables import Fragment, FragmentTag
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_FRAGMENTS: Final = 10_000
@@ -81,10 +82,7 @@ def create_fragment(
     if count >= _MAX_FRAGMENTS:
         raise TooManyFragments(f"the organization has {_MAX_FRAGMENTS} fragments; delete one first")
     fragment = new_id()
-    tx.execute(
-        "INSERT INTO fragment (id, organization_id, revision, created_at) VALUES (?, ?, 0, ?)",
-        *(fragment, organization, call.now),
-    )
+    insert(tx, Fragment(fragment, organization, revision=0, created_at=call.now, deleted_at=None))
     config = format_struct(request.config)
     visibility = read_visibility(request.visibility) or Visibility.PRIVATE
     add_revision(tx, call, fragment, None, (require_name(request.name), visibility, config))
@@ -240,11 +238,8 @@ def set_fragment_tag(
     tags = [each.tag for each in _list_tags(tx, request.fragment_id)]
     if len(tags) >= _MAX_TAGS and request.tag not in tags:
         raise TooManyFragments(f"the fragment has {_MAX_TAGS} tags; delete one first")
-    tx.execute(
-        "INSERT INTO fragment_tag (fragment_id, tag, revision) VALUES (?, ?, ?) "
-        "ON CONFLICT (fragment_id, tag) DO UPDATE SET revision = excluded.revision",
-        *(request.fragment_id, request.tag, revision.revision),
-    )
+    tag = FragmentTag(request.fragment_id, request.tag, revision.revision)
+    upsert(tx, tag, "fragment_id", "tag")
     call.changed_parts += parts_that_use(tx, TargetType.FRAGMENT, request.fragment_id)
     return pb.SetFragmentTagResponse(tags=_list_tags(tx, request.fragment_id))
 
