@@ -122,7 +122,7 @@ async def _watch(channel: Any, camera: str, end: float) -> list[float]:
 async def _fetch_status(channel: Any) -> dict[str, Any]:
     from viam.gen.common.v1 import common_pb2 as common
 
-    from cogwork.resource.structs import to_dict
+    from cogwork.resource.messages.structs import to_dict
 
     call = channel.unary_unary(
         f"{_VISION}/GetStatus", response_deserializer=common.GetStatusResponse.FromString

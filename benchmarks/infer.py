@@ -100,12 +100,12 @@ def build_config(cases: list[Case]) -> dict[str, Any]:
 async def _measure_case(case: Case, address: str, rounds: int, seconds: float) -> bool:
     import grpc.aio
 
-    from cogwork.resource import sdk
+    from cogwork.resource.sdk import clean_import as sdk
 
     assert sdk.VERSION
-    from cogwork.resource.mlmodel_client import FastMLModelClient
-    from cogwork.resource.tensors import write_infer_reply, write_infer_request
-    from cogwork.wire.channel import SdkChannel
+    from cogwork.resource.messages.tensors import write_infer_reply, write_infer_request
+    from cogwork.resource.sdk.mlmodel_client import FastMLModelClient
+    from cogwork.wire.clients.channel import SdkChannel
 
     bare = _create_session(case.file)
     model = await _create_service(case)

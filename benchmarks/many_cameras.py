@@ -166,7 +166,7 @@ async def _watch(channel: Any, name: str, end: float) -> CameraStats:
 async def _fetch_status(channel: Any, name: str) -> dict[str, Any]:
     from viam.gen.common.v1 import common_pb2 as common
 
-    from cogwork.resource.structs import to_dict
+    from cogwork.resource.messages.structs import to_dict
 
     call = channel.unary_unary(
         "/viam.component.camera.v1.CameraService/GetStatus",

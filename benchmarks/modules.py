@@ -34,7 +34,7 @@ from viam.gen.app.v1.robot_pb2 import ComponentConfig
 from viam.gen.module.v1 import module_pb2 as messages
 from viam.gen.robot.v1 import robot_pb2 as robot
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 
 MAX_RATIO = 1.5
 RESOURCES_PER_MODULE = 10

@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cogwork.config.check import check
-from cogwork.config.fields import Attributes
-from cogwork.config.json_reader import read_json
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig, load
-from cogwork.config.positions import Json
-from cogwork.config.substitution import substitute
+from cogwork.config.check.checker import check
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig, load
+from cogwork.config.schema.fields import Attributes
+from cogwork.config.text.json_reader import read_json
+from cogwork.config.text.positions import Json
+from cogwork.config.text.substitution import substitute
 from cogwork.core.clock import SystemClock
 from cogwork.graph.events import Event
 from cogwork.graph.name import Api, ModelName, ResourceName

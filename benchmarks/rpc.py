@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cogwork.wire.handlers import Method
+    from cogwork.wire.table.handlers import Method
 
 SERVICE = "cogwork.bench.Bench"
 LARGE = 1_000_000
@@ -153,7 +153,7 @@ def make_bare_server() -> Any:
     import grpc.aio
     from google.protobuf.wrappers_pb2 import StringValue
 
-    from cogwork.wire.grpc_options import GRPC_OPTIONS
+    from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(
@@ -173,7 +173,7 @@ def make_methods() -> list[Method]:
     from google.protobuf.wrappers_pb2 import StringValue
     from grpclib.const import Cardinality
 
-    from cogwork.wire.handlers import Method
+    from cogwork.wire.table.handlers import Method
 
     def method(name: str, answer: Any) -> Method:
         async def handle(stream: Any) -> None:
@@ -205,7 +205,7 @@ async def run_our_server() -> int:
     from cogwork.robot.machine import Machine
     from cogwork.serving.front import FrontProcess, InProcessFront, ServerSockets
     from cogwork.serving.public_port import PublicPort
-    from cogwork.wire.grpc import grpc_server
+    from cogwork.wire.transports.grpc import grpc_server
 
     clock = SystemClock()
     table = build_handler_table(Machine(Providers(), clock), clock, print)

@@ -246,10 +246,10 @@ def start_server(path: Path, authenticator: Any) -> Any:
     from cogwork.core.clock import SystemClock
     from cogwork.front.peer_name import parse_socket_name
     from cogwork.graph.provider import Providers
-    from cogwork.robot.authentication import Authentication
     from cogwork.robot.handler_table import build_handler_table
     from cogwork.robot.machine import Machine
-    from cogwork.wire.grpc import grpc_server
+    from cogwork.robot.middleware.authentication import Authentication
+    from cogwork.wire.transports.grpc import grpc_server
 
     clock = SystemClock()
     machine = Machine(Providers(), clock)

@@ -28,8 +28,8 @@ from cogwork.core.workers import Workers
 from cogwork.drivers.camera.conveyor import Conveyor
 from cogwork.graph.name import Api
 from cogwork.resource.frame import Frame, Image, get_frames
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports.grpc import grpc_server
 
 WIDTH, HEIGHT = 1280, 720
 CALLERS = (1, 8)
@@ -68,7 +68,7 @@ def main() -> int:
 
 async def measure(rounds: int) -> dict[str, list[float]]:
     # This import also loads the SDK's messages.
-    from cogwork.resource.camera_service import CameraService, camera_methods
+    from cogwork.resource.services.camera import CameraService, camera_methods
 
     camera = SyntheticCamera()
     service = CameraService(API, lambda _: camera)

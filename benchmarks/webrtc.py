@@ -215,7 +215,7 @@ async def run_our_server() -> int:
     from cogwork.robot.handler_table import build_handler_table
     from cogwork.robot.machine import Machine
     from cogwork.server.webrtc import WebRtc
-    from cogwork.wire.grpc import grpc_server
+    from cogwork.wire.transports.grpc import grpc_server
 
     clock = SystemClock()
     webrtc = WebRtc(lambda *_: None, clock)
@@ -245,7 +245,7 @@ async def run_bare_server() -> int:
         CallResponseInitStage,
     )
 
-    from cogwork.webrtc import session_description
+    from cogwork.net import session_description
     from cogwork.webrtc.host_addresses import host_addresses
 
     aioice.ice.get_host_addresses = host_addresses
@@ -310,7 +310,11 @@ class BareChannel:
     async def _reply(self, number: int, path: str) -> None:
         from grpclib.const import Status
 
-        from cogwork.wire.channel_frames import encode_headers, encode_message, encode_trailers
+        from cogwork.wire.transports.channel_frames import (
+            encode_headers,
+            encode_message,
+            encode_trailers,
+        )
 
         size = 60_000 if len(self._tasks) == 1 else 16_384
         data = self._picture if path.endswith("Large") else REQUEST

@@ -15,8 +15,8 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.request_limits import message_limit
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.table.request_limits import message_limit
 
 ROBOT = "viam.robot.v1.RobotService"
 _INTRO = """\

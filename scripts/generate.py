@@ -22,9 +22,9 @@ from scripts.limits_page import render_limits_page
 from scripts.moving_methods import render_moving_methods
 from scripts.roles_page import render_roles_page
 
-from cogwork.config.codes import CODES, Code
-from cogwork.config.json_schema import describe_model, machine_schema
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.codes import CODES, Code
+from cogwork.config.schema.json_schema import describe_model, machine_schema
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry

@@ -16,8 +16,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from cogwork.cli.ansi_image import render_ansi
-from cogwork.resource.image import decode
+from cogwork.cli.machine.ansi_image import render_ansi
+from cogwork.media.image import decode
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cogwork.core.byte_budget import request_budget, upload_budget
+from cogwork.core.limits.byte_budget import request_budget, upload_budget
 from cogwork.front.connections import DEFAULT_LIMITS as CONNECTIONS
 from cogwork.front.http2_monitor import MonitorLimits
 from cogwork.front.relay import REQUEST_TIMEOUT
-from cogwork.resource import sdk
-from cogwork.resource.structs import MAX_EXTRA_VALUES
+from cogwork.resource.messages.structs import MAX_EXTRA_VALUES
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.robot.middleware.operations import MAX_CALL_SECONDS
 from cogwork.robot.motion.open_sessions import SessionLimits
-from cogwork.robot.operations import MAX_CALL_SECONDS
-from cogwork.robot.video_streams import MAX_STREAMS, MAX_VIDEOS
-from cogwork.wire.concurrency_limit import ConcurrencyLimits
-from cogwork.wire.data_channel import MAX_CALLS
-from cogwork.wire.event_streams import EventStreamLimits
-from cogwork.wire.first_message import FIRST_MESSAGE_TIMEOUT
-from cogwork.wire.request_limits import (
+from cogwork.robot.video.video_streams import MAX_STREAMS, MAX_VIDEOS
+from cogwork.wire.table.concurrency_limit import ConcurrencyLimits
+from cogwork.wire.table.event_streams import EventStreamLimits
+from cogwork.wire.table.first_message import FIRST_MESSAGE_TIMEOUT
+from cogwork.wire.table.request_limits import (
     DEFAULT_MAX_SIZE,
     MAX_COMMAND_ELEMENTS,
     MAX_ELEMENTS,
     MAX_REQUEST_SIZE,
     MAX_UPLOAD_SIZE,
 )
-from cogwork.wire.webrtc_peers import MAX_PEERS
+from cogwork.wire.transports.data_channel import MAX_CALLS
+from cogwork.wire.transports.webrtc_peers import MAX_PEERS
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
-from cogwork.resource.services import load_methods
+from cogwork.resource.services.api_methods import load_methods
 from cogwork.robot.motion.moving_methods import is_motion_service_move, sets_in_motion
 
 _HEAD = """\

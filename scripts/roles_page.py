@@ -6,8 +6,8 @@ from collections import defaultdict
 
 from cogwork.auth.roles import ROLE_BY_OTHER_METHOD, ROLE_BY_PATH, Role, required_role
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
-from cogwork.resource import sdk
-from cogwork.resource.services import load_methods
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.resource.services.api_methods import load_methods
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.robot.v1 import robot_pb2  # noqa: E402

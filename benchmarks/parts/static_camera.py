@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import Model

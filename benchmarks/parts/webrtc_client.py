@@ -31,7 +31,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
     CallUpdateResponse,
 )
 
-from cogwork.webrtc import session_description
+from cogwork.net import session_description
 from cogwork.webrtc.host_addresses import host_addresses
 
 CALL = "/proto.rpc.webrtc.v1.SignalingService/Call"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scripts.models.catalog import File
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 
 VARIABLE = "COGWORK_TEST_MODELS"
 _DEFAULT = Path(__file__).parents[2] / ".models"

@@ -26,9 +26,9 @@ from cogwork.agent.release.manifest import FileEntry, Manifest
 from cogwork.agent.release.signature import load_private_key
 from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
-from cogwork.core.minimum_version import MINIMUM_VERSIONS
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.minimum_version import MINIMUM_VERSIONS
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 
 SBOM: Final = "sbom.cdx.json"
 _BYTE_CODE: Final = 2

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.agent.slots.interpreter import PYTHON
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 
 LOCKS: Final = Path("packaging/locks")
 EXTRAS: Final = {

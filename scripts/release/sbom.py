@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 
 def make_sbom(product: Product, version: str, wheels: Sequence[Path]) -> bytes:

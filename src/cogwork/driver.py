@@ -6,9 +6,9 @@ Import it before the SDK: it undoes what importing the SDK does to a process (it
 
 from __future__ import annotations
 
-from cogwork.resource import sdk as _sdk  # isort: skip - ahead of all that imports the SDK
+from cogwork.resource.sdk import clean_import as _sdk  # isort: skip - ahead of all that imports the SDK
 
-from cogwork.config.fields import Attributes, Duration, ExistingFile, Needs, Wants
+from cogwork.config.schema.fields import Attributes, Duration, ExistingFile, Needs, Wants
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import (
     CogworkError,
@@ -24,7 +24,7 @@ from cogwork.resource.emergency_stop import EmergencyStop
 from cogwork.resource.frame import Frame, FrameProducer, Image
 from cogwork.resource.health import ReportsFault
 from cogwork.resource.model import Model, find_dependency, logger_of
-from cogwork.resource.sdk_adapter import model_from_sdk_class
+from cogwork.resource.sdk.adapter import model_from_sdk_class
 
 SDK_VERSION = _sdk.VERSION
 """The version of the SDK that is installed."""

@@ -12,8 +12,8 @@ from grpclib.const import Cardinality
 from hyperframe.frame import DataFrame, Frame, PingFrame, RstStreamFrame
 from tests.support.network import http2_frames as frames
 
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Method, Stream
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream
+from cogwork.wire.transports.grpc import grpc_server
 
 BLOCK, QUICK = "/test/Block", "/test/Quick"
 CANCELLED = 3000

@@ -27,8 +27,8 @@ from tests.support.waiting import wait_until
 from cogwork.serving.front import FrontProcess, ServerSockets
 from cogwork.serving.public_port import PublicPort
 from cogwork.serving.socket_directory import private_directory
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.http1 import Http1Server
+from cogwork.wire.transports.grpc import grpc_server
+from cogwork.wire.transports.http1 import Http1Server
 
 __all__ = ["grpc_core"]
 
@@ -122,7 +122,7 @@ async def test_new_front_process_serves_clients_that_waited(
 async def test_hung_front_process_is_replaced(
     site: ProcessSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogwork.child.process._MAX_MISSED_HEARTBEATS", 1)
+    monkeypatch.setattr("cogwork.helpers.process._MAX_MISSED_HEARTBEATS", 1)
     assert (await asyncio.to_thread(http_get, site.port, "/a"))[0] == 200
     before = site.process_id
     os.kill(before, signal.SIGSTOP)

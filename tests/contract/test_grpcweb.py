@@ -22,9 +22,9 @@ from tests.support.waiting import pass_time, wait_until
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.errors import NotFound
-from cogwork.wire.grpcweb import GrpcWebApp
-from cogwork.wire.handlers import HandlerTable, Method, Stream
-from cogwork.wire.http1 import Http1Server
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream
+from cogwork.wire.transports.grpcweb import GrpcWebApp
+from cogwork.wire.transports.http1 import Http1Server
 
 __all__ = ["grpc_core"]
 
@@ -255,7 +255,7 @@ async def test_millions_of_empty_messages_do_not_block_the_loop(site: WebSite) -
 async def test_request_that_arrives_too_slowly_is_refused(
     site: WebSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cogwork.wire.http_body._GRACE", 0.2)
+    monkeypatch.setattr("cogwork.wire.transports.http_body._GRACE", 0.2)
     assert b"arrives too slowly" in await send_beginning(site, "Peer", 100, b"x")
 
 

@@ -50,14 +50,14 @@ from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.public_port import PublicPort
 from cogwork.serving.socket_directory import private_directory
-from cogwork.wire import uvicorn_server
-from cogwork.wire.asgi import Application
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
-from cogwork.wire.grpc_services import add_standard_services
-from cogwork.wire.handlers import HandlerTable, Method, Stream
-from cogwork.wire.http1 import Http1Server
-from cogwork.wire.running_calls import RunningCalls
+from cogwork.wire.table.grpc_services import add_standard_services
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream
+from cogwork.wire.transports import uvicorn_server
+from cogwork.wire.transports.asgi import Application
+from cogwork.wire.transports.grpc import grpc_server
+from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
+from cogwork.wire.transports.http1 import Http1Server
+from cogwork.wire.transports.running_calls import RunningCalls
 
 pytestmark = pytest.mark.both_loops
 

@@ -17,19 +17,19 @@ from grpclib.reflection.service import ServerReflection
 from tests.support.machine.served import refused
 from tests.support.waiting import wait_until
 from tests.unit.robot.bench import MOTOR, Bench, Mover
-from tests.unit.robot.test_access import LimitedModules
-from tests.unit.robot.test_authentication import LockedBench
+from tests.unit.robot.middleware.test_access import LimitedModules
+from tests.unit.robot.middleware.test_authentication import LockedBench
 from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
 from viam.gen.component.motor.v1.motor_pb2 import IsMovingRequest
 from viam.gen.robot.v1 import robot_pb2 as robot
 
-from cogwork.cli.grpc_client import CommandError
-from cogwork.cli.reflection_client import fetch_service
+from cogwork.cli.client.grpc_client import CommandError
+from cogwork.cli.client.reflection_client import fetch_service
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.clients import RemoteResource
 from cogwork.resource.model import Model
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Method, methods_from_service
+from cogwork.resource.sdk.clients import RemoteResource
+from cogwork.wire.table.handlers import HandlerTable, Method, methods_from_service
+from cogwork.wire.transports.grpc import grpc_server
 
 SERVICE = "viam.component.motor.v1.MotorService"
 TWIRL, GET_MODE, PEEK = f"/{SERVICE}/Twirl", f"/{SERVICE}/GetMode", f"/{SERVICE}/Peek"

@@ -10,9 +10,9 @@ import grpc.aio
 import pytest
 from grpclib.const import Cardinality
 
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Stream
-from cogwork.wire.proxy import forward
+from cogwork.wire.clients.proxy import forward
+from cogwork.wire.table.handlers import HandlerTable, Stream
+from cogwork.wire.transports.grpc import grpc_server
 
 PATH = "/acme.v1.Far/Ask"
 TWICE = (("x-part", "one"), ("x-part", "two"), ("x-raw-bin", b"\0\xff"))

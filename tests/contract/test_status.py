@@ -20,11 +20,11 @@ from grpclib.const import Cardinality, Handler, Status
 from tests.support.waiting import wait_until
 
 from cogwork.core.errors import CogworkError
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
-from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_from_service
-from cogwork.wire.request_limits import DEFAULT_MAX_SIZE
-from cogwork.wire.status import MAX_MESSAGE_BYTES
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream, methods_from_service
+from cogwork.wire.table.request_limits import DEFAULT_MAX_SIZE
+from cogwork.wire.table.status import MAX_MESSAGE_BYTES
+from cogwork.wire.transports.grpc import grpc_server
+from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
 
 SERVICE = "test.Driver"
 KINDS = ("One", "Many", "Collect", "Converse")

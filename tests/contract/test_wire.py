@@ -22,11 +22,11 @@ from grpclib.const import Cardinality, Handler, Status
 
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource import sdk
-from cogwork.resource.services import create_sdk_service
-from cogwork.wire.channel import SdkChannel
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable, Method, Stream, methods_from_service
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.resource.services.api_methods import create_sdk_service
+from cogwork.wire.clients.channel import SdkChannel
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream, methods_from_service
+from cogwork.wire.transports.grpc import grpc_server
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.sensor import Sensor  # noqa: E402

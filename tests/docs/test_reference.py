@@ -11,12 +11,12 @@ from scripts import generate
 from tests.support.paths import REPOSITORY
 
 from cogwork.cli.command_tree import programs, walk
-from cogwork.config.codes import UNSUPPORTED
-from cogwork.config.json_reader import read_json
-from cogwork.config.json_schema import describe_model, machine_schema
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
-from cogwork.config.schema import MachineConfig
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
+from cogwork.config.schema.codes import UNSUPPORTED
+from cogwork.config.schema.json_schema import describe_model, machine_schema
+from cogwork.config.schema.machine import MachineConfig
+from cogwork.config.text.json_reader import read_json
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
 

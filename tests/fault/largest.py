@@ -8,8 +8,8 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from cogwork.wire.protobuf_encoding import encode_field_header
-from cogwork.wire.request_limits import DEFAULT_MAX_SIZE, RequestLimit, message_limit
+from cogwork.wire.messages.protobuf_encoding import encode_field_header
+from cogwork.wire.table.request_limits import DEFAULT_MAX_SIZE, RequestLimit, message_limit
 
 DEEPEST = 3
 

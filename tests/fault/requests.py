@@ -17,7 +17,7 @@ from grpclib.reflection.v1 import reflection_pb2
 from grpclib.reflection.v1alpha import reflection_pb2 as old_reflection_pb2
 
 from cogwork.graph.public_apis import PUBLIC_APIS
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 import viam.gen  # noqa: E402

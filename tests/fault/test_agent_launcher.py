@@ -18,7 +18,7 @@ from tests.support.waiting import block_until
 from cogwork.agent.launcher_archive import write_launcher
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 AGENT = Product.AGENT
 GOOD = 'while true; do touch "$5/agent.alive"; sleep 0.2; done'

@@ -30,8 +30,8 @@ from tests.support.media.pictures import (
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
-from cogwork.resource.image_header import read_header
+from cogwork.media.image_header import read_header
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402
@@ -52,7 +52,7 @@ from pathlib import Path
 from viam.components.camera import Camera
 from viam.media.video import CameraMimeType, NamedImage
 from viam.proto.common import ResponseMetadata
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model
 

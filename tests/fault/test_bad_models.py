@@ -25,10 +25,10 @@ from tests.support.sizes import FULL, limit, size
 from tests.support.waiting import poll
 
 import cogwork.drivers.mlmodel
-from cogwork.resource import sdk
-from cogwork.resource.mlmodel_client import FastMLModelClient
-from cogwork.wire.channel import SdkChannel
-from cogwork.wire.grpc_options import GRPC_OPTIONS
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.resource.sdk.mlmodel_client import FastMLModelClient
+from cogwork.wire.clients.channel import SdkChannel
+from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

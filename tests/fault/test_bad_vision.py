@@ -22,7 +22,7 @@ from tests.support.models.vision_models import constant
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.media.video import CameraMimeType, ViamImage  # noqa: E402

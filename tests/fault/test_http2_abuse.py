@@ -18,7 +18,7 @@ from tests.support.network.http2_client import connected
 from tests.support.sizes import FULL, size
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402

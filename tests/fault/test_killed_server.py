@@ -22,7 +22,7 @@ from tests.support.machine.running import Server, run_server
 from tests.support.machine.watched import find_front
 from tests.support.waiting import wait_until
 
-from cogwork.programs.reaper import KILL_DELAY
+from cogwork.subprocesses.reaper import KILL_DELAY
 
 MARK = "KILLED_SERVER_TEST"
 

@@ -11,7 +11,7 @@ from tests.fault import writer
 from tests.support.sizes import size
 from tests.support.waiting import block
 
-from cogwork.config.last_good import LastGood
+from cogwork.config.source.last_good import LastGood
 
 KILLS = size(ci=60, full=500)
 START_DEADLINE = 60.0

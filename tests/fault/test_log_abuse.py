@@ -13,7 +13,7 @@ import pytest_asyncio
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.machine.watched import LONGEST_TURN, WatchedServer, run_watched
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402

@@ -21,7 +21,7 @@ from cogwork.auth.authenticator import Authenticator
 from cogwork.auth.credentials import Credentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.clock import ManualClock
-from cogwork.core.token_bucket import Rate
+from cogwork.core.limits.token_bucket import Rate
 
 GUESSES = size(ci=400, full=10_000)
 ADDRESSES = 20

@@ -33,7 +33,7 @@ from tests.support.sizes import FULL, size
 from tests.support.waiting import pass_time
 from tests.support.waiting import wait_until as wait_for
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402

@@ -25,7 +25,7 @@ from tests.support.machine.bad_modules import (
 from tests.support.waiting import wait_until
 
 from cogwork.core.backoff import RetryPolicy
-from cogwork.programs.process import CannotStop, Child
+from cogwork.subprocesses.process import CannotStop, Child
 
 PATIENT = replace(SHORT, start=30.0, add=5.0, remove=3.0)
 """Longer than anything here takes."""

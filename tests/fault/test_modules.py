@@ -53,7 +53,7 @@ from tests.support.waiting import wait_until as until
 from cogwork.core.backoff import RetryPolicy
 from cogwork.modules.context import Deadlines
 from cogwork.modules.module import Module
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.serving.shutdown import SIGNAL_DEBOUNCE
 
 assert sdk.VERSION  # it comes before anything else of the SDK

@@ -20,7 +20,7 @@ from tests.support.network.http2_client import Answer, Client, Gone, Header, con
 from tests.support.network.http2_frames import message
 from tests.support.sizes import FULL, limit, size
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 REQUESTS = size(ci=600, full=10_000)
 LARGEST = 1 << 25

@@ -31,7 +31,7 @@ from tests.support.machine.watched import (
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time, poll, wait_until
 
-from cogwork.programs.reaper import KILL_DELAY
+from cogwork.subprocesses.reaper import KILL_DELAY
 
 MARK = "PROCESS_TEST"
 MIB = 1 << 20

@@ -21,10 +21,10 @@ from tests.support.network.http2_client import connected
 from tests.support.sizes import size
 from tests.support.waiting import pass_time
 
-from cogwork.core.byte_budget import request_budget, upload_budget
+from cogwork.core.limits.byte_budget import request_budget, upload_budget
 from cogwork.core.memory import total_memory
-from cogwork.resource import sdk
-from cogwork.wire.event_streams import EventStreamLimits
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.table.event_streams import EventStreamLimits
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.component.board.v1.board_pb2 import StreamTicksRequest  # noqa: E402

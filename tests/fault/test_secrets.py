@@ -10,7 +10,7 @@ import grpc.aio
 import pytest
 from tests.support.machine.running import plug_in, run_server
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import DoCommandRequest  # noqa: E402
@@ -31,7 +31,7 @@ FOUND = {"planted", "pl4nt", "line1", "line2", "tab-66", "ted-77"}
 PLUG_IN = """
 import logging
 from viam.components.generic import Generic
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model
 

@@ -12,7 +12,7 @@ import psutil
 from tests.support.machine.watched import FAKES, LONGEST_TURN, is_front, run_watched
 from tests.support.waiting import wait_until
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402

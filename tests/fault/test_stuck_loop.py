@@ -29,7 +29,7 @@ from tests.support.machine.running import (
 from tests.support.sizes import limit
 from tests.support.waiting import pass_time, poll, wait_until
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402
@@ -46,7 +46,7 @@ BLOCKER = """
 import asyncio, re, threading, time
 from pathlib import Path
 from typing import Annotated
-from cogwork.config.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Needs
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model, find_dependency
 from viam.components.generic import Generic

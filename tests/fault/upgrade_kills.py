@@ -15,8 +15,8 @@ from typing import Any
 
 from cogwork.cloud.control_plane import cloud_directory, upgrade
 from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
-from cogwork.core import atomic
 from cogwork.core.clock import SystemClock
+from cogwork.core.files import atomic
 
 KILLED = 9
 FILES = {upgrade.__file__, cloud_directory.__file__, atomic.__file__}

@@ -9,7 +9,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from cogwork.config.last_good import LastGood
+from cogwork.config.source.last_good import LastGood
 
 SMALLEST, LARGEST = 100, 300_000
 

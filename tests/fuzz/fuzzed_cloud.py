@@ -27,11 +27,11 @@ from cogwork.cloud.http import create_app
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.clock import Clock, ManualClock
 from cogwork.net.peer import Peer
-from cogwork.resource import sdk
-from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
-from cogwork.wire.handlers import Method
-from cogwork.wire.in_process_call import InProcessStream, call
-from cogwork.wire.status import MAX_MESSAGE_BYTES, status_of
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.table.handlers import Method
+from cogwork.wire.table.status import MAX_MESSAGE_BYTES, status_of
+from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY
+from cogwork.wire.transports.in_process_call import InProcessStream, call
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

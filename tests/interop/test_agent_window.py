@@ -20,7 +20,7 @@ from tests.support.waiting import poll, wait_until
 from viam.app.app_client import AppClient
 
 from cogwork import __version__
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 
 COGWORK = (sys.executable, "-m", "cogwork.cli.main")
 NEW = "99.0.0"

@@ -21,7 +21,7 @@ from viam.gen.app.v1.app_pb2 import ModuleFileInfo
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials
 
-from cogwork.wire.request_limits import MAX_UPLOAD_SIZE
+from cogwork.wire.table.request_limits import MAX_UPLOAD_SIZE
 
 PROGRAM = (sys.executable, "-m", "cogwork.cloud.main")
 

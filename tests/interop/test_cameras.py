@@ -20,7 +20,7 @@ from tests.support.media.films import film
 from tests.support.media.pictures import color_image, depth_image, encode_pixels
 
 from cogwork.drivers.camera.conveyor import Conveyor
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402

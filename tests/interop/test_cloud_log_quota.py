@@ -28,7 +28,7 @@ from cogwork.cloud.commands.log_usage import format_table, report_usage, select_
 from cogwork.cloud.fleet.log_losses import list_losses
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.core.clock import SystemClock
-from cogwork.core.token_bucket import Rate
+from cogwork.core.limits.token_bucket import Rate
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import Spool
 from cogwork.uplink.cloud_client import CloudClient

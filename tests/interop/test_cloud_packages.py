@@ -34,7 +34,7 @@ from viam.proto.app import Model, ModuleFileInfo
 from viam.rpc.dial import AuthenticatedChannel
 from viam.services.mlmodel import MLModelClient
 
-from cogwork.core.platform_name import PLATFORM
+from cogwork.core.versions.platform_name import PLATFORM
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from viam.gen.app.v1 import robot_pb2 as pb
 
 from cogwork.auth.access_list import AccessList, PrincipalKind, parse_access_list
 from cogwork.cloud.storage.bus import part_topic
-from cogwork.wire.follow_method import GET_ACCESS
+from cogwork.wire.messages.follow_method import GET_ACCESS
 
 
 @dataclass

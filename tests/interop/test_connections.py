@@ -26,7 +26,7 @@ from tests.support.network.signaling_server import SignalingServer
 from tests.support.sizes import size
 from tests.support.waiting import wait_until
 
-from cogwork.wire.ice_servers import with_temporary_credential
+from cogwork.wire.transports.ice_servers import with_temporary_credential
 
 TURN = shutil.which("turnserver")
 pytestmark = [

@@ -44,7 +44,7 @@ HERE, THERE = f"198.51.100.{_FIRST + 1}", f"198.51.100.{_FIRST + 2}"
 
 PLUG_IN = """
 import asyncio, logging, threading, time
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model
 

@@ -29,9 +29,9 @@ from viam.gen.app.v1.robot_pb2 import (
 )
 
 from cogwork.cli.main import main
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 from cogwork.core.errors import CogworkError
-from cogwork.core.named_version import NAMED_VERSION
+from cogwork.core.versions.named_version import NAMED_VERSION
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 

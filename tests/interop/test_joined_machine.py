@@ -19,7 +19,7 @@ from tests.support.machine.modular import poll
 from tests.support.machine.running import DEADLINE, Server, run_server
 from tests.support.sizes import limit, size
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.app.app_client import APIKeyAuthorization, AppClient  # noqa: E402

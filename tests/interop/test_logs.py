@@ -10,7 +10,7 @@ from typing import Any
 import grpc.aio
 from tests.support.machine.running import DEADLINE, Server, run_server
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import LogEntry  # noqa: E402

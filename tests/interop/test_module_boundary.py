@@ -33,7 +33,7 @@ from tests.support.machine.served import refused
 from tests.support.sizes import limit
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.arm.client import ArmClient  # noqa: E402

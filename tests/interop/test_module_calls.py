@@ -42,7 +42,7 @@ from tests.support.machine.served import refused
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time, run_others
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.board.client import BoardClient  # noqa: E402

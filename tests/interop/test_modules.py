@@ -38,7 +38,7 @@ from tests.support.machine.modular import (
 from tests.support.machine.running import DEADLINE
 from tests.support.machine.served import refused
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402

@@ -18,7 +18,7 @@ from tests.support.booted_systemd import BootedSystem, boot_systemd, needs_syste
 from tests.support.paths import REPOSITORY
 
 from cogwork import __version__
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 pytestmark = needs_systemd
 

@@ -28,7 +28,7 @@ from tests.support.paths import REPOSITORY
 
 from cogwork import __version__
 from cogwork.drivers.mlmodel import tflite_crash_probe
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402

@@ -20,8 +20,8 @@ from tests.support.machine.running import http_get
 from tests.support.sizes import limit
 from tests.support.waiting import pass_time
 
-from cogwork.core.product import Product
-from cogwork.resource import sdk
+from cogwork.core.versions.product import Product
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.sensor.client import SensorClient  # noqa: E402

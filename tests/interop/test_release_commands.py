@@ -22,7 +22,7 @@ from tests.support.cloud.created_cloud import copy_new_cloud
 from tests.support.cloud.fleet import Cloud, make_part
 
 from cogwork.core.clock import SystemClock
-from cogwork.wire.update_method import Outcome
+from cogwork.wire.messages.update_method import Outcome
 
 
 @pytest.fixture

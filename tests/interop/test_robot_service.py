@@ -22,8 +22,8 @@ from viam.gen.common.v1.common_pb2 import LogEntry
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials
 
-from cogwork.resource.config_message import from_message
-from cogwork.wire.follow_method import ACCESS_METADATA
+from cogwork.resource.messages.config_message import from_message
+from cogwork.wire.messages.follow_method import ACCESS_METADATA
 
 
 class PartClient:

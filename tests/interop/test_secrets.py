@@ -14,7 +14,7 @@ import pytest
 from tests.support.machine.running import DEADLINE, Server, save, start_server
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import LogEntry  # noqa: E402

@@ -20,7 +20,7 @@ from tests.support.machine.running import Server, plug_in, run_server
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time, poll
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.motor.client import MotorClient  # noqa: E402
@@ -53,7 +53,7 @@ MOVERS = {
 
 SLOW = """
 import asyncio, logging, os
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model
 

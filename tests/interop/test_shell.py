@@ -9,7 +9,7 @@ from pathlib import Path
 from grpclib.client import Channel
 from tests.support.machine.running import run_server, save, start_server, with_free_port
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.service.shell.v1.shell_grpc import ShellServiceStub  # noqa: E402

@@ -20,8 +20,8 @@ from cogwork.cloud.updates.rollout_status import RolloutStatus, read_status
 from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.cloud.updates.rollouts import RolloutPlan, start_rollout
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome
 
 MACHINES = size(100, 200)
 OLD, BAD, FIXED = "1.0.0", "2.0.0", "2.0.1"

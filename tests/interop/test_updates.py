@@ -36,8 +36,8 @@ from cogwork.cloud.updates.rollouts import (
 )
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import InvalidRequest
-from cogwork.core.product import Product
-from cogwork.wire.update_method import ROLLBACK, Outcome, read_rollbacks
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import ROLLBACK, Outcome, read_rollbacks
 
 KEEP = pb.UpdateInfo()
 AT_ONCE = RolloutPlan(stages=(100,))

@@ -24,8 +24,8 @@ from tests.support.machine.modular import poll
 from tests.support.machine.running import start_server
 from tests.support.sizes import limit
 
-from cogwork.core.product import Product
-from cogwork.resource import sdk
+from cogwork.core.versions.product import Product
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.robot.v1.robot_pb2 import ResourceNamesResponse  # noqa: E402

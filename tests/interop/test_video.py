@@ -16,7 +16,7 @@ from tests.support.machine.running import run_server
 from tests.support.media.rtsp_server import H264, rtsp_server
 from viam.gen.stream.v1.stream_pb2 import AddStreamRequest
 
-from cogwork.cli.demo import DEMO_MODEL, build_config
+from cogwork.cli.demo.run import DEMO_MODEL, build_config
 
 DEMO = build_config(DEMO_MODEL / "conveyor.onnx", "onnx_cpu", "")
 """Has a camera "belt", and "boxes", which shows the same with detections."""

@@ -31,7 +31,7 @@ from tests.support.media.rtsp_server import H264, JPEG, free_port, rtsp_server
 from tests.support.sizes import FULL, limit, size
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402

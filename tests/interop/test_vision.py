@@ -17,7 +17,7 @@ from tests.support.media.pictures import encode_pixels
 from tests.support.models.real_models import golden_outputs, model_path, photo_path, photo_paths
 
 from cogwork.drivers.camera import conveyor
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402

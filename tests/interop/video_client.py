@@ -11,7 +11,7 @@ from typing import Any
 from aiortc import RTCRtpReceiver, RTCSessionDescription
 from benchmarks.parts.webrtc_client import WebRtcClient
 
-from cogwork.webrtc import session_description
+from cogwork.net import session_description
 
 
 class VideoClient(WebRtcClient):

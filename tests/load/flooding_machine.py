@@ -19,7 +19,7 @@ from pathlib import Path
 from google.protobuf.message import Message
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.v1.robot_pb2 import LogRequest, LogResponse  # noqa: E402

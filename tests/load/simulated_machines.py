@@ -19,7 +19,7 @@ from google.protobuf.struct_pb2 import Struct
 from tests.support.own_time import own_time
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.v1.robot_pb2 import (  # noqa: E402
@@ -32,7 +32,7 @@ from viam.gen.app.v1.robot_pb2 import (  # noqa: E402
 from cogwork.uplink.cloud_client import CloudClient  # noqa: E402
 from cogwork.uplink.cloud_login import CloudLogin  # noqa: E402
 from cogwork.uplink.errors import CloudUnavailable  # noqa: E402
-from cogwork.wire.follow_method import FOLLOW  # noqa: E402
+from cogwork.wire.messages.follow_method import FOLLOW  # noqa: E402
 
 CONFIG = "/viam.app.v1.RobotService/Config"
 LOG = "/viam.app.v1.RobotService/Log"

@@ -15,7 +15,7 @@ from tests.support.machine.running import Config, run_server
 from tests.support.sizes import FULL
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402

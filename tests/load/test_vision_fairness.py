@@ -16,7 +16,7 @@ from tests.support.models.real_models import model_path
 from tests.support.sizes import FULL, size
 from tests.support.waiting import pass_time
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.services.vision import VisionClient  # noqa: E402

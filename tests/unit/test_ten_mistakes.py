@@ -9,8 +9,8 @@ import pytest
 from tests.support.paths import REPOSITORY
 
 from cogwork.cli.main import main
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.node import State

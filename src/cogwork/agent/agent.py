@@ -39,8 +39,8 @@ from cogwork.agent.updates.updater import Updater
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
 from cogwork.core.paths import cogwork_home
-from cogwork.core.product import Product
-from cogwork.core.update_progress import PROGRESS_VARIABLE
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.update_progress import PROGRESS_VARIABLE
 from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 EXIT_OK: Final = 0

@@ -55,7 +55,7 @@ def add(arguments: argparse.Namespace) -> int:
 def trust(arguments: argparse.Namespace) -> int:
     from cogwork.agent.release.signature import parse_public_key
     from cogwork.agent.slots.layout import Layout
-    from cogwork.core import atomic
+    from cogwork.core.files import atomic
 
     data = arguments.key.read_bytes()
     try:
@@ -97,9 +97,9 @@ def allow(arguments: argparse.Namespace) -> int:
     from cogwork.agent.release.manifest import is_version
     from cogwork.agent.slots.layout import Layout
     from cogwork.agent.slots.minimum_store import MinimumStore
-    from cogwork.core import atomic
-    from cogwork.core.product import Product
-    from cogwork.core.version_order import is_older
+    from cogwork.core.files import atomic
+    from cogwork.core.versions.product import Product
+    from cogwork.core.versions.version_order import is_older
 
     product, version = Product(arguments.product), arguments.version
     if not is_version(version):

@@ -11,9 +11,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cogwork.agent.errors import CannotJoin
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 from cogwork.net.address import is_loopback
-from cogwork.wire.claim_method import CLAIM_PATH
+from cogwork.wire.messages.claim_method import CLAIM_PATH
 
 _TIMEOUT: Final = 30.0
 _MAX_REPLY: Final = 1 << 16

@@ -20,7 +20,7 @@ from typing import Final
 
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.store import StateStore
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 from cogwork.systemd.notify_socket import (
     SOCKET_VARIABLE,
     WATCHDOG_PROCESS_VARIABLE,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import cogwork
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 
 MODULES: Final = (
     "agent/errors",
@@ -18,11 +18,11 @@ MODULES: Final = (
     "agent/slots/recovery",
     "agent/slots/state",
     "agent/slots/store",
-    "core/atomic",
-    "core/complete_write",
     "core/errors",
-    "core/product",
-    "core/version_order",
+    "core/files/atomic",
+    "core/files/complete_write",
+    "core/versions/product",
+    "core/versions/version_order",
     "systemd/notify_socket",
 )
 _MAIN: Final = """\

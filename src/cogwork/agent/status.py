@@ -10,8 +10,8 @@ from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.minimum_store import Minimum, load_minimums
 from cogwork.agent.slots.state import ProductState, load_state
-from cogwork.core.product import Product
-from cogwork.core.update_progress import ProductProgress, read_progress
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.update_progress import ProductProgress, read_progress
 
 
 def read_status(layout: Layout) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from cogwork.archives.tar import (
     TarReader,
     quote,
 )
-from cogwork.core.complete_write import write_all
+from cogwork.core.files.complete_write import write_all
 
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cogwork.auth.errors import TooManyAttempts
-from cogwork.core.token_bucket import Rate, TokenBuckets
+from cogwork.core.limits.token_bucket import Rate, TokenBuckets
 
 MIN_GENERATED_LENGTH: Final = 22
 """Characters of the shortest secret that is out of reach of guesses: 128 bits in Base64."""

@@ -13,9 +13,9 @@ from cogwork.auth.granted_access import GrantedAccess
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import ExternalKeys
-from cogwork.config.host_names import allowed_host_names
-from cogwork.config.network import ExternalAuth
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.host_names import allowed_host_names
+from cogwork.config.schema.machine import MachineConfig
+from cogwork.config.schema.network import ExternalAuth
 from cogwork.front.peer_name import digest_of
 from cogwork.net.host_names import is_allowed_host
 

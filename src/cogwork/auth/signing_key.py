@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 
 _log = logging.getLogger("rdk.auth")
 

@@ -39,7 +39,7 @@ class CommandParser(argparse.ArgumentParser):
 
 def _suggest(word: str, choices: Any) -> str:
     # Imported only after a mistake, so that other commands start fast.
-    from cogwork.config.diagnostics import did_you_mean
+    from cogwork.config.check.diagnostics import did_you_mean
 
     hint = did_you_mean(word, choices)
     return f"; {hint}" if hint else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.cli.command_tree import Argument, Command, find_program
-from cogwork.config.codes import CODES
+from cogwork.config.schema.codes import CODES
 
 SCRIPTS = Path(__file__).parent / "completions"
 FILES = ":files"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cogwork.config.diagnostic_format import display_width
+from cogwork.config.check.diagnostic_format import display_width
 from cogwork.core.escape import escape
 
 _GAP = "  "

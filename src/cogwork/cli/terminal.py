@@ -16,8 +16,8 @@ from cogwork.cli.exit_codes import EXIT_FAILURE as EXIT_FAILURE
 from cogwork.cli.exit_codes import EXIT_INTERRUPTED as EXIT_INTERRUPTED
 from cogwork.cli.exit_codes import EXIT_OK as EXIT_OK
 from cogwork.cli.exit_codes import EXIT_USAGE as EXIT_USAGE
-from cogwork.core import atomic
 from cogwork.core.escape import escape, escape_json
+from cogwork.core.files import atomic
 
 _ENTER_ALTERNATE_SCREEN = "\x1b[?1049h\x1b[?25l"
 _LEAVE_ALTERNATE_SCREEN = "\x1b[0m\x1b[?25h\x1b[?1049l"

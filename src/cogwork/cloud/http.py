@@ -16,8 +16,8 @@ from cogwork.cloud.control_plane.health import State
 from cogwork.cloud.machine.machine_http import machine_routes
 from cogwork.cloud.registry.package_download import package_routes
 from cogwork.cloud.updates.release_download import release_routes
-from cogwork.wire.asgi import Application
-from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
+from cogwork.wire.transports.asgi import Application
+from cogwork.wire.transports.grpcweb import GrpcWebApp, is_grpc_web
 
 
 def create_app(plane: ControlPlane) -> Application:

@@ -18,7 +18,6 @@ from cogwork.cloud.commands.serve_parser import add_serve_parser
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
-from cogwork.net.address import Address
 
 EXIT_OK = 0
 EXIT_FAILURE = 1

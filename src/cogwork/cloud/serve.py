@@ -32,7 +32,7 @@ from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
-from cogwork.wire.request_limits import MAX_UPLOAD_SIZE
+from cogwork.wire.table.request_limits import MAX_UPLOAD_SIZE
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1

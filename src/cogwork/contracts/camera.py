@@ -13,7 +13,7 @@ from viam.components.camera.client import CameraClient
 from viam.media.video import CameraMimeType, NamedImage
 
 from cogwork.contracts.contract import Contract
-from cogwork.resource.image_header import peek_size
+from cogwork.media.image_header import peek_size
 
 _IMAGE_TYPES = (CameraMimeType.JPEG, CameraMimeType.PNG)
 

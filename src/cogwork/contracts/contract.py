@@ -30,7 +30,7 @@ from cogwork.contracts.harness import Harness, running_harness
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.model import Model
-from cogwork.wire.resource_field import name_field
+from cogwork.wire.messages.resource_field import name_field
 
 TIMEOUT = 5.0
 """Maximum seconds for a reply, and for threads to end."""

@@ -11,8 +11,8 @@ from google.protobuf.json_format import MessageToDict
 from viam.proto.app.robot import ComponentConfig
 from viam.services.discovery.client import DiscoveryClient
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.contracts.contract import TIMEOUT, Contract
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import Api, ModelName, check_name

@@ -9,20 +9,20 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Providers
-from cogwork.resource import sdk
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry, entry_point_models
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.robot.handler_table import build_handler_table
-from cogwork.robot.health import health_of
 from cogwork.robot.machine import Machine
-from cogwork.wire.grpc import grpc_server
+from cogwork.robot.status.health import health_of
+from cogwork.wire.transports.grpc import grpc_server
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from grpclib.client import Channel  # noqa: E402
@@ -30,7 +30,7 @@ from grpclib.const import Cardinality  # noqa: E402
 from grpclib.metadata import Deadline  # noqa: E402
 
 if TYPE_CHECKING:
-    from cogwork.wire.webrtc_peers import WebRtcPeers
+    from cogwork.wire.transports.webrtc_peers import WebRtcPeers
 
 Config = Mapping[str, Any]
 

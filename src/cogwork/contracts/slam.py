@@ -13,7 +13,7 @@ from viam.proto.service.slam import MappingMode
 from viam.services.slam.client import SLAMClient
 
 from cogwork.contracts.contract import TIMEOUT, Contract, allow_refusal
-from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
+from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
 
 
 class SlamContract(Contract):

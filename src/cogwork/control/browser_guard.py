@@ -19,8 +19,8 @@ from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.control import session_end
 from cogwork.control.configuration import EDIT_PATHS
 from cogwork.net.host_names import is_allowed_host
-from cogwork.wire.asgi import SECURITY_HEADERS, Application
-from cogwork.wire.grpcweb import is_grpc_web
+from cogwork.wire.transports.asgi import SECURITY_HEADERS, Application
+from cogwork.wire.transports.grpcweb import is_grpc_web
 
 _ALLOWED_METHODS = ("GET", "HEAD")
 _PAGE_PATHS = EDIT_PATHS | {session_end.PATH}

@@ -15,10 +15,10 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.core.workers import run_in_thread
 from cogwork.graph.name import Api, ResourceName
+from cogwork.media.image_header import JPEG, BadImage, read_header
 from cogwork.resource.frame import produces_frames
-from cogwork.resource.image_header import JPEG, BadImage, read_header
 from cogwork.robot.machine import Machine
-from cogwork.wire.status import status_of
+from cogwork.wire.table.status import status_of
 
 CAMERA_API = Api.parse("rdk:component:camera")
 _TIMEOUT = 5.0

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from cogwork.auth.errors import RoleTooLow
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
-from cogwork.config.config_editor import (
+from cogwork.config.source.config_editor import (
     MAX_EDIT_SIZE,
     CannotWrite,
     ConfigEditor,
@@ -30,16 +30,16 @@ from cogwork.config.config_editor import (
     StaleEdit,
     WouldBeRefused,
 )
-from cogwork.config.file import Unreadable, decode_text
-from cogwork.config.history_entry import HistoryEntry, describe_entry
+from cogwork.config.source.history_entry import HistoryEntry, describe_entry
+from cogwork.config.text.file import Unreadable, decode_text
 from cogwork.control.http_login import IDENTITY_KEY
 from cogwork.control.quota import MeteredResponse, Overloaded, Quota
 from cogwork.control.sliced_response import SlicedResponse
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.workers import TooMuchWork, run_in_thread
-from cogwork.robot.authentication import check_role
-from cogwork.wire.http_body import ClientGone, read_body
-from cogwork.wire.request_limits import RequestTooLarge
+from cogwork.robot.middleware.authentication import check_role
+from cogwork.wire.table.request_limits import RequestTooLarge
+from cogwork.wire.transports.http_body import ClientGone, read_body
 
 CHECK_PATH: Final = "/configuration/check"
 SAVE_PATH: Final = "/configuration/save"

@@ -19,8 +19,8 @@ from starlette.routing import Route
 from cogwork import __version__
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
-from cogwork.config.config_editor import ConfigEditor
-from cogwork.config.host_names import allowed_host_names, machine_name
+from cogwork.config.schema.host_names import allowed_host_names, machine_name
+from cogwork.config.source.config_editor import ConfigEditor
 from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.camera_images import CameraImages
 from cogwork.control.coalescing import Coalescer
@@ -36,16 +36,16 @@ from cogwork.control.static_site import StaticSite
 from cogwork.control.status import encode_page, encode_status
 from cogwork.control.throttled_app import ThrottledApp
 from cogwork.core.clock import Clock
-from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.ring_buffer import RingBuffer
-from cogwork.robot.authentication import Authentication
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
-from cogwork.robot.maintenance import check_maintenance
-from cogwork.robot.server_report import ServerReport
-from cogwork.wire.asgi import CLIENT_KEY
-from cogwork.wire.grpcweb import GrpcWebApp, is_grpc_web
-from cogwork.wire.handlers import HandlerTable
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.status.maintenance import check_maintenance
+from cogwork.robot.status.server_report import ServerReport
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports.asgi import CLIENT_KEY
+from cogwork.wire.transports.grpcweb import GrpcWebApp, is_grpc_web
 
 _MIB = 1 << 20
 

@@ -18,9 +18,9 @@ from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
 from cogwork.net.peer import host_of
-from cogwork.robot.authentication import Authentication, check_role
-from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY, Application
-from cogwork.wire.http_body import ClientGone, Receive, read_body
+from cogwork.robot.middleware.authentication import Authentication, check_role
+from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY, Application
+from cogwork.wire.transports.http_body import ClientGone, Receive, read_body
 
 if TYPE_CHECKING:  # machines without login start without its libraries
     from cogwork.auth.authenticator import Authenticator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
 from cogwork.core.clock import Clock
-from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.entry import Entry, as_json
 from cogwork.logs.levels import Level
 from cogwork.logs.pattern import Pattern

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cogwork import __version__
-from cogwork.config.config_report import ConfigState, describe_report, format_reported
+from cogwork.config.source.config_report import ConfigState, describe_report, format_reported
 from cogwork.core import duration
 
 _STYLE = """

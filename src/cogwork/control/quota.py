@@ -10,8 +10,8 @@ from typing import Any
 from starlette.responses import PlainTextResponse, Response
 
 from cogwork.core.errors import CogworkError
-from cogwork.core.held_amounts import HeldAmounts
-from cogwork.wire.asgi import ABORT_KEY
+from cogwork.core.limits.held_amounts import HeldAmounts
+from cogwork.wire.transports.asgi import ABORT_KEY
 
 OnEvict = Callable[[], None]
 """Ends the holder of an allocation. Returns immediately."""

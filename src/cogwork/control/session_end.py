@@ -16,8 +16,8 @@ from cogwork.auth.identity import Identity
 from cogwork.control.http_login import IDENTITY_KEY
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.robot.motion.session_manager import SessionManager, owner_of_caller
-from cogwork.wire.asgi import CLIENT_KEY
-from cogwork.wire.http_body import ClientGone, read_body
+from cogwork.wire.transports.asgi import CLIENT_KEY
+from cogwork.wire.transports.http_body import ClientGone, read_body
 
 PATH: Final = "/session/end"
 _MAX_BODY_SIZE: Final = 256

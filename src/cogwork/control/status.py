@@ -10,8 +10,8 @@ from cogwork.control.page import render_page
 from cogwork.core.clock import Clock
 from cogwork.core.workers import run_in_thread
 from cogwork.robot.machine import Machine
-from cogwork.robot.server_report import ServerReport
-from cogwork.robot.status_view import build_status_view
+from cogwork.robot.status.server_report import ServerReport
+from cogwork.robot.status.status_view import build_status_view
 
 _THREAD_THRESHOLD = 200
 """Number of resources from which the status is encoded in a thread."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogwork.core.loop_throttle import LoopThrottle
-from cogwork.wire.asgi import Application
+from cogwork.core.limits.loop_throttle import LoopThrottle
+from cogwork.wire.transports.asgi import Application
 
 
 class ThrottledApp:

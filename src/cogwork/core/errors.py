@@ -4,7 +4,7 @@ CogworkError
 ├── InvalidName     a name, API or model that cannot be parsed
 ├── InvalidRequest  a request that is invalid
 │   ├── InvalidLogin    a login that is incomplete (auth/errors.py)
-│   └── ClientGone      a request whose client is gone (wire/http_body.py)
+│   └── ClientGone      a request whose client is gone (wire/transports/http_body.py)
 ├── NotFound        a call that names something that does not exist
 ├── Unsupported     a call that this resource does not support
 ├── Interrupted     a call that was ended before it was complete
@@ -14,36 +14,36 @@ CogworkError
 │   ├── BeingChanged    a resource that is being built or replaced
 │   └── Stopping        a machine that stops
 ├── NotStopped      something that could not be stopped (robot/motion/motion_stopper.py)
-├── Cancelled       a call that was cancelled (robot/operations.py, with the next two)
+├── Cancelled       a call that was cancelled (robot/middleware/operations.py, with the next two)
 ├── TookTooLong     a call without a deadline that exceeded the maximum duration
 ├── Reconfigured    a call whose resource was replaced
 ├── SessionExpired  a session that expired (robot/motion/session_manager.py, with the next)
 ├── TooManySessions more sessions than the limit
 ├── NoFrame         a frame that does not exist (robot/frame_system.py, with the next)
 ├── NoKinematics    an arm without a kinematic model, or without joint positions
-├── InvalidReadings a maintenance sensor without readings (robot/maintenance.py)
-├── BrokenTunnel    a tunneled connection that its port closed (robot/tunnel.py)
-├── NoCloudMetadata a call that only works for a cloud machine (robot/robot_service.py)
-├── TooManyCalls    a resource with too many concurrent calls (wire/concurrency_limit.py)
-├── RequestTooLarge a request larger than its method accepts (wire/request_limits.py)
+├── InvalidReadings a maintenance sensor without readings (robot/status/maintenance.py)
+├── BrokenTunnel    a tunneled connection that its port closed (robot/services/tunnel.py)
+├── NoCloudMetadata a call that only works for a cloud machine (robot/services/robot.py)
+├── TooManyCalls    a resource with too many concurrent calls (wire/table/concurrency_limit.py)
+├── RequestTooLarge a request larger than its method accepts (wire/table/request_limits.py)
 ├── OverBudget      a client whose buffered requests exceed their budget (wire/byte_budget.py)
-├── RepliesNotRead  a client that does not read its replies (wire/unread_replies.py)
-├── NoReply         a method that returned without a reply (wire/grpc.py)
+├── RepliesNotRead  a client that does not read its replies (wire/transports/unread_replies.py)
+├── NoReply         a method that returned without a reply (wire/transports/grpc.py)
 ├── Unauthenticated a caller that has not logged in (auth/errors.py, with the next two)
 ├── RoleTooLow      a caller whose role does not allow the call
 ├── TooManyAttempts logins that fail too often
-├── ProtectionMissing  a login that the file asks for and cannot have (config/watcher.py)
+├── ProtectionMissing  a login that the file asks for and cannot have (config/source/watcher.py)
 ├── InvalidCertificate a certificate that cannot be used (serving/certificate.py)
 ├── NotAnImage      camera data that is unsafe for a browser (control/camera_images.py)
 ├── Overloaded      more HTTP requests than the limits allow (control/quota.py)
 ├── CannotListen    an address that cannot be bound (net/listen_sockets.py)
 ├── TooMuchWork     more work than the threads can queue (core/workers.py)
-├── BadImage        data that is not an image (resource/image_header.py)
-├── NoSuchEncoding  an image type that is not supported (resource/image.py)
+├── BadImage        data that is not an image (media/image_header.py)
+├── NoSuchEncoding  an image type that is not supported (media/image.py)
 ├── BadCameraImage  a camera that returned an invalid image (resource/frame.py)
-├── CameraDataTooLarge camera data that exceeds the message size (resource/camera_service.py)
+├── CameraDataTooLarge camera data that exceeds the message size (resource/services/camera.py)
 ├── InvalidLabels   labels that cannot be parsed (resource/labels.py)
-├── NoCamera        a call that must name a camera (resource/vision_service.py)
+├── NoCamera        a call that must name a camera (resource/services/vision.py)
 ├── MissingExtra    a model whose libraries are not installed (resource/model.py)
 ├── NoMachine       a resource that is not part of a machine (resource/machine_access.py)
 ├── ScriptedFault   the failure that a fake is configured to raise (drivers/sensor/fake.py)
@@ -81,21 +81,21 @@ CogworkError
 ├── ModuleCallError a call that a module rejected (modules/client.py)
 ├── NotRunning      a module that is not running (modules/handshake.py)
 ├── ModuleEnded     a module session that has ended (modules/session.py)
-├── NotDescribed    a service without descriptors (wire/fetched_descriptors.py)
-├── CannotStart     a program that cannot be started (programs/executable_check.py, with the next)
+├── NotDescribed    a service without descriptors (wire/clients/fetched_descriptors.py)
+├── CannotStart     a program that cannot start (subprocesses/executable_check.py, with the next)
 ├── Misconfigured   a program that requires a changed configuration first
-├── CannotStop      a process that survives SIGKILL (programs/process.py)
-├── CannotLimit     a process limit that cannot be enforced here (programs/limits.py)
+├── CannotStop      a process that survives SIGKILL (subprocesses/process.py)
+├── CannotLimit     a process limit that cannot be enforced here (subprocesses/limits.py)
 ├── AddressTooLong  a directory path too long for a Unix socket (net/local_address.py)
 ├── PackageUnavailable a package that cannot be had now (packages/errors.py, with the next)
 ├── BadPackage      an archive that is not the package
 ├── BadMeta         an invalid meta.json (modules/meta.py)
 ├── BadArchive      an archive that is damaged or exceeds a limit (archives/tar.py)
-├── NotAllowed      a call that the module may not make (robot/access.py)
+├── NotAllowed      a call that the module may not make (robot/middleware/access.py)
 ├── BadBundle       an archive that does not contain a usable module (modules/bundle.py)
 ├── FirstRunFailed  a module whose first-run script failed (modules/first_run.py)
-├── Unreadable      a configuration file that is missing or not text (config/file.py)
-├── DamagedCopy     a last-known-good copy that is corrupt (config/last_good.py)
+├── Unreadable      a configuration file that is missing or not text (config/text/file.py)
+├── DamagedCopy     a last-known-good copy that is corrupt (config/source/last_good.py)
 ├── SpoolInUse      a spool that another process uses (logs/spool.py)
 ├── BadRelease      a release that cannot be trusted (agent/errors.py, with the next ten)
 ├── DiskFull        not enough free space for a version
@@ -152,23 +152,23 @@ CogworkError
 ├── NoCloud         a directory without a complete cloud (cloud/cloud_directory.py, with the next)
 ├── CloudInUse      a directory that another process uses
 ├── PlaintextRefused keys that would travel unencrypted (cloud/serve.py)
-├── Unreachable     a machine that does not respond (cli/http_client.py, with the next)
+├── Unreachable     a machine that does not respond (cli/client/http_client.py, with the next)
 ├── Declined        a machine that rejected the request
 ├── NoImage         a camera without an image for a browser (control/camera_images.py)
-├── CannotCreateModule a module project that cannot be created (cli/module_new.py)
-├── CannotIssue     a certificate that cannot be issued (cli/certs.py)
-├── CannotEdit      a configuration file that cannot be edited (cli/auth.py)
-├── CannotRead      a file that a command cannot read (cli/model.py)
-├── NotAModule      a path that is not a module project (cli/module_project.py)
-├── ServerEnded     a server that exited unexpectedly (cli/module_run.py)
-├── DemoUnavailable a requirement of the demo that is not met (cli/demo.py)
-├── DemoCallFailed  a demo machine that rejected a call (cli/demo_client.py)
+├── CannotCreateModule a module project that cannot be created (cli/module/new.py)
+├── CannotIssue     a certificate that cannot be issued (cli/config/certs.py)
+├── CannotEdit      a configuration file that cannot be edited (cli/config/auth.py)
+├── CannotRead      a file that a command cannot read (cli/model/inspect.py)
+├── NotAModule      a path that is not a module project (cli/module/project.py)
+├── ServerEnded     a server that exited unexpectedly (cli/module/run.py)
+├── DemoUnavailable a requirement of the demo that is not met (cli/demo/run.py)
+├── DemoCallFailed  a demo machine that rejected a call (cli/demo/client.py)
 ├── CannotAsk       a question without a terminal (cli/confirmation.py)
 ├── CloudUnreachable a cloud that does not respond (cli/fleet/fleet_client.py, with the next)
 ├── CloudRefused    a cloud that rejected a call
-├── Outrun          a configuration that someone else saved first (cli/fleet/config_update.py)
+├── Outrun          a configuration that was saved by others (cli/fleet/config/config_update.py)
 ├── CannotConnect   no connection through a cloud (cli/fleet/connect.py)
-└── CommandError    a command that names something that does not exist (cli/grpc_client.py)
+└── CommandError    a command that names something that does not exist (cli/client/grpc_client.py)
 """
 
 

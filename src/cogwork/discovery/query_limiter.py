@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cogwork.core.token_bucket import Rate, TokenBuckets
+from cogwork.core.limits.token_bucket import Rate, TokenBuckets
 
 SOURCE: Final = Rate.every(0.1, burst=30)
 """Queries of one address. A client asks several times within a second."""

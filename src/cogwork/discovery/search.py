@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeGuard
 
-from cogwork.core.token_bucket import Rate, TokenBuckets
+from cogwork.core.limits.token_bucket import Rate, TokenBuckets
 from cogwork.discovery.announcement import SERVICE
 from cogwork.discovery.dns_message import (
     MAX_SIZE,

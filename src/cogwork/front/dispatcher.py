@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.front.accepted_connection import AcceptedConnection
 from cogwork.front.client_mistakes import ClientMistakes
 from cogwork.front.connections import Connections

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cogwork.core.byte_budget import ByteBudget
+from cogwork.core.limits.byte_budget import ByteBudget
 from cogwork.front.burst import Burst
 from cogwork.front.control_frames import ControlFrames
 from cogwork.front.held_frames import HeldFrames

@@ -12,12 +12,12 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from cogwork.child.control_channel import Message
-from cogwork.child.run import run
 from cogwork.front.connections import ConnectionLimits
 from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 from cogwork.front.tls_socket import TlsSettings
+from cogwork.helpers.control_channel import Message
+from cogwork.helpers.run import run
 
 
 class _FrontWorker:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from cogwork.core.byte_budget import upload_budget
+from cogwork.core.limits.byte_budget import upload_budget
 from cogwork.core.memory import total_memory
 from cogwork.front.burst import Bursts
 from cogwork.front.connections import ConnectionState

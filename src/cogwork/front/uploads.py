@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cogwork.core.byte_budget import ByteBudget, OverBudget
+from cogwork.core.limits.byte_budget import ByteBudget, OverBudget
 from cogwork.front.http2_frames import ProtocolViolation
 
 SMALL_SIZE = 1 << 19

@@ -50,7 +50,7 @@ def _public_api(kind: str, subtype: str, service: str, sdk: str | None, *, ours:
         f"viam.{kind}.{service}",
         f"{module}.client:{prefix}Client" if sdk else None,
         f"{module}.service:{_SDK_SERVICES.get(prefix, f'{prefix}RPCService')}" if sdk else None,
-        f"cogwork.resource.{subtype}_service:{subtype}_methods" if ours else None,
+        f"cogwork.resource.services.{subtype}:{subtype}_methods" if ours else None,
     )
 
 

@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from cogwork.core.atomic import make_directory
 from cogwork.core.clock import Clock
+from cogwork.core.files.atomic import make_directory
 from cogwork.logs.entry import format_timestamp
 from cogwork.logs.sink import format_missing_notice
 

@@ -15,8 +15,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from cogwork.core.atomic import make_directory
-from cogwork.core.complete_write import write_all
+from cogwork.core.files.atomic import make_directory
+from cogwork.core.files.complete_write import write_all
 from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD, decode_record
 from cogwork.logs.spool_index import (
     NO_POSITION,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from cogwork.archives.tar import BadArchive, Truncated
 from cogwork.archives.unpacking import unpack
-from cogwork.core.atomic import make_directory
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.files.atomic import make_directory
 from cogwork.core.workers import Workers
 from cogwork.modules.meta import read_meta
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from viam.gen.app.v1 import robot_pb2 as app
 
-from cogwork.config.frame import FrameConfig
-from cogwork.config.schema import ResourceConfig
+from cogwork.config.schema.frame import FrameConfig
+from cogwork.config.schema.machine import ResourceConfig
 from cogwork.logs.levels import Level
-from cogwork.resource.pose_proto import geometry_to_proto
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.pose_proto import geometry_to_proto
+from cogwork.resource.messages.structs import to_struct
 
 
 def resource_to_proto(config: ResourceConfig, level: Level | None = None) -> app.ComponentConfig:

@@ -16,7 +16,7 @@ from cogwork.graph.limits import RETRY
 from cogwork.graph.name import Api, ModelName
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.environment import CloudIds
-from cogwork.programs.host import ProgramHost
+from cogwork.subprocesses.host import ProgramHost
 
 _log = logging.getLogger("rdk.modmanager")
 

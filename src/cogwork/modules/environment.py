@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cogwork.programs.environment import HOME_VARIABLE, inherited_environment
+from cogwork.subprocesses.environment import HOME_VARIABLE, inherited_environment
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread
 from cogwork.modules.meta import read_meta
-from cogwork.programs.executable_check import CannotStart
-from cogwork.programs.host import ProgramHost
-from cogwork.programs.limits import CannotLimit
-from cogwork.programs.output import OutputStream
-from cogwork.programs.process import Child, ExitStatus, LaunchSpec
+from cogwork.subprocesses.executable_check import CannotStart
+from cogwork.subprocesses.host import ProgramHost
+from cogwork.subprocesses.limits import CannotLimit
+from cogwork.subprocesses.output import OutputStream
+from cogwork.subprocesses.process import Child, ExitStatus, LaunchSpec
 
 T = TypeVar("T")
 

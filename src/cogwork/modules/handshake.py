@@ -9,7 +9,7 @@ import os
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.modules.client import ModuleCallError, ModuleCapabilities, ModuleClient, ReplyTooLarge
-from cogwork.programs.process import Child
+from cogwork.subprocesses.process import Child
 
 _SOCKET_POLL = 0.02
 """Seconds between two checks for its socket."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.session import ModuleSession
-from cogwork.programs.process import Child
+from cogwork.subprocesses.process import Child
 
 
 class HealthProbe:

@@ -8,18 +8,18 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from cogwork.config.module import ModuleConfig
-from cogwork.core.atomic import make_directory
+from cogwork.config.schema.module import ModuleConfig
+from cogwork.core.files.atomic import make_directory
 from cogwork.core.workers import run_in_thread
 from cogwork.logs.levels import Level
 from cogwork.modules.bundle import is_bundle, unpack_bundle
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.environment import module_argv, module_data_directory, module_environment
 from cogwork.net.local_address import free_port, unix_address
-from cogwork.programs.executable_check import CannotStart, Misconfigured
-from cogwork.programs.limits import make_limits
-from cogwork.programs.process import LaunchSpec
-from cogwork.programs.user_account import UserAccount, find_account, switch_user_command
+from cogwork.subprocesses.executable_check import CannotStart, Misconfigured
+from cogwork.subprocesses.limits import make_limits
+from cogwork.subprocesses.process import LaunchSpec
+from cogwork.subprocesses.user_account import UserAccount, find_account, switch_user_command
 
 _DISK_TIMEOUT = 10.0
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from cogwork.config.module import ModuleConfig
+from cogwork.config.schema.module import ModuleConfig
 from cogwork.core.errors import NotFound
 from cogwork.core.supervised_set import SupervisedSet
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.modules.context import ModuleContext
-from cogwork.programs.orphans import adopt_orphans
-from cogwork.robot.module_host import ModuleModel, ModuleStatus
-from cogwork.robot.module_host import ModuleState as State
+from cogwork.robot.hosts import ModuleModel, ModuleStatus
+from cogwork.robot.hosts import ModuleState as State
+from cogwork.subprocesses.orphans import adopt_orphans
 
 if TYPE_CHECKING:
     from cogwork.modules.module import Module
@@ -249,7 +249,7 @@ def _make_module(config: ModuleConfig, context: ModuleContext) -> Module:
     """Import the class with the first module: a machine without modules starts without the SDK."""
     # Lets the server find and end processes that a module leaves behind.
     adopt_orphans()
-    importlib.import_module("cogwork.resource.sdk")  # must come before any import of the SDK
+    importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
     from cogwork.modules.module import Module
 
     return Module(config, context)

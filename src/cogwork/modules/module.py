@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from cogwork.config.module import ModuleConfig
+from cogwork.config.schema.module import ModuleConfig
 from cogwork.core.sentences import join_names
 from cogwork.core.shield import await_shielded
 from cogwork.graph.provider import Offer, Unavailable
@@ -27,14 +27,14 @@ from cogwork.modules.module_levels import ModuleLevels
 from cogwork.modules.session import ModuleSession
 from cogwork.modules.socket_folder import SocketFolder, open_socket_folder
 from cogwork.net.local_address import remove_socket
-from cogwork.programs.last_failure import LastFailure
-from cogwork.programs.output_log import OutputLog
-from cogwork.programs.process import CannotStop, Child, LaunchSpec
-from cogwork.programs.run_errors import failing_on_errors
-from cogwork.programs.user_account import UserAccount
-from cogwork.robot.module_host import ModuleState as State
-from cogwork.robot.module_host import ModuleStatus
-from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
+from cogwork.robot.hosts import ModuleState as State
+from cogwork.robot.hosts import ModuleStatus
+from cogwork.subprocesses.last_failure import LastFailure
+from cogwork.subprocesses.output_log import OutputLog
+from cogwork.subprocesses.process import CannotStop, Child, LaunchSpec
+from cogwork.subprocesses.run_errors import failing_on_errors
+from cogwork.subprocesses.user_account import UserAccount
+from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
 
 _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),

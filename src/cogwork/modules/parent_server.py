@@ -19,11 +19,11 @@ from cogwork.net.acceptor import Acceptor
 from cogwork.net.listen_sockets import open_unix_listener
 from cogwork.net.local_address import remove_socket, unix_address
 from cogwork.net.peer import Peer
-from cogwork.robot.access import module_peer
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.running_calls import RunningCalls
-from cogwork.wire.supervised_server import SupervisedServer
+from cogwork.robot.middleware.access import module_peer
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports.grpc import grpc_server
+from cogwork.wire.transports.running_calls import RunningCalls
+from cogwork.wire.transports.supervised_server import SupervisedServer
 
 GRACE = 1.0
 _MAX_CONNECTIONS = 128

@@ -11,7 +11,7 @@ import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 from viam.gen.app.v1.robot_pb2 import ComponentConfig
 
-from cogwork.config.schema import ResourceConfig
+from cogwork.config.schema.machine import ResourceConfig
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Builder, Dependencies, Offer, Unavailable
@@ -28,8 +28,12 @@ from cogwork.modules.config_proto import resource_to_proto
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.reply_limits import LIMITS
 from cogwork.modules.validation_cache import ValidationCache
-from cogwork.resource.clients import connect_resource
-from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
+from cogwork.resource.sdk.clients import connect_resource
+from cogwork.wire.clients.fetched_descriptors import (
+    DescriptorBudget,
+    NotDescribed,
+    fetch_descriptors,
+)
 
 _GONE_STATUSES = ("NOT_FOUND", "UNAVAILABLE", "CANCELLED")
 """Statuses that mean that the resource, or the module itself, does not exist."""

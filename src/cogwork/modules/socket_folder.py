@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cogwork.programs.user_account import UserAccount
 from cogwork.serving.socket_directory import further_directory
+from cogwork.subprocesses.user_account import UserAccount
 
 _USER_HINT = (
     "; only the user of the server can enter the folder of its socket: if its program changes the "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.schema import PackageConfig
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.machine import PackageConfig
 from cogwork.packages.errors import PackageUnavailable
 
 if TYPE_CHECKING:

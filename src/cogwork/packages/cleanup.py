@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 from cogwork.packages.errors import PackageUnavailable
 from cogwork.packages.slot import WORKING, Slot
 

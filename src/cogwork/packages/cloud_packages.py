@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.schema import PackageConfig
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.machine import PackageConfig
 from cogwork.net.address import is_loopback
 from cogwork.packages.errors import PackageUnavailable
 from cogwork.packages.fetch import ArchiveSource
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable

@@ -21,11 +21,11 @@ from cogwork.archives.tar import BadArchive, NoSpace
 from cogwork.archives.unpacking import unpack
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import Interrupted
-from cogwork.core.http_download import HttpDownload, RemoteFile, show_url
+from cogwork.net.http_download import HttpDownload, RemoteFile, show_url
 from cogwork.packages.errors import BadPackage, PackageUnavailable
 from cogwork.packages.sizes import format_size
 from cogwork.packages.slot import Slot
-from cogwork.robot.package_host import PackageState
+from cogwork.robot.hosts import PackageState
 
 LIMITS: Final = ArchiveLimits(is_strict=True)
 MAX_ARCHIVE: Final = 16 << 30

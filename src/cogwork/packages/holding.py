@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from cogwork.config.check import CheckResult
-from cogwork.config.module import ModuleConfig
-from cogwork.config.positions import Pointer
-from cogwork.config.process import ProcessConfig
+from cogwork.config.check.checker import CheckResult
+from cogwork.config.schema.module import ModuleConfig
+from cogwork.config.schema.process import ProcessConfig
+from cogwork.config.text.positions import Pointer
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.packages import has_source, locate_package, store_of
-from cogwork.config.schema import PackageConfig
+from cogwork.config.check.packages import has_source, locate_package, store_of
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.machine import PackageConfig
 from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import typed_error_text
@@ -25,8 +25,8 @@ from cogwork.packages.errors import BadPackage, PackageUnavailable
 from cogwork.packages.package_entry import PackageEntry
 from cogwork.packages.package_store import PackageStore
 from cogwork.packages.slot import Slot
-from cogwork.robot.package_host import PackageState as State
-from cogwork.robot.package_host import PackageStatus
+from cogwork.robot.hosts import PackageState as State
+from cogwork.robot.hosts import PackageStatus
 
 if TYPE_CHECKING:
     from cogwork.packages.fetch import Fetch

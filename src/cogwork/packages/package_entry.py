@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from cogwork.config.schema import PackageConfig
+from cogwork.config.schema.machine import PackageConfig
 from cogwork.packages.sizes import format_size
 from cogwork.packages.slot import Slot
-from cogwork.robot.package_host import PackageState as State
+from cogwork.robot.hosts import PackageState as State
 
 _STEP: Final = 10
 """Percent after which the reason of a waiting resource changes: each change is recorded."""

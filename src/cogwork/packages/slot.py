@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 from cogwork.packages.errors import PackageUnavailable
 
 WORKING: Final = "part"

@@ -10,7 +10,7 @@ from typing import Any
 from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.graph.limits import RETRY
-from cogwork.programs.host import ProgramHost
+from cogwork.subprocesses.host import ProgramHost
 
 
 @dataclass(frozen=True, slots=True)

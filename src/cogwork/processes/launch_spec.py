@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from cogwork.config.process import ProcessConfig
+from cogwork.config.schema.process import ProcessConfig
 from cogwork.processes.context import ProcessContext
-from cogwork.programs.environment import HOME_VARIABLE, inherited_environment
-from cogwork.programs.executable_check import CannotStart
-from cogwork.programs.limits import make_limits
-from cogwork.programs.process import LaunchSpec
-from cogwork.programs.user_account import UserAccount, find_account
+from cogwork.subprocesses.environment import HOME_VARIABLE, inherited_environment
+from cogwork.subprocesses.executable_check import CannotStart
+from cogwork.subprocesses.limits import make_limits
+from cogwork.subprocesses.process import LaunchSpec
+from cogwork.subprocesses.user_account import UserAccount, find_account
 
 _SEARCH_TIMEOUT = 10.0
 

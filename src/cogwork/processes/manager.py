@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cogwork.config.process import ProcessConfig
+from cogwork.config.schema.process import ProcessConfig
 from cogwork.core.supervised_set import SupervisedSet
 from cogwork.processes.context import ProcessContext
-from cogwork.programs.orphans import adopt_orphans
-from cogwork.robot.process_host import ProcessState, ProcessStatus
+from cogwork.robot.hosts import ProcessState, ProcessStatus
+from cogwork.subprocesses.orphans import adopt_orphans
 
 if TYPE_CHECKING:
     from cogwork.processes.process import SupervisedProcess

@@ -8,20 +8,20 @@ import logging
 import signal
 from collections.abc import Mapping
 
-from cogwork.config.process import ProcessConfig
+from cogwork.config.schema.process import ProcessConfig
 from cogwork.core.shield import await_shielded
 from cogwork.core.signals import parse_signal
 from cogwork.logs.logger_names import PROCESS_LOGGER_PREFIX
 from cogwork.logs.pipeline import EXTRA_LINES
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.launch_spec import make_launch_spec
-from cogwork.programs.last_failure import LastFailure
-from cogwork.programs.output import OutputStream
-from cogwork.programs.output_log import OutputLog
-from cogwork.programs.process import CannotStop, Child, ExitStatus, StopTimeouts
-from cogwork.programs.run_errors import failing_on_errors
-from cogwork.robot.process_host import ProcessState as State
-from cogwork.robot.process_host import ProcessStatus
+from cogwork.robot.hosts import ProcessState as State
+from cogwork.robot.hosts import ProcessStatus
+from cogwork.subprocesses.last_failure import LastFailure
+from cogwork.subprocesses.output import OutputStream
+from cogwork.subprocesses.output_log import OutputLog
+from cogwork.subprocesses.process import CannotStop, Child, ExitStatus, StopTimeouts
+from cogwork.subprocesses.run_errors import failing_on_errors
 
 _GROUP_DELAY = 1 / 3
 """The share of the stop timeout after which the whole group gets the signal."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogwork.core.clock import Clock
-from cogwork.core.token_bucket import Rate, TokenBucket
+from cogwork.core.limits.token_bucket import Rate, TokenBucket
 from cogwork.remotes.names import MAX_RESOURCES
 
 RATE: Final = 50.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cogwork.wire.channel import ForwardChannel
-from cogwork.wire.metadata_channel import Pairs
+from cogwork.wire.clients.channel import ForwardChannel
+from cogwork.wire.clients.metadata_channel import Pairs
 
 
 class RemoteConnection(Protocol):

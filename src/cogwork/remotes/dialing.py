@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse, Credentials
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import Clock
 from cogwork.net.address import TLS_PREFIX, is_loopback_address, parse_address
 from cogwork.remotes.errors import (
@@ -21,9 +21,9 @@ from cogwork.remotes.errors import (
     is_unknown_name,
 )
 from cogwork.remotes.grpc_connection import GrpcConnection
-from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
-from cogwork.wire.metadata_channel import Pairs
-from cogwork.wire.tls_credentials import tls_credentials
+from cogwork.wire.clients.metadata_channel import Pairs
+from cogwork.wire.clients.tls_credentials import tls_credentials
+from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _LOCATION_SECRET: Final = "robot-location-secret"  # noqa: S105 - a type of credentials

@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from viam.gen.common.v1 import common_pb2 as common
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.errors import InvalidRequest
 from cogwork.graph.name import REMOTE_SEPARATOR, ResourceName
 from cogwork.graph.spec import Spec
 from cogwork.remotes.names import MAX_HOPS, MAX_RESOURCES, RemoteName
-from cogwork.resource.pose_proto import pose_from_proto
+from cogwork.resource.messages.pose_proto import pose_from_proto
 from cogwork.robot.placed_frame import JOINTED, PlacedFrame
 from cogwork.spatial.kinematics import WORLD
 

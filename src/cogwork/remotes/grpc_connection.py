@@ -9,8 +9,8 @@ from typing import Final
 import grpc.aio
 
 from cogwork.remotes.counted_channel import CountedChannel
-from cogwork.wire.channel import ForwardChannel
-from cogwork.wire.metadata_channel import Pairs
+from cogwork.wire.clients.channel import ForwardChannel
+from cogwork.wire.clients.metadata_channel import Pairs
 
 _MAX_CLOSING: Final = 8
 """Former channels with calls that go on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cogwork.wire.protobuf_encoding import read_varint
+from cogwork.wire.messages.protobuf_encoding import read_varint
 
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
 """The wire types of protobuf, without groups."""

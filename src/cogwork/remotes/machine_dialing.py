@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import Clock
 from cogwork.discovery.search import find_machine
 from cogwork.net.address import TLS_PREFIX, is_ip_address

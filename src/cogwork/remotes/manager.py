@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import Clock
 from cogwork.core.supervised_set import SupervisedSet
 from cogwork.graph.name import Api
@@ -91,7 +91,7 @@ class RemoteManager:
 
     def _make_remote(self, config: RemoteConfig) -> Remote:
         # A machine without remotes starts without the SDK.
-        importlib.import_module("cogwork.resource.sdk")  # must come before any import of the SDK
+        importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
         from cogwork.remotes.machine_dialing import MachineDialer
         from cogwork.remotes.remote import Remote, RemoteContext
 

@@ -12,7 +12,7 @@ import grpc.aio
 from google.protobuf.descriptor_pool import DescriptorPool
 from viam.gen.common.v1 import common_pb2 as common
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import Clock
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Offer, Unavailable

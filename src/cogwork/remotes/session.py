@@ -15,7 +15,7 @@ from viam.gen.common.v1 import common_pb2 as common
 from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.core.clock import Clock
-from cogwork.core.loop_budget import LoopBudget
+from cogwork.core.limits.loop_budget import LoopBudget
 from cogwork.graph.name import Api
 from cogwork.graph.provider import Builder, Dependencies
 from cogwork.graph.spec import Spec
@@ -23,10 +23,14 @@ from cogwork.remotes.connection import RemoteConnection
 from cogwork.remotes.errors import CALL_TIMEOUT, NO_ANSWER, RemoteUnavailable, describe
 from cogwork.remotes.listed_members import UnreadableList, split_members
 from cogwork.remotes.names import MAX_RESOURCES, REMOTE_API, RemoteName
-from cogwork.resource.clients import connect_to
-from cogwork.wire.channel import ForwardChannel
-from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
-from cogwork.wire.metadata_channel import MetadataChannel
+from cogwork.resource.sdk.clients import connect_to
+from cogwork.wire.clients.channel import ForwardChannel
+from cogwork.wire.clients.fetched_descriptors import (
+    DescriptorBudget,
+    NotDescribed,
+    fetch_descriptors,
+)
+from cogwork.wire.clients.metadata_channel import MetadataChannel
 
 _SERVICE: Final = "/viam.robot.v1.RobotService/"
 _HEARTBEATS_IN_WINDOW: Final = 3

@@ -14,13 +14,13 @@ import grpc.aio
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb
 
 from cogwork.core.errors import CogworkError
+from cogwork.net import session_description
 from cogwork.remotes.connection import RemoteConnection
 from cogwork.remotes.errors import CALL_TIMEOUT, RemoteUnavailable
-from cogwork.webrtc import session_description
-from cogwork.wire.data_channel_client import DataChannelClient
-from cogwork.wire.ice_servers import IceServer
-from cogwork.wire.metadata_channel import Pairs
-from cogwork.wire.webrtc_peers import NoConnection
+from cogwork.wire.clients.data_channel_client import DataChannelClient
+from cogwork.wire.clients.metadata_channel import Pairs
+from cogwork.wire.transports.ice_servers import IceServer
+from cogwork.wire.transports.webrtc_peers import NoConnection
 
 _SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 _OPEN_TIMEOUT: Final = 20.0

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import grpc
 
 from cogwork.core.error_text import error_text
-from cogwork.wire.protobuf_encoding import encode_field_header
+from cogwork.wire.messages.protobuf_encoding import encode_field_header
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.single_flight import SingleFlightGroup
 from cogwork.core.workers import Workers, await_future
-from cogwork.resource.image_header import DEPTH, JPEG, BadImage, read_header
+from cogwork.media.image_header import DEPTH, JPEG, BadImage, read_header
 
 if TYPE_CHECKING:
     # OpenCV is only needed for built-in cameras; cameras of modules are served without it.
-    from cogwork.resource.image import Pixels
+    from cogwork.media.image import Pixels
 
 
 class Image:
@@ -42,7 +42,7 @@ class Image:
     async def encode(self, mime_type: str) -> bytes:
         encoding = self._encodings.get(mime_type)
         if encoding is None:
-            from cogwork.resource.image import check_type, encode
+            from cogwork.media.image import check_type, encode
 
             check_type(self.pixels, mime_type)  # clients may request any MIME type
             encoding = self._workers.submit(encode, self.pixels, mime_type)
@@ -182,7 +182,7 @@ def _decode_frame(data: bytes, captured_at: float, source: str, workers: Workers
 
 def decode_image(data: bytes, workers: Workers) -> Image:
     """Decode an image. This is slow: call it in a thread."""
-    from cogwork.resource.image import decode
+    from cogwork.media.image import decode
 
     header = read_header(data)
     return Image(decode(data, header), workers, {header.mime_type: data})

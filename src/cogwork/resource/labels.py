@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cogwork.config.json_errors import clip
+from cogwork.config.text.json_errors import clip
 from cogwork.core.errors import CogworkError
 
 MAX_CHARACTERS = 1 << 20

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cogwork.config.fields import Attributes
-from cogwork.config.model_catalog import ModelSchema
+from cogwork.config.schema.fields import Attributes
+from cogwork.config.schema.model_catalog import ModelSchema
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
 from cogwork.graph.provider import Dependencies
@@ -93,7 +93,7 @@ def lazy_constructor(
     async def construct(name: ResourceName, attributes: Any, dependencies: Dependencies) -> object:
         if needs is not None:
             await needs.load()
-        importlib.import_module("cogwork.resource.sdk")  # before any other import of the SDK
+        importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
         resource: object = await _import_object(path).new(name, attributes, dependencies, *shared)
         return resource
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from cogwork.resource.image import Pixels
+from cogwork.media.image import Pixels
 
 if TYPE_CHECKING:
     from viam.proto.service.vision import Classification, Detection

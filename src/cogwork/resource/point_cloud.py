@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.resource.image import Pixels
+from cogwork.media.image import Pixels
 
 _HEADER = """\
 VERSION .7

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
-from cogwork.config.model_catalog import ModelSchema
+from cogwork.config.schema.model_catalog import ModelSchema
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.provider import Dependencies, Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.resource.model import Model
-from cogwork.resource.sdk_adapter import SdkClassModel, model_from_sdk_class
+from cogwork.resource.sdk.adapter import SdkClassModel, model_from_sdk_class
 
 ENTRY_POINT_GROUP = "cogwork.models"
 
@@ -91,7 +91,7 @@ def _iter_entry_point_models() -> Iterator[tuple[str, Model]]:
 def _load_entry_point(entry: importlib.metadata.EntryPoint) -> list[Model]:
     """Load an entry point: a model or a class written for a module, an iterable of them, or a
     function that returns one."""
-    importlib.import_module("cogwork.resource.sdk")  # before any other import of the SDK
+    importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
     offered = entry.load()
     if isinstance(offered, Model | type):
         return [_to_model(offered)]

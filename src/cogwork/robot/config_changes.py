@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.config.loader import LoadedConfig
+from cogwork.config.check.loader import LoadedConfig
 
 ConfigChanges = dict[str, list[str]]
 

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from grpclib import GRPCError
 
-from cogwork.config.schema import ComponentConfig
+from cogwork.config.schema.machine import ComponentConfig
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
-from cogwork.resource.kinematics import read_kinematics
+from cogwork.resource.messages.kinematics import read_kinematics
 from cogwork.robot.placed_frame import ARM, PlacedFrame, place_component
 from cogwork.spatial.frame_tree import FramePart, FrameTree, UnknownFrame
 from cogwork.spatial.kinematics import WORLD, Chain

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from cogwork.core.clock import Clock
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.logs.rules import LevelOf, log_everything
-from cogwork.resource.services import load_methods
-from cogwork.robot.authentication import Authentication
-from cogwork.robot.change_wait import ChangeWait
+from cogwork.resource.services.api_methods import load_methods
 from cogwork.robot.machine import Machine
-from cogwork.robot.resource_proxy import ResourceProxy
-from cogwork.wire.concurrency_limit import ConcurrencyLimiter
-from cogwork.wire.grpc_services import add_standard_services
-from cogwork.wire.handlers import HandlerTable, Method
-from cogwork.wire.redacted_errors import redact_errors
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.middleware.change_wait import ChangeWait
+from cogwork.robot.middleware.resource_proxy import ResourceProxy
+from cogwork.wire.table.concurrency_limit import ConcurrencyLimiter
+from cogwork.wire.table.grpc_services import add_standard_services
+from cogwork.wire.table.handlers import HandlerTable, Method
+from cogwork.wire.table.redacted_errors import redact_errors
 
 if TYPE_CHECKING:
-    from cogwork.wire.webrtc_peers import WebRtcPeers
+    from cogwork.wire.transports.webrtc_peers import WebRtcPeers
 
 
 def build_handler_table(
@@ -74,7 +74,7 @@ def build_handler_table(
 
 
 def _load_auth_methods(authentication: Authentication) -> Iterable[Method]:
-    from cogwork.robot.auth_service import auth_methods
+    from cogwork.robot.services.auth import auth_methods
 
     return auth_methods(authentication)
 
@@ -84,7 +84,7 @@ def _load_signaling_methods(
     find_peers: Callable[[], WebRtcPeers | None] | None,
     authentication: Authentication,
 ) -> Iterable[Method]:
-    from cogwork.robot.signaling_service import signaling_methods
+    from cogwork.robot.services.signaling import signaling_methods
 
     peers = find_peers() if find_peers is not None else None
     if peers is not None:
@@ -95,8 +95,8 @@ def _load_signaling_methods(
 def _load_stream_methods(
     machine: Machine, clock: Clock, find_peers: Callable[[], WebRtcPeers | None] | None
 ) -> Iterable[Method]:
-    from cogwork.robot.stream_service import CameraFrames, stream_methods
-    from cogwork.robot.video_streams import VideoStreams
+    from cogwork.robot.video.stream_service import CameraFrames, stream_methods
+    from cogwork.robot.video.video_streams import VideoStreams
 
     peers = find_peers() if find_peers is not None else None
     frames = CameraFrames(machine, clock)
@@ -110,6 +110,6 @@ def _load_robot_methods(
     machine: Machine, clock: Clock, shut_down: Callable[[str], None], level_of: LevelOf
 ) -> Iterable[Method]:
     # Imported on the first call, so that a machine starts without the SDK.
-    from cogwork.robot.robot_service import robot_methods
+    from cogwork.robot.services.robot import robot_methods
 
     return robot_methods(machine, clock, shut_down, level_of)

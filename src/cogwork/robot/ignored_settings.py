@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cogwork.config.diagnostics import Effect
-from cogwork.config.loader import LoadedConfig
+from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.loader import LoadedConfig
 from cogwork.graph.name import ResourceName
 
 _MAX_LISTED = 3

@@ -12,9 +12,9 @@ from typing import Any
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from cogwork.config.diagnostics import Diagnostic
-from cogwork.config.loader import LoadedConfig
-from cogwork.config.schema import JobConfig, MachineConfig
+from cogwork.config.check.diagnostics import Diagnostic
+from cogwork.config.check.loader import LoadedConfig
+from cogwork.config.schema.machine import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.events import Observer, log_event
@@ -26,23 +26,29 @@ from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.graph.reconciler import Applied, Outcome, Reconciler
 from cogwork.graph.spec import Spec
 from cogwork.resource.machine_access import MachineAccess
-from cogwork.robot.access import ModuleAccess, module_of
 from cogwork.robot.frame_system import FrameSystem
+from cogwork.robot.hosts import (
+    ModuleHost,
+    NoModules,
+    NoPackages,
+    NoProcesses,
+    NoRemotes,
+    PackageHost,
+    ProcessHost,
+    RemoteHost,
+)
 from cogwork.robot.ignored_settings import find_ignored_settings
-from cogwork.robot.job_scheduler import JobCall, JobScheduler
-from cogwork.robot.module_host import ModuleHost, NoModules
+from cogwork.robot.jobs.job_scheduler import JobCall, JobScheduler
+from cogwork.robot.middleware.access import ModuleAccess, module_of
+from cogwork.robot.middleware.operations import Operation, Operations, current_operation
 from cogwork.robot.motion.claims import MotionClaims
 from cogwork.robot.motion.motion_stopper import MotionStopper
 from cogwork.robot.motion.moved_resource import find_moved_resource
 from cogwork.robot.motion.session_manager import SessionManager
-from cogwork.robot.operations import Operation, Operations, current_operation
-from cogwork.robot.package_host import NoPackages, PackageHost
-from cogwork.robot.process_host import NoProcesses, ProcessHost
-from cogwork.robot.remote_host import NoRemotes, RemoteHost
 from cogwork.robot.resource_names import ResourceNames
 from cogwork.robot.serving_state import ServingState
 from cogwork.robot.unavailable import NotAvailable, Stopping, explain_unavailable
-from cogwork.wire.concurrency_limit import STOP_METHODS
+from cogwork.wire.table.concurrency_limit import STOP_METHODS
 
 _log = logging.getLogger("rdk")
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from viam.gen.common.v1 import common_pb2 as common
 
-from cogwork.config.frame import FrameConfig
-from cogwork.config.schema import ComponentConfig
+from cogwork.config.schema.frame import FrameConfig
+from cogwork.config.schema.machine import ComponentConfig
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource.pose_proto import geometry_to_proto
+from cogwork.resource.messages.pose_proto import geometry_to_proto
 from cogwork.spatial.frame_tree import FramePart
 from cogwork.spatial.kinematics import Chain
 from cogwork.spatial.pose import Pose

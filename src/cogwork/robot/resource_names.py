@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.sentences import join_names
 from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.unavailable import NotConfigured

@@ -34,14 +34,14 @@ from cogwork.auth.roles import Role
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
-from cogwork.core.fair_places import Holder
+from cogwork.core.limits.fair_places import Holder
 from cogwork.net.peer import Peer
-from cogwork.robot.authentication import Admission
+from cogwork.robot.middleware.authentication import Admission
 from cogwork.uplink.cloud_login import CloudLogin
-from cogwork.wire.ice_servers import IceServer
-from cogwork.wire.status import status_of
-from cogwork.wire.tls_credentials import tls_credentials
-from cogwork.wire.webrtc_peers import MAX_PEERS, WebRtcPeers
+from cogwork.wire.clients.tls_credentials import tls_credentials
+from cogwork.wire.table.status import status_of
+from cogwork.wire.transports.ice_servers import IceServer
+from cogwork.wire.transports.webrtc_peers import MAX_PEERS, WebRtcPeers
 
 _ANSWERERS = 2
 """Streams that wait at the signaling server. When one gets an offer, another one is opened, so that

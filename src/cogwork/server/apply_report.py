@@ -11,9 +11,9 @@ from cogwork.graph.reconciler import Applied, Outcome
 from cogwork.modules.manager import ModuleManager
 from cogwork.robot.config_changes import ConfigChanges
 from cogwork.robot.event_journal import EventJournal
-from cogwork.robot.health import count_ready
+from cogwork.robot.hosts import ModuleState, ModuleStatus
 from cogwork.robot.machine import Machine
-from cogwork.robot.module_host import ModuleState, ModuleStatus
+from cogwork.robot.status.health import count_ready
 
 _MAX_NAMES = 5
 """Names that a log line lists."""

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cogwork.config.config_editor import ConfigEditor
-from cogwork.config.config_history import config_history_for
-from cogwork.config.config_report import ConfigReport
-from cogwork.config.last_good import LastGood, last_good_for
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig
-from cogwork.config.schema import JobConfig
-from cogwork.config.watcher import ConfigWatcher
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig
+from cogwork.config.schema.machine import JobConfig
+from cogwork.config.source.config_editor import ConfigEditor
+from cogwork.config.source.config_history import config_history_for
+from cogwork.config.source.config_report import ConfigReport
+from cogwork.config.source.last_good import LastGood, last_good_for
+from cogwork.config.source.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
-from cogwork.core.home_protection import protect_home
+from cogwork.core.files.home_protection import protect_home
 from cogwork.core.paths import cogwork_home
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.events import Event, Observer, log_event
@@ -31,20 +31,18 @@ from cogwork.packages.gate import PackageGate
 from cogwork.packages.manager import PackageManager
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
-from cogwork.programs.host import ProgramHost
-from cogwork.programs.reaper import Reaper
 from cogwork.remotes.manager import RemoteManager
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
-from cogwork.robot.authentication import Authentication
 from cogwork.robot.config_changes import summarize_changes
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.handler_table import build_handler_table
-from cogwork.robot.job_call import make_job_call, resolve_name
+from cogwork.robot.jobs.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
-from cogwork.robot.server_load import ServerLoad
-from cogwork.robot.server_report import ServerReport
-from cogwork.robot.update_file import UpdateFile
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.status.server_load import ServerLoad
+from cogwork.robot.status.server_report import ServerReport
+from cogwork.robot.status.update_file import UpdateFile
 from cogwork.server.apply_report import ApplyReport
 from cogwork.server.background_tasks import BackgroundTasks
 from cogwork.server.certificates import Certificates
@@ -62,7 +60,9 @@ from cogwork.serving.listeners import Listeners
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.tls_report import TlsReport
-from cogwork.wire.asgi import Application
+from cogwork.subprocesses.host import ProgramHost
+from cogwork.subprocesses.reaper import Reaper
+from cogwork.wire.transports.asgi import Application
 
 SESSIONS_TASK: Final = "sessions"
 """The name of the task that expires sessions."""

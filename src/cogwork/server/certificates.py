@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.serving.certificate_watcher import CertificateFiles, CertificateWatcher
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from cogwork.config.loader import LoadedConfig
+from cogwork.config.check.loader import LoadedConfig
 from cogwork.core.clock import Clock
 from cogwork.graph.provider import Unavailable
 from cogwork.graph.reconciler import Applied, Outcome, Superseded

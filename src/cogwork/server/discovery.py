@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.core.clock import Clock
 
 if TYPE_CHECKING:

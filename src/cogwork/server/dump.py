@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cogwork.config.model_catalog import ModelSchema
-from cogwork.core import atomic
+from cogwork.config.schema.model_catalog import ModelSchema
+from cogwork.core.files import atomic
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry, entry_point_models
 

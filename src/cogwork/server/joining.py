@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.config_history import ConfigHistory
-from cogwork.config.json_errors import JsonSyntaxError
-from cogwork.config.json_reader import read_json
-from cogwork.config.last_good import LastGood, last_good_for
-from cogwork.config.sources import FileSource
-from cogwork.config.substitution import substitute
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.source.config_history import ConfigHistory
+from cogwork.config.source.last_good import LastGood, last_good_for
+from cogwork.config.source.sources import FileSource
+from cogwork.config.text.json_errors import JsonSyntaxError
+from cogwork.config.text.json_reader import read_json
+from cogwork.config.text.substitution import substitute
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.logs.entry import Entry

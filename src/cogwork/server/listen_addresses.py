@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.net.address import Address
 from cogwork.serving.listen_addresses import ListenAddresses
 

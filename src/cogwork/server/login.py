@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.core.clock import Clock
-from cogwork.robot.authentication import Authentication
+from cogwork.robot.middleware.authentication import Authentication
 
 if TYPE_CHECKING:
     from cogwork.auth.access_list import AccessList

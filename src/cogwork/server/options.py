@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cogwork.config.diagnostics import did_you_mean, sanitize_message
+from cogwork.config.check.diagnostics import did_you_mean, sanitize_message
 from cogwork.core.errors import CogworkError
 from cogwork.net.address import parse_port
 

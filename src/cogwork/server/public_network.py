@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cogwork.auth.access_list import AccessList
-from cogwork.config.schema import MachineConfig
-from cogwork.robot.authentication import Authentication
+from cogwork.config.schema.machine import MachineConfig
+from cogwork.robot.middleware.authentication import Authentication
 from cogwork.server.background_tasks import BackgroundTasks
 from cogwork.server.certificates import Certificates
 from cogwork.server.discovery import Discovery

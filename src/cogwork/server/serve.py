@@ -8,11 +8,9 @@ import os
 from collections.abc import Mapping
 
 from cogwork import __version__
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.programs.leftovers import end_leftovers
-from cogwork.programs.orphans import kill_children
 from cogwork.server.assembly import SESSIONS_TASK, ServerParts
 from cogwork.server.closing import close_all, list_closing_steps
 from cogwork.server.serve_options import ServeOptions
@@ -22,6 +20,8 @@ from cogwork.serving.log import ServerLog
 from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
+from cogwork.subprocesses.leftovers import end_leftovers
+from cogwork.subprocesses.orphans import kill_children
 from cogwork.systemd.notify import SystemdNotifier
 from cogwork.systemd.notify_socket import read_notify_settings
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 from cogwork.net.address import Address
 
 VARIABLE: Final = "COGWORK_SERVING_FILE"

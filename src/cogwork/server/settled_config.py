@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from cogwork.config.last_good import LastGood
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig, load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig, load
+from cogwork.config.source.last_good import LastGood
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread

@@ -7,20 +7,20 @@ import importlib.util
 import logging
 from typing import TYPE_CHECKING
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.network import IceServerConfig
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.machine import MachineConfig
+from cogwork.config.schema.network import IceServerConfig
 from cogwork.core.clock import Clock
 from cogwork.net.address import is_loopback_address
 from cogwork.net.peer import OnClient
 from cogwork.uplink.cloud_login import CloudLogin
-from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.ice_servers import IceServer, with_temporary_credential
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports.ice_servers import IceServer, with_temporary_credential
 
 if TYPE_CHECKING:
     from cogwork.server.answerer import Admit, SignalingSettings
-    from cogwork.server.webrtc_process import WebRtcProcess
-    from cogwork.wire.webrtc_peers import WebRtcPeers
+    from cogwork.serving.webrtc_process import WebRtcProcess
+    from cogwork.wire.transports.webrtc_peers import WebRtcPeers
 
 _log = logging.getLogger("rdk.networking")
 
@@ -50,7 +50,7 @@ class WebRtc:
                 "'cogwork[webrtc]'"
             )
             return None
-        from cogwork.wire.webrtc_peers import WebRtcPeers
+        from cogwork.wire.transports.webrtc_peers import WebRtcPeers
 
         self._peers = WebRtcPeers(process, self._list_ice_servers, self._on_client)
         return self._peers
@@ -58,7 +58,7 @@ class WebRtc:
     def find_process(self) -> WebRtcProcess | None:
         """Return the process that holds the connections. None if WebRTC is not installed."""
         if self._process is None and importlib.util.find_spec("aiortc") is not None:
-            from cogwork.server.webrtc_process import WebRtcProcess
+            from cogwork.serving.webrtc_process import WebRtcProcess
 
             self._process = WebRtcProcess()
         return self._process

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from cogwork.core import atomic
 from cogwork.core.clock import Clock
+from cogwork.core.files import atomic
 from cogwork.front.tls_socket import TlsSettings, make_context
 from cogwork.serving.certificate import Certificate, InvalidCertificate, read_certificate
 from cogwork.serving.tls_report import TlsReport

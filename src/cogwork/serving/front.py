@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from cogwork.child.control_channel import Message
-from cogwork.child.process import STOP_TIMEOUT, ChildProcess
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
 from cogwork.front.listener_limits import ListenerLimits
 from cogwork.front.public_listener import PublicListener
 from cogwork.front.relay import GrpcRelay, Relay
 from cogwork.front.tls_socket import TlsSettings
+from cogwork.helpers.control_channel import Message
+from cogwork.helpers.process import STOP_TIMEOUT, ChildProcess
 from cogwork.net.peer import OnClient
 
 _RETRY = RetryPolicy(first=0.05, maximum=5.0)

@@ -21,13 +21,13 @@ from cogwork.net.peer import OnClient
 from cogwork.serving.front import Front, ServerSockets, make_front
 from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.public_port import PublicPort
-from cogwork.wire.asgi import Application
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.http1 import Http1Server
-from cogwork.wire.request_limits import MAX_REQUEST_SIZE
-from cogwork.wire.running_calls import RunningCalls
-from cogwork.wire.supervised_server import SupervisedServer
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
+from cogwork.wire.transports.asgi import Application
+from cogwork.wire.transports.grpc import grpc_server
+from cogwork.wire.transports.http1 import Http1Server
+from cogwork.wire.transports.running_calls import RunningCalls
+from cogwork.wire.transports.supervised_server import SupervisedServer
 
 GRACE = 1.0
 """Seconds that running calls get to finish when the server stops."""

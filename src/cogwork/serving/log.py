@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cogwork.config.loader import LoadedConfig
-from cogwork.config.log_rules import build_level_rules
-from cogwork.config.secrets import secret_variable_values
-from cogwork.config.text_diff import diff_masked, diff_revealed
+from cogwork.config.check.loader import LoadedConfig
+from cogwork.config.check.log_rules import build_level_rules
+from cogwork.config.text.secrets import secret_variable_values
+from cogwork.config.text.text_diff import diff_masked, diff_revealed
 from cogwork.core.clock import Clock
 from cogwork.logs.console import console_format, descriptor_writer
 from cogwork.logs.entry import Entry, as_json, as_text

@@ -13,12 +13,12 @@ from typing import Final
 from google.protobuf.wrappers_pb2 import StringValue
 
 from cogwork.auth.access_list import AccessList, encode_access_list, parse_access_list
-from cogwork.core import atomic
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
+from cogwork.core.files import atomic
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
-from cogwork.wire.follow_method import GET_ACCESS
+from cogwork.wire.messages.follow_method import GET_ACCESS
 
 _CHECK_INTERVAL: Final = 60.0
 """Seconds between two checks whether entries have expired."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from viam.gen.app.v1.robot_pb2 import CertificateRequest, CertificateResponse
 
-from cogwork.core import atomic
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
+from cogwork.core.files import atomic
 from cogwork.serving.certificate import InvalidCertificate, read_certificate
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.errors import CloudUnavailable

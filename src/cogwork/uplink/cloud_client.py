@@ -19,8 +19,8 @@ from cogwork.uplink.errors import (
     MethodMissing,
     RetryLater,
 )
-from cogwork.wire.retry_info import read_retry_delay
-from cogwork.wire.tls_credentials import tls_credentials
+from cogwork.wire.clients.tls_credentials import tls_credentials
+from cogwork.wire.table.retry_info import read_retry_delay
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _HTTPS_PORT: Final = 443

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 
 
 class CloudLogin(NamedTuple):

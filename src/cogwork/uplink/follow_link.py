@@ -13,7 +13,7 @@ from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
-from cogwork.wire.follow_method import FOLLOW, FOLLOW_HEARTBEAT
+from cogwork.wire.messages.follow_method import FOLLOW, FOLLOW_HEARTBEAT
 
 _SILENCE: Final = 2.5 * FOLLOW_HEARTBEAT
 _RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)

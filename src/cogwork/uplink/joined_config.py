@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from viam.gen.app.v1.robot_pb2 import RobotConfig
 
-from cogwork.resource.config_message import from_message
+from cogwork.resource.messages.config_message import from_message
 
 _LOCAL_CLOUD: Final = ("id", "secret", "api_key", "app_address", "refresh_interval")
 """What the machine never takes from the cloud."""

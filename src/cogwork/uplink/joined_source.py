@@ -13,9 +13,9 @@ from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.last_good import LastGood
-from cogwork.config.sources import Candidate, ConfigSource
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.source.last_good import LastGood
+from cogwork.config.source.sources import Candidate, ConfigSource
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Final
 
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 
 ACCESS_FILE: Final = "access.json"
 CERTIFICATE_FILE: Final = "certificate.pem"

@@ -17,13 +17,13 @@ from google.protobuf.message import DecodeError
 from viam.gen.app.v1.robot_pb2 import AgentInfo, ConfigRequest, ConfigResponse, RobotConfig
 
 from cogwork.auth.access_list import AccessList
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
 from cogwork.core.error_text import error_text
-from cogwork.core.named_version import NAMED_VERSION
-from cogwork.core.platform_name import PLATFORM
+from cogwork.core.versions.named_version import NAMED_VERSION
+from cogwork.core.versions.platform_name import PLATFORM
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import SpoolInUse
 from cogwork.uplink.access_link import AccessLink
@@ -37,7 +37,7 @@ from cogwork.uplink.link_files import ACCESS_FILE, CERTIFICATE_FILE, LOG_DIRECTO
 from cogwork.uplink.log_link import LogLink, open_log_link
 from cogwork.uplink.part_secret import read_current_cloud, store_secret
 from cogwork.uplink.restart_link import RestartLink
-from cogwork.wire.follow_method import ACCESS_METADATA, HOST_METADATA, INSTANCE_METADATA
+from cogwork.wire.messages.follow_method import ACCESS_METADATA, HOST_METADATA, INSTANCE_METADATA
 
 _CONFIG: Final = "/viam.app.v1.RobotService/Config"
 _ACCESS_TIMEOUT: Final = 15.0

@@ -11,9 +11,9 @@ import logging
 from pathlib import Path
 
 from cogwork.auth.verifier import credential_digest
-from cogwork.config.cloud import CloudConfig
-from cogwork.core import atomic
+from cogwork.config.schema.cloud import CloudConfig
 from cogwork.core.error_text import error_text
+from cogwork.core.files import atomic
 from cogwork.uplink.link_files import SECRET_FILE
 
 _log = logging.getLogger("rdk.networking")

@@ -29,12 +29,12 @@ from cogwork.auth.access_list import (
 )
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.verifier import credential_digest, part_verifier
-from cogwork.config.config_history import ConfigHistory
-from cogwork.config.last_good import LastGood
-from cogwork.core import atomic
+from cogwork.config.source.config_history import ConfigHistory
+from cogwork.config.source.last_good import LastGood
 from cogwork.core.errors import CogworkError
-from cogwork.core.file_identity import identify
-from cogwork.resource.config_message import from_message
+from cogwork.core.files import atomic
+from cogwork.core.files.file_identity import identify
+from cogwork.resource.messages.config_message import from_message
 
 _FRESH_SECONDS: Final = 30 * 86_400
 _NOT_KEYS: Final = ("key", "keys", "roles")

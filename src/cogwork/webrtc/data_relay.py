@@ -12,7 +12,7 @@ from typing import cast
 
 from aiortc import RTCDataChannel
 
-from cogwork.webrtc.message_stream import MAX_MESSAGE_SIZE, MessageSplitter, join_messages
+from cogwork.helpers.message_stream import MAX_MESSAGE_SIZE, MessageSplitter, join_messages
 
 _MAX_BUFFERED = 256 * 1024
 """Bytes queued in the channel above which the server waits. Short messages, such as heartbeats,

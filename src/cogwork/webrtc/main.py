@@ -20,8 +20,8 @@ from typing import Any
 import aioice.ice
 from aiortc import RTCIceServer
 
-from cogwork.child.control_channel import Message
-from cogwork.child.run import run
+from cogwork.helpers.control_channel import Message
+from cogwork.helpers.run import run
 from cogwork.webrtc.aiortc_internals import accept_any_order, allow_slow_networks
 from cogwork.webrtc.host_addresses import host_addresses
 from cogwork.webrtc.peer import NotConnected, WebRtcPeer

@@ -23,7 +23,8 @@ from aiortc import (
 )
 from aiortc.sdp import candidate_from_sdp
 
-from cogwork.webrtc import session_description
+from cogwork.net import session_description
+from cogwork.net.session_description import is_usable_candidate
 from cogwork.webrtc.aiortc_internals import (
     has_exceeded_window,
     negotiated_codec,
@@ -31,7 +32,6 @@ from cogwork.webrtc.aiortc_internals import (
     set_stream_id,
 )
 from cogwork.webrtc.data_relay import DataRelay
-from cogwork.webrtc.session_description import is_usable_candidate
 from cogwork.webrtc.video_sections import VideoSections
 from cogwork.webrtc.video_track import VideoTrack
 

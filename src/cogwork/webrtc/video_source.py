@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from cogwork.webrtc.encoded_frames import FrameSplitter
-from cogwork.webrtc.picture_group import PictureGroup
+from cogwork.media.encoded_frames import FrameSplitter
+from cogwork.media.picture_group import PictureGroup
 from cogwork.webrtc.video_track import VideoTrack
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import av
 from aiortc import MediaStreamTrack
 
-from cogwork.webrtc.encoded_frames import EncodedFrame
+from cogwork.media.encoded_frames import EncodedFrame
 
 _TIME_BASE = Fraction(1, 90_000)
 _MAX_WAITING = 8

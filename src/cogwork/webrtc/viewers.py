@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from cogwork.child.control_channel import Message
+from cogwork.helpers.control_channel import Message
 from cogwork.webrtc.aiortc_internals import watch_feedback
 from cogwork.webrtc.peer import SentTrack
 from cogwork.webrtc.video_source import VideoSource

@@ -16,7 +16,7 @@ import grpc.aio
 import pytest
 from tests.support.waiting import wait_until
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.contracts.harness import Config, Harness, TimeoutChannel, running_harness
 from cogwork.core.clock import SystemClock
 from cogwork.graph.provider import Providers
@@ -25,7 +25,7 @@ from cogwork.resource.model import Model
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
 from cogwork.server.webrtc import WebRtc
-from cogwork.wire.grpc import grpc_server
+from cogwork.wire.transports.grpc import grpc_server
 
 TRANSPORT = os.environ.get("COGWORK_CONTRACT_TRANSPORT", "grpc")
 

@@ -12,8 +12,8 @@ from tests.support.waiting import block, run_others
 
 from cogwork.contracts.harness import Harness, running_harness
 from cogwork.contracts.sensor import SensorContract
-from cogwork.resource import sdk
-from cogwork.resource.sdk_adapter import model_from_sdk_class
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.resource.sdk.adapter import model_from_sdk_class
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from grpclib import GRPCError, Status  # noqa: E402

@@ -10,7 +10,7 @@ from viam.components.board.client import BoardClient
 from viam.components.encoder import Encoder
 from viam.proto.component.encoder import PositionType
 
-from cogwork.config.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Needs
 from cogwork.contracts.board import BoardContract
 from cogwork.contracts.button import ButtonContract
 from cogwork.contracts.encoder import EncoderContract

@@ -10,7 +10,7 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
-from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.table.handlers import HandlerTable
 
 SERVICES = [ROBOT, *SERVICE_BY_API.values()]
 WHOLE = {"viam.service.datamanager.v1.DataManagerService", "viam.service.video.v1.VideoService"}

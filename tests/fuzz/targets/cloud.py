@@ -10,10 +10,10 @@ from google.protobuf.wrappers_pb2 import StringValue
 from tests.fuzz.fuzzed_cloud import MY_KEY, MY_KEY_ID, MY_PART, THEIR_PART, FuzzedCloud, Requests
 from tests.fuzz.target import Target
 
-from cogwork.core.product import Product
-from cogwork.wire.claim_method import CLAIM_PATH, CREATE_CLAIM
-from cogwork.wire.follow_method import FOLLOW, GET_ACCESS
-from cogwork.wire.update_method import REPORT, Outcome, UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.claim_method import CLAIM_PATH, CREATE_CLAIM
+from cogwork.wire.messages.follow_method import FOLLOW, GET_ACCESS
+from cogwork.wire.messages.update_method import REPORT, Outcome, UpdateReport
 
 assert THEIR_PART  # it imports the SDK, before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2  # noqa: E402

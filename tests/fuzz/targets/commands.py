@@ -10,15 +10,15 @@ from google.protobuf.message import DecodeError
 from tests.fuzz.target import ContractViolation, Target, allow_errors, split_texts
 
 from cogwork.core.errors import CogworkError
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.server.options import UsageError, list_option_warnings, parse
 
 assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.component.motor.v1 import motor_pb2  # noqa: E402
 from viam.gen.service.shell.v1.shell_pb2 import CopyFilesToMachineRequest, FileData  # noqa: E402
 
-from cogwork.cli.call import _build_request  # noqa: E402
-from cogwork.cli.grpc_client import CommandError  # noqa: E402
+from cogwork.cli.client.grpc_client import CommandError  # noqa: E402
+from cogwork.cli.machine.call import _build_request  # noqa: E402
 from cogwork.drivers.shell.file_copy import SINGLE_DIRECTORY, FileReceiver  # noqa: E402
 
 _METHODS = [
@@ -117,7 +117,7 @@ TARGETS = (
         "commands.request",
         target_request,
         lambda: [b'{"power_pct": 0.5}', b'{"command": {"a": [1, null]}, "extra": {}}', b"[]", b"-"],
-        ("cogwork.cli.call:_build_request", "cogwork.cli.call:_example_request"),
+        ("cogwork.cli.machine.call:_build_request", "cogwork.cli.machine.call:_example_request"),
         (
             b'"name"',
             b'"power_pct"',

@@ -10,20 +10,20 @@ from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lo
 from tests.support.paths import TESTS
 from tests.unit.config.workshop import load_config
 
-from cogwork.config import diagnostic_format
-from cogwork.config.file import Unreadable, decode_text
-from cogwork.config.json_errors import JsonSyntaxError
-from cogwork.config.json_reader import read_json
-from cogwork.config.last_good import DamagedCopy, LastGood
-from cogwork.config.placeholders import (
+from cogwork.config.check import diagnostic_format
+from cogwork.config.schema.schedule import parse_schedule
+from cogwork.config.source.last_good import DamagedCopy, LastGood
+from cogwork.config.text.file import Unreadable, decode_text
+from cogwork.config.text.json_errors import JsonSyntaxError
+from cogwork.config.text.json_reader import read_json
+from cogwork.config.text.placeholders import (
     PackagePath,
     fill_placeholders,
     find_environment_placeholders,
 )
-from cogwork.config.positions import Json, Pointer
-from cogwork.config.schedule import parse_schedule
-from cogwork.config.secrets import environment_scrubber, mask_secrets
-from cogwork.config.substitution import substitute
+from cogwork.config.text.positions import Json, Pointer
+from cogwork.config.text.secrets import environment_scrubber, mask_secrets
+from cogwork.config.text.substitution import substitute
 from cogwork.core import duration
 
 COMPLETE = TESTS / "unit" / "config" / "complete.json"
@@ -109,7 +109,7 @@ def target_substitute(data: bytes) -> None:
         raise ContractViolation(f"{len(text)} characters became {len(done.text)}")
     for unset in done.unset:
         _check_span(unset.span.start, unset.span.end, text)
-    from cogwork.config.positions import Span
+    from cogwork.config.text.positions import Span
 
     step = max(1, len(done.text) // 16)
     for start in range(0, len(done.text), step):
@@ -160,7 +160,7 @@ def target_duration(data: bytes) -> None:
 
 def target_last_good(data: bytes) -> None:
     """Decode also with a valid checksum, so that the data behind it is tested."""
-    from cogwork.config.last_good import _header
+    from cogwork.config.source.last_good import _header
 
     place = LastGood(Path("/nowhere"))
     with allow_errors(data, DamagedCopy):
@@ -199,7 +199,7 @@ TARGETS = (
         "config.json",
         target_json,
         _config_seeds,
-        ("cogwork.config.json_reader", "cogwork.config.json_errors"),
+        ("cogwork.config.text.json_reader", "cogwork.config.text.json_errors"),
         _JSON_TOKENS,
     ),
     Target(
@@ -209,7 +209,7 @@ TARGETS = (
             '{"a": "$HOME/${QUOTE}", $NUMBER: ${NUMBER:-7}, "$schema": 1} // $X',
             '"${A:-x}${B:+y}$$ \\$HOME ${LONG=z}" /* ${C} */ ${BROKEN}',
         ),
-        ("cogwork.config.substitution",),
+        ("cogwork.config.text.substitution",),
         (*_FORMS, *_JSON_TOKENS),
     ),
     Target(
@@ -219,7 +219,7 @@ TARGETS = (
             "${packages.ml_model.detector}/x ${packages.detector} ${environment.HOME}",
             "${packages.module.detector} ${nope} ${environment.NOPE}",
         ),
-        ("cogwork.config.placeholders",),
+        ("cogwork.config.text.placeholders",),
         (b"${packages.", b"${environment.", b"}", b".", b"ml_model"),
     ),
     Target(
@@ -232,7 +232,7 @@ TARGETS = (
             ),
             *_config_seeds(),
         ],
-        ("cogwork.config.secrets",),
+        ("cogwork.config.text.secrets",),
         (b'"password"', b"token", b"auth", b"env", b"=", *_JSON_TOKENS, *_FORMS),
     ),
     Target(
@@ -240,12 +240,12 @@ TARGETS = (
         target_load,
         _config_seeds,
         (
-            "cogwork.config.loader",
-            "cogwork.config.check",
-            "cogwork.config.crosscheck",
-            "cogwork.config.validator",
-            "cogwork.config.diagnostic_collector",
-            "cogwork.config.redacted_text",
+            "cogwork.config.check.loader",
+            "cogwork.config.check.checker",
+            "cogwork.config.check.crosscheck",
+            "cogwork.config.check.validator",
+            "cogwork.config.check.diagnostic_collector",
+            "cogwork.config.check.redacted_text",
         ),
         (*_JSON_TOKENS, *_FORMS, b'"components"', b'"name"', b'"attributes"', b'"depends_on"'),
         largest=8192,
@@ -255,9 +255,9 @@ TARGETS = (
         target_schedule,
         lambda: _SCHEDULES,
         (
-            "cogwork.config.schedule:parse_schedule",
-            "cogwork.config.schedule:_parse_interval",
-            "cogwork.config.schedule:_parse_cron",
+            "cogwork.config.schema.schedule:parse_schedule",
+            "cogwork.config.schema.schedule:_parse_interval",
+            "cogwork.config.schema.schedule:_parse_cron",
         ),
         (b"*", b"/", b",", b"-", b"#", b"L", b"W", b"MON", b"JAN", b" ", b"continuous"),
         largest=300,
@@ -274,6 +274,6 @@ TARGETS = (
         "config.last_good",
         target_last_good,
         lambda: [b"{}", '{"a": "ü"}'.encode(), b"cogwork-last-good 1 2 abc\n{}"],
-        ("cogwork.config.last_good:LastGood",),
+        ("cogwork.config.source.last_good:LastGood",),
     ),
 )

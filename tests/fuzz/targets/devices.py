@@ -17,7 +17,7 @@ from cogwork.drivers.sensor.serial_lines import (
     SerialLineSplitter,
     parse_line,
 )
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.structs import to_struct
 
 _KINDS = ("text", "json", "csv", "key=value")
 _FIELDS = ("t", "state", "n")

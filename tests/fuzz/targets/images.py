@@ -16,9 +16,9 @@ from tests.support.media.pictures import (
 )
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.resource.image import decode, decode_reduced
-from cogwork.resource.image import encode as encode_image
-from cogwork.resource.image_header import (
+from cogwork.media.image import decode, decode_reduced
+from cogwork.media.image import encode as encode_image
+from cogwork.media.image_header import (
     DEPTH,
     RGBA,
     BadImage,
@@ -94,13 +94,13 @@ def _cloud_seeds() -> list[bytes]:
 
 
 _PARTS = (
-    "cogwork.resource.image_header",
-    "cogwork.resource.image:decode",
-    "cogwork.resource.image:decode_reduced",
-    "cogwork.resource.image:_decode_compressed",
-    "cogwork.resource.image:_decode_with_cv2",
-    "cogwork.resource.image:_strip_chunks",
-    "cogwork.resource.image:_check_compressed_size",
+    "cogwork.media.image_header",
+    "cogwork.media.image:decode",
+    "cogwork.media.image:decode_reduced",
+    "cogwork.media.image:_decode_compressed",
+    "cogwork.media.image:_decode_with_cv2",
+    "cogwork.media.image:_strip_chunks",
+    "cogwork.media.image:_check_compressed_size",
 )
 _MARKERS = (b"\xff\xd8", b"\xff\xd9", b"\xff\xda", b"\xff\xc0", b"\xff\xc2", b"\xff\xff", b"IHDR",
             b"IDAT", b"IEND", b"\x89PNG\r\n\x1a\n", b"RGBA", b"DEPTHMAP")  # fmt: skip

@@ -6,7 +6,7 @@ from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lo
 
 from cogwork.drivers.mlmodel.file_metadata import parse_file_metadata
 from cogwork.resource.labels import MAX_LABELS, InvalidLabels, parse_labels
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.structs import to_struct
 
 
 def target_labels(data: bytes) -> None:

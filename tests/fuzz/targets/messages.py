@@ -11,21 +11,21 @@ from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Struct
 from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lossy
 
-from cogwork.config.json_errors import JsonSyntaxError
-from cogwork.config.json_reader import read_json
+from cogwork.config.text.json_errors import JsonSyntaxError
+from cogwork.config.text.json_reader import read_json
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.resource import sdk
-from cogwork.resource.protobuf_reader import FieldReader
-from cogwork.resource.structs import extra_to_dict, to_dict, to_struct
-from cogwork.resource.tensors import (
+from cogwork.resource.messages.protobuf_reader import FieldReader
+from cogwork.resource.messages.structs import extra_to_dict, to_dict, to_struct
+from cogwork.resource.messages.tensors import (
     decode_tensors,
     encode_tensors,
     read_infer_reply,
     read_infer_request,
     write_infer_request,
 )
-from cogwork.wire.raw_request import read_nested_resource_name, read_resource_name
-from cogwork.wire.request_limits import (
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.messages.raw_request import read_nested_resource_name, read_resource_name
+from cogwork.wire.table.request_limits import (
     MAX_REQUEST_SIZE,
     RequestTooLarge,
     _count_overhead,
@@ -36,7 +36,7 @@ assert sdk.VERSION  # the SDK must be imported first
 from viam.gen.service.mlmodel.v1.mlmodel_pb2 import InferRequest  # noqa: E402
 from viam.gen.service.shell.v1.shell_pb2 import ShellRequest  # noqa: E402
 
-from cogwork.resource.shell_service import _resize  # noqa: E402
+from cogwork.resource.services.shell import _resize  # noqa: E402
 
 _MAX_NAME_BYTES = 1024
 
@@ -191,36 +191,42 @@ TARGETS = (
         "messages.name",
         target_name,
         lambda: [*_request_seeds(), b"\x0a\x04belt", b"\x0a\x06\x0a\x04belt", b"\x10\x05\x0a\x01a"],
-        ("cogwork.wire.raw_request",),
+        ("cogwork.wire.messages.raw_request",),
         _TAGS,
     ),
     Target(
         "messages.fields",
         target_fields,
         _request_seeds,
-        ("cogwork.resource.protobuf_reader",),
+        ("cogwork.resource.messages.protobuf_reader",),
         _TAGS,
     ),
     Target(
         "messages.tensors",
         target_tensors,
         _request_seeds,
-        ("cogwork.resource.tensors", "cogwork.resource.protobuf_reader"),
+        ("cogwork.resource.messages.tensors", "cogwork.resource.messages.protobuf_reader"),
         _TAGS,
     ),
-    Target("messages.structs", target_structs, _struct_seeds, ("cogwork.resource.structs",), _TAGS),
+    Target(
+        "messages.structs",
+        target_structs,
+        _struct_seeds,
+        ("cogwork.resource.messages.structs",),
+        _TAGS,
+    ),
     Target(
         "messages.command",
         target_command,
         lambda: _COMMANDS,
-        ("cogwork.resource.structs",),
+        ("cogwork.resource.messages.structs",),
         (b"[", b"]", b"{", b"}", b'"', b":", b"9" * 50, b"\\u0000", b"null", b"true"),
     ),
     Target(
         "messages.window",
         target_window,
         _window_seeds,
-        ("cogwork.resource.shell_service:_resize", "cogwork.resource.shell_service:_parse_side"),
+        ("cogwork.resource.services.shell:_resize", "cogwork.resource.services.shell:_parse_side"),
         (*_TAGS, b"window-change", b"cols", b"rows", b"messages"),
     ),
     Target(
@@ -228,11 +234,11 @@ TARGETS = (
         target_size,
         _request_seeds,
         (
-            "cogwork.wire.request_limits:RequestLimit",
-            "cogwork.wire.request_limits:_count_overhead",
-            "cogwork.wire.request_limits:_skip_value",
-            "cogwork.wire.element_count:count_elements",
-            "cogwork.wire.protobuf_encoding:read_varint",
+            "cogwork.wire.table.request_limits:RequestLimit",
+            "cogwork.wire.table.request_limits:_count_overhead",
+            "cogwork.wire.table.request_limits:_skip_value",
+            "cogwork.wire.messages.element_count:count_elements",
+            "cogwork.wire.messages.protobuf_encoding:read_varint",
         ),
         _TAGS,
         stretched=512 << 10,

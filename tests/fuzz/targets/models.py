@@ -33,7 +33,7 @@ from cogwork.drivers.mlmodel.tflite_file import TfliteFile
 from cogwork.drivers.mlmodel.tflite_metadata import read_metadata
 from cogwork.drivers.mlmodel.torch_archive import TorchArchive
 from cogwork.drivers.mlmodel.torch_program import _safe_records
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.structs import to_struct
 
 
 def target_tflite(data: bytes) -> None:
@@ -247,7 +247,7 @@ TARGETS = (
         "models.onnx",
         target_onnx,
         _onnx_seeds,
-        ("cogwork.drivers.mlmodel.file_metadata", "cogwork.resource.protobuf_reader"),
+        ("cogwork.drivers.mlmodel.file_metadata", "cogwork.resource.messages.protobuf_reader"),
         (b"\x72", b"\x3a", b"\x2a", b"\x6a", b"location"),
     ),
     Target(

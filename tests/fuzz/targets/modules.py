@@ -24,9 +24,13 @@ from cogwork.archives.tar import BadArchive, TarReader
 from cogwork.core.clock import SystemClock
 from cogwork.modules.bundle import BadBundle, unpack_bundle
 from cogwork.modules.meta import BadMeta, read_meta
-from cogwork.programs.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
 from cogwork.robot.event_journal import EventJournal
-from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
+from cogwork.subprocesses.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND, LineSplitter
+from cogwork.wire.clients.fetched_descriptors import (
+    DescriptorBudget,
+    NotDescribed,
+    fetch_descriptors,
+)
 
 _KEYS = ("entrypoint", "first_run")
 
@@ -240,7 +244,7 @@ TARGETS = (
         "modules.output",
         target_output,
         lambda: [b"hello\nworld\r\n\x1b[31mred\x1b[0m\ttab", b"\n" * 1500, b"x" * 2000],
-        ("cogwork.programs.output:LineSplitter", "cogwork.programs.output:_decode_line"),
+        ("cogwork.subprocesses.output:LineSplitter", "cogwork.subprocesses.output:_decode_line"),
         (b"\n", b"\r", b"\t", b"\x1b[", b"m", b"\xff"),
         largest=8192,
     ),
@@ -257,7 +261,7 @@ TARGETS = (
         "modules.description",
         target_description,
         _descriptor_seeds,
-        ("cogwork.wire.fetched_descriptors",),
+        ("cogwork.wire.clients.fetched_descriptors",),
         (
             b"\xfe\xfe",
             b"acme",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.fuzz.target import ContractViolation, Target, allow_errors, split_texts
 
-from cogwork.config.network import NetworkConfig
+from cogwork.config.schema.network import NetworkConfig
 from cogwork.core.errors import CogworkError, InvalidName
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName, check_name
 from cogwork.net.address import Address
-from cogwork.robot.job_call import resolve_name
+from cogwork.robot.jobs.job_call import resolve_name
 
 _KNOWN = [
     ResourceName.parse("rdk:component:camera/belt"),
@@ -59,7 +59,7 @@ TARGETS = (
             b"belt",
             b"eyes",
         ],
-        ("cogwork.graph.name", "cogwork.robot.job_call:resolve_name"),
+        ("cogwork.graph.name", "cogwork.robot.jobs.job_call:resolve_name"),
         (b":", b"/", b"rdk:component:", b"-", b"_"),
         largest=200,
     ),
@@ -67,7 +67,7 @@ TARGETS = (
         "names.address",
         target_address,
         lambda: [b"localhost:8080", b"[::1]:80", b":0", b"127.0.0.1:65535", b"fe80::1%eth0:1"],
-        ("cogwork.net.address:Address", "cogwork.config.network:_check_host_and_port"),
+        ("cogwork.net.address:Address", "cogwork.config.schema.network:_check_host_and_port"),
         (b":", b"[", b"]", b"65535", b"65536", b"%", b"\xd9\xa1"),
         largest=200,
     ),

@@ -12,8 +12,8 @@ from tests.fuzz.target import ContractViolation, Target, allow_errors, decode_lo
 from cogwork.cloud.updates.release_archive import is_version, read_manifest
 from cogwork.cloud.updates.version_control import Channel, is_channel, read_source
 from cogwork.core.errors import InvalidRequest
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome, UpdateReport, parse_report
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome, UpdateReport, parse_report
 
 _MANIFEST = b'{"product": "server", "version": "1.4.0", "platform": "linux/amd64"}'
 
@@ -72,7 +72,7 @@ TARGETS = (
         "updates.report",
         target_report,
         _report_seeds,
-        ("cogwork.wire.update_method",),
+        ("cogwork.wire.messages.update_method",),
         (b"product", b"version", b"outcome", b"reason", b"since", b"good", b"rolled_back"),
     ),
     Target(

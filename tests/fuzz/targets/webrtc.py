@@ -16,14 +16,14 @@ from tests.support.paths import TESTS
 from tests.support.waiting import run_others
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Response
 
+from cogwork.helpers.message_stream import MessageSplitter, join_messages
+from cogwork.net import session_description
 from cogwork.net.peer import Peer
-from cogwork.webrtc import session_description
-from cogwork.webrtc.message_stream import MessageSplitter, join_messages
-from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY
-from cogwork.wire.data_channel import DataChannel
-from cogwork.wire.grpcweb import CONTENT_TYPE, GrpcWebApp
-from cogwork.wire.handlers import HandlerTable, Method, Stream
-from cogwork.wire.unread_replies import UnreadReplies
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream
+from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY
+from cogwork.wire.transports.data_channel import DataChannel
+from cogwork.wire.transports.grpcweb import CONTENT_TYPE, GrpcWebApp
+from cogwork.wire.transports.unread_replies import UnreadReplies
 
 _RECORDED = TESTS / "unit" / "wire" / "recorded_frames.json"
 _SERVICE = "viam.component.sensor.v1.SensorService"
@@ -187,10 +187,10 @@ TARGETS = (
         target_channel,
         _channel_seeds,
         (
-            "cogwork.wire.data_channel",
-            "cogwork.wire.channel_frames",
-            "cogwork.wire.packet_assembler",
-            "cogwork.wire.received_call",
+            "cogwork.wire.transports.data_channel",
+            "cogwork.wire.transports.channel_frames",
+            "cogwork.wire.transports.packet_assembler",
+            "cogwork.wire.transports.received_call",
         ),
         (b"\0FRAME", b"grpc-timeout", b"\x0a\x00", b"\x1a\x02\x18\x01", b"\x20\x01"),
     ),
@@ -198,7 +198,7 @@ TARGETS = (
         "webrtc.offer",
         target_offer,
         lambda: [_OFFER.replace("\n", "\r\n").encode(), _OFFER.encode()],
-        ("cogwork.webrtc.session_description",),
+        ("cogwork.net.session_description",),
         (b"m=video 9 UDP/TLS/RTP/SAVPF 96", b"a=candidate:", b"a=mid:", b"a=recvonly", b"\r\n"),
     ),
     Target(
@@ -208,14 +208,14 @@ TARGETS = (
             b"candidate:1 1 udp 2130706431 192.0.2.1 50000 typ host",
             b"candidate:2 1 udp 1 192.0.2.1 5 typ srflx raddr 10.0.0.1 rport 6",
         ],
-        ("cogwork.webrtc.session_description:is_usable_candidate",),
+        ("cogwork.net.session_description:is_usable_candidate",),
         (b" typ ", b" raddr ", b".local", b"tcptype", b"::1"),
     ),
     Target(
         "webrtc.grpcweb",
         target_grpcweb,
         _grpcweb_seeds,
-        ("cogwork.wire.grpcweb", "cogwork.wire.received_call"),
+        ("cogwork.wire.transports.grpcweb", "cogwork.wire.transports.received_call"),
         (b"\x00\x00\x00\x00\x01", b"\x80", b"\x01", b"AAAAAAE="),
     ),
 )

@@ -16,9 +16,9 @@ from tests.support.machine.commands import run_command, start_command
 from tests.support.machine.running import Server, run_server
 from tests.support.waiting import pass_time, poll
 
-from cogwork.cli.call import _build_request
-from cogwork.cli.grpc_client import CommandError
-from cogwork.resource import sdk
+from cogwork.cli.client.grpc_client import CommandError
+from cogwork.cli.machine.call import _build_request
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.component.motor.v1 import motor_pb2  # noqa: E402

@@ -28,18 +28,18 @@ import pytest
 from tests.support.machine.running import DEADLINE, plug_in, run_server
 from tests.support.waiting import block
 
-from cogwork.cli.camera import CapturedImage, ImageRequest, RemoteCamera
-from cogwork.cli.camera_watch import CameraWatcher, LineView
+from cogwork.cli.machine.camera import CapturedImage, ImageRequest, RemoteCamera
+from cogwork.cli.machine.camera_watch import CameraWatcher, LineView
 from cogwork.cli.main import main
-from cogwork.resource.image_header import read_header
+from cogwork.media.image_header import read_header
 
 CAMERA = {"api": "rdk:component:camera"}
 BELT = {"scene": "conveyor", "width": 320, "height": 240, "ground_truth": True}
 
 PLUG_IN = """
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.resource.model import Model
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -392,7 +392,7 @@ class TestWatchOnATerminal:
         def fail(*_: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("cogwork.cli.ansi_image.render_ansi", fail)
+        monkeypatch.setattr("cogwork.cli.machine.ansi_image.render_ansi", fail)
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         with capture_stdout() as terminal:
             with pytest.raises(ZeroDivisionError):

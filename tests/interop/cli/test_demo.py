@@ -24,11 +24,11 @@ from tests.support.media.pictures import encode_pixels
 from tests.support.models.onnx_models import save_model
 from tests.support.models.vision_models import constant, detector, echo, solid
 
-from cogwork.cli.demo import DEMO_MODEL, DemoEngine, DemoUnavailable, build_config
-from cogwork.cli.demo import _wait_until_ready as wait
+from cogwork.cli.demo.run import DEMO_MODEL, DemoEngine, DemoUnavailable, build_config
+from cogwork.cli.demo.run import _wait_until_ready as wait
 from cogwork.cli.main import main
 from cogwork.drivers.camera.conveyor import Conveyor
-from cogwork.resource.image_header import read_header
+from cogwork.media.image_header import read_header
 
 
 def free_port() -> int:

@@ -22,12 +22,12 @@ from tests.interop.cli.test_demo import free_port
 from tests.support.machine.commands import run_command
 from tests.support.machine.running import DEADLINE, plug_in
 
-from cogwork.cli.dev_config import DevConfig
 from cogwork.cli.main import main
-from cogwork.cli.module_project import ModuleProject, load_project
-from cogwork.cli.module_run import _request_restart
-from cogwork.cli.source_watcher import PollingWatcher
-from cogwork.resource import sdk
+from cogwork.cli.module.dev_config import DevConfig
+from cogwork.cli.module.project import ModuleProject, load_project
+from cogwork.cli.module.run import _request_restart
+from cogwork.cli.module.source_watcher import PollingWatcher
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # ahead of whatever else imports the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
@@ -110,7 +110,7 @@ def test_saved_source_restarts_the_module_and_ctrl_c_ends_everything(demo: Path)
 
 
 INSTALLED = """
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model
 

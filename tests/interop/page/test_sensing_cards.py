@@ -36,7 +36,7 @@ from viam.components.movement_sensor import MovementSensor
 from viam.proto.common import AudioInfo
 from viam.services.navigation import Navigation
 
-from cogwork.cli.demo import DEMO_MODEL, build_config
+from cogwork.cli.demo.run import DEMO_MODEL, build_config
 
 pytestmark = [needs_browser, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 

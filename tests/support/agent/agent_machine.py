@@ -21,7 +21,7 @@ from cogwork.agent.release.signature import TrustedKeys, parse_public_key
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.probe import ServerAnswer, ServerProbe
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 PROGRAM = (sys.executable, "-m", "cogwork.agent.main")
 SERVER = Product.SERVER

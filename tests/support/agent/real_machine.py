@@ -19,7 +19,7 @@ from tests.support.media.rtsp_server import free_port
 
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 _WRITE_LAUNCHER = (
     "import pathlib, sys; from cogwork.agent.launcher_archive import write_launcher; "

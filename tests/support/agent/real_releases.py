@@ -35,8 +35,8 @@ from cogwork.agent.release.signature import TrustedKeys, parse_public_key
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.interpreter import PYTHON
 from cogwork.agent.slots.layout import Layout
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 
 CACHE = REPOSITORY / "build" / "releases"
 PAGE = Path("src/cogwork/control/site")

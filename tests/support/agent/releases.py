@@ -15,8 +15,8 @@ from cogwork.agent.release.archive import write_archive
 from cogwork.agent.release.manifest import FileEntry, Manifest
 from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 
 GOOD_SERVER = """
 import http.server, json, os, sys, threading

@@ -6,7 +6,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Struct
 from grpclib.client import Channel, UnaryUnaryMethod
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
@@ -14,8 +14,8 @@ from viam.gen.app.agent.v1.agent_grpc import AgentDeviceServiceStub  # noqa: E40
 from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceStub  # noqa: E402
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, Credentials  # noqa: E402
 
-from cogwork.core.product import Product  # noqa: E402
-from cogwork.wire.update_method import AGENT_TAG, REPORT, Outcome, UpdateReport  # noqa: E402
+from cogwork.core.versions.product import Product  # noqa: E402
+from cogwork.wire.messages.update_method import AGENT_TAG, REPORT, Outcome, UpdateReport  # noqa: E402
 
 PLATFORM = "linux/amd64"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from cogwork.cloud.commands.create_cloud import NewCloud, create_cloud
 from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
-from cogwork.core import atomic
 from cogwork.core.clock import Clock, SystemClock
+from cogwork.core.files import atomic
 
 
 class _Template(NamedTuple):

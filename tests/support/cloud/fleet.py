@@ -20,8 +20,8 @@ from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.resource import sdk
-from cogwork.wire.grpc import grpc_server
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.transports.grpc import grpc_server
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.app.app_client import AppClient  # noqa: E402

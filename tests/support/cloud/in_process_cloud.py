@@ -14,7 +14,7 @@ from grpclib import GRPCError
 from grpclib.client import Channel
 from multidict import CIMultiDict, MultiDict
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from google.protobuf.message import Message  # noqa: E402
@@ -41,9 +41,9 @@ from cogwork.cloud.operations.context import CloudContext  # noqa: E402
 from cogwork.cloud.signaling.relay_servers import NO_RELAYS, RelayServers  # noqa: E402
 from cogwork.core.clock import Clock, ManualClock, SystemClock  # noqa: E402
 from cogwork.net.peer import Peer  # noqa: E402
-from cogwork.wire.asgi import CLIENT_KEY  # noqa: E402
-from cogwork.wire.handlers import Metadata, Method  # noqa: E402
-from cogwork.wire.status import status_of  # noqa: E402
+from cogwork.wire.table.handlers import Metadata, Method  # noqa: E402
+from cogwork.wire.table.status import status_of  # noqa: E402
+from cogwork.wire.transports.asgi import CLIENT_KEY  # noqa: E402
 
 START = 1_800_000_000.0
 ADDRESS = "ipv4:192.0.2.1:50000"

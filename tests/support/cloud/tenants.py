@@ -29,12 +29,12 @@ from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2
 from viam.proto.app import ModuleFileInfo
 
 from cogwork.cloud.fleet.app_service import served_methods
-from cogwork.core.product import Product
-from cogwork.wire.claim_method import CREATE_CLAIM
-from cogwork.wire.follow_method import FOLLOW, GET_ACCESS
-from cogwork.wire.fragment_method import PREVIEW
-from cogwork.wire.update_method import REPORT, UpdateReport
-from cogwork.wire.update_method import Outcome as UpdateOutcome
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.claim_method import CREATE_CLAIM
+from cogwork.wire.messages.follow_method import FOLLOW, GET_ACCESS
+from cogwork.wire.messages.fragment_method import PREVIEW
+from cogwork.wire.messages.update_method import REPORT, UpdateReport
+from cogwork.wire.messages.update_method import Outcome as UpdateOutcome
 
 Login = Mapping[str, str]
 """The metadata of a call. Without a token: nobody."""

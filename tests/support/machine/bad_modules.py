@@ -27,8 +27,8 @@ from tests.support.machine import rogue
 from tests.support.sizes import limit
 from tests.support.waiting import poll
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
@@ -37,16 +37,16 @@ from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import Deadlines, ModuleContext
 from cogwork.modules.manager import ModuleManager
 from cogwork.modules.parent_server import ParentServer
-from cogwork.programs.host import ProgramHost
-from cogwork.programs.orphans import adopt_orphans, list_children
-from cogwork.programs.reaper import Reaper
-from cogwork.resource import sdk
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
 from cogwork.serving.socket_directory import private_directory
-from cogwork.wire.channel import SdkChannel
+from cogwork.subprocesses.host import ProgramHost
+from cogwork.subprocesses.orphans import adopt_orphans, list_children
+from cogwork.subprocesses.reaper import Reaper
+from cogwork.wire.clients.channel import SdkChannel
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.generic.client import GenericClient  # noqa: E402

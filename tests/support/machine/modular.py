@@ -20,7 +20,7 @@ from tests.support.machine.running import DEADLINE, Config, Server, run_server, 
 from tests.support.waiting import poll as poll
 from tests.support.waiting import run_others
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.motor.client import MotorClient  # noqa: E402

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.support.waiting import poll, run_others
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 
 Config = Mapping[str, Any]
 

@@ -17,11 +17,11 @@ from grpclib.const import Status
 
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import PUBLIC_APIS, SERVICE_BY_API
-from cogwork.resource import sdk
-from cogwork.resource.services import load_methods
-from cogwork.wire.channel import SdkChannel
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.resource.services.api_methods import load_methods
+from cogwork.wire.clients.channel import SdkChannel
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports.grpc import grpc_server
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.resource.base import ResourceBase  # noqa: E402

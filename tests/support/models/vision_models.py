@@ -24,8 +24,8 @@ from cogwork.drivers.mlmodel.onnx import OnnxModel
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.mlmodel import MlmodelVision
 from cogwork.graph.name import Api, ResourceName
+from cogwork.media.image import Pixels
 from cogwork.resource.frame import Frame, Image
-from cogwork.resource.image import Pixels
 
 from viam.proto.service.mlmodel import Metadata, TensorInfo  # isort: skip
 from viam.services.mlmodel import MLModel  # isort: skip
@@ -165,7 +165,7 @@ class SdkModel(MLModel):
         return {"probability": tensor.mean((1, 2)).astype(np.float32)}
 
     async def metadata(self, *, timeout: float | None = None, **_: Any) -> Metadata:
-        from cogwork.resource.structs import to_struct
+        from cogwork.resource.messages.structs import to_struct
 
         return Metadata(
             name="theirs",

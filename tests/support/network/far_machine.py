@@ -12,9 +12,9 @@ import grpc.aio
 
 from cogwork.core.clock import ManualClock
 from cogwork.remotes.errors import NO_ANSWER, RemoteUnavailable
-from cogwork.resource import sdk
-from cogwork.wire.channel import ForwardChannel
-from cogwork.wire.metadata_channel import Pairs
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.clients.channel import ForwardChannel
+from cogwork.wire.clients.metadata_channel import Pairs
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402

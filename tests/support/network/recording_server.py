@@ -10,9 +10,9 @@ import base64
 import os
 from pathlib import Path
 
+from cogwork.helpers.message_stream import MessageSplitter
 from cogwork.server.main import run
-from cogwork.webrtc.message_stream import MessageSplitter
-from cogwork.wire.data_channel import DataChannel
+from cogwork.wire.transports.data_channel import DataChannel
 
 
 def record(file: Path) -> None:

@@ -23,7 +23,7 @@ from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state
 from cogwork.agent.slots.store import StateStore
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 SERVER, AGENT = Product.SERVER, Product.AGENT
 NEXT = "99.0.0"

@@ -16,7 +16,7 @@ import trustme
 
 from cogwork.agent.errors import CannotJoin
 from cogwork.agent.joining import redeem, write_credentials
-from cogwork.wire.claim_method import CLAIM_PATH
+from cogwork.wire.messages.claim_method import CLAIM_PATH
 
 CREDENTIALS = {"cloud": {"id": "part", "secret": "s", "app_address": "https://fleet.test"}}
 

@@ -22,7 +22,7 @@ from cogwork.agent.launcher import (
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, load_state
 from cogwork.agent.slots.store import StateStore
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 from cogwork.systemd.notify_socket import NotifySettings
 
 AGENT = Product.AGENT

@@ -20,7 +20,7 @@ from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
 from cogwork.agent.slots.state import ProductState, save_state
 from cogwork.core.clock import Clock
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 SERVER = Product.SERVER
 

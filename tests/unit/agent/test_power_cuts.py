@@ -20,7 +20,7 @@ from cogwork.agent.supervision.health import HealthRules
 from cogwork.agent.supervision.probe import ServerAnswer
 from cogwork.agent.supervision.supervisor import Supervisor
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 OLD, NEW = "1.0.0", "2.0.0"
 SEEDS = size(ci=2, full=30)

@@ -13,7 +13,7 @@ from cogwork.agent.slots.store import StateStore
 from cogwork.agent.status import format_status, list_failed, read_status
 from cogwork.agent.updates.progress import UpdateProgress
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 SERVER = Product.SERVER
 SINCE = "1970-01-12 13:46:40"

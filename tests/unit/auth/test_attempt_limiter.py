@@ -9,7 +9,7 @@ from cogwork.auth.attempt_limiter import (
     SharedAttemptLimiter,
 )
 from cogwork.auth.errors import TooManyAttempts
-from cogwork.core.token_bucket import Rate
+from cogwork.core.limits.token_bucket import Rate
 
 LIMITS = AttemptLimits(
     pair=Rate.every(10, burst=3), network=Rate.every(5, burst=6), entity=Rate.every(5, burst=5)

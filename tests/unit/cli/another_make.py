@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from cogwork.core.named_version import NAMED_VERSION
-from cogwork.resource import sdk
+from cogwork.core.versions.named_version import NAMED_VERSION
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402

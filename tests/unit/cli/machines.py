@@ -6,7 +6,7 @@ import random
 
 from hypothesis import strategies as st
 
-from cogwork.cli.graph_text import DiagramNode
+from cogwork.cli.machine.graph_text import DiagramNode
 
 
 def component(name: str, subtype: str = "sensor") -> str:

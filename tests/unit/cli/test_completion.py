@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.cli.completion import DIRECTORIES, FILES, SCRIPTS, complete, split_line
 from cogwork.cli.main import main
-from cogwork.config.codes import CODES
+from cogwork.config.schema.codes import CODES
 
 
 @pytest.mark.parametrize(

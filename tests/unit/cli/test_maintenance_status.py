@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.cli import status
+from cogwork.cli.machine import status
 
 
 def print_status(

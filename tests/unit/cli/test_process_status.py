@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.cli import status
+from cogwork.cli.machine import status
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import pytest
 from viam.gen.service.shell.v1 import shell_pb2 as messages
 
-from cogwork.cli import copy
+from cogwork.cli.machine import copy
 from cogwork.cli.terminal import ProgressLine, format_bar
 
 

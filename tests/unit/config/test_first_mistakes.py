@@ -6,8 +6,8 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.config.workshop import REGISTRY, load_config
 
-from cogwork.config.diff import as_text, diff, find_blocked
-from cogwork.config.fields import Needs, Wants
+from cogwork.config.check.diff import as_text, diff, find_blocked
+from cogwork.config.schema.fields import Needs, Wants
 from cogwork.core.errors import InvalidName
 
 PART = '"api": "rdk:component:sensor", "model": "fake"'

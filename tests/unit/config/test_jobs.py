@@ -8,9 +8,9 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.config.workshop import codes_of, load_config
 
-from cogwork.config.diagnostics import Effect
-from cogwork.config.loader import LoadedConfig
-from cogwork.config.log_rules import build_level_rules
+from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.loader import LoadedConfig
+from cogwork.config.check.log_rules import build_level_rules
 from cogwork.logs.levels import Level
 
 

@@ -17,10 +17,10 @@ from pydantic import JsonValue
 from tests.support.sizes import limit, size
 from tests.unit.config.workshop import codes_of, load_config, sensor
 
-from cogwork.config import diagnostic_format
-from cogwork.config.diagnostic_limits import MAX_DIAGNOSTICS, MAX_MESSAGE_LENGTH, MAX_RELATED
-from cogwork.config.json_reader import read_json
-from cogwork.config.loader import LoadedConfig, LocatedDiagnostic
+from cogwork.config.check import diagnostic_format
+from cogwork.config.check.diagnostic_limits import MAX_DIAGNOSTICS, MAX_MESSAGE_LENGTH, MAX_RELATED
+from cogwork.config.check.loader import LoadedConfig, LocatedDiagnostic
+from cogwork.config.text.json_reader import read_json
 
 # A file that requests login is always refused.
 pytestmark = pytest.mark.long

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from cogwork.config.diagnostics import Diagnostic
-from cogwork.config.fields import Attributes, ExistingFile, Needs, Wants
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig, load
-from cogwork.config.positions import Position
+from cogwork.config.check.diagnostics import Diagnostic
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig, load
+from cogwork.config.schema.fields import Attributes, ExistingFile, Needs, Wants
+from cogwork.config.text.positions import Position
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies

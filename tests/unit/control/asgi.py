@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cogwork.net.peer import Peer
-from cogwork.wire.asgi import ABORT_KEY, CLIENT_KEY, Application
+from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY, Application
 
 
 @dataclass

@@ -18,16 +18,16 @@ from tests.unit.control.asgi import AsgiResponse, send_request
 from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, thing
 from tests.unit.robot.conftest import bench
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.host_names import allowed_host_names
-from cogwork.config.network import NetworkConfig
-from cogwork.config.schema import MachineConfig
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.host_names import allowed_host_names
+from cogwork.config.schema.machine import MachineConfig
+from cogwork.config.schema.network import NetworkConfig
 from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.http import MachineApp
 from cogwork.control.page import render_page
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
-from cogwork.wire.asgi import SECURITY_HEADERS, Application
+from cogwork.wire.transports.asgi import SECURITY_HEADERS, Application
 
 __all__ = ["bench"]
 

@@ -21,9 +21,9 @@ from tests.support.models.vision_models import CAMERA, Still, solid
 from tests.unit.control.asgi import send_request
 from tests.unit.robot.bench import NO_LOGIN, NO_SITE
 
-from cogwork.config.fields import Attributes
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
+from cogwork.config.schema.fields import Attributes
 from cogwork.control import camera_images
 from cogwork.control.http import MachineApp
 from cogwork.control.page import render_page
@@ -36,10 +36,10 @@ from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
-from cogwork.robot.server_load import ServerLoad
-from cogwork.robot.server_report import ServerReport
-from cogwork.robot.update_file import UpdateFile
-from cogwork.wire.handlers import HandlerTable
+from cogwork.robot.status.server_load import ServerLoad
+from cogwork.robot.status.server_report import ServerReport
+from cogwork.robot.status.update_file import UpdateFile
+from cogwork.wire.table.handlers import HandlerTable
 
 Build = Callable[[], Any]
 

@@ -12,7 +12,7 @@ from tests.unit.robot.conftest import bench
 from cogwork.control.http import MachineApp
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
-from cogwork.wire.asgi import Application
+from cogwork.wire.transports.asgi import Application
 
 __all__ = ["bench"]
 

@@ -17,15 +17,15 @@ from tests.unit.control.asgi import AsgiResponse, send_request
 from tests.unit.robot.bench import NO_LOGIN, NO_SITE, Bench, fail_with, full_name, probe, thing
 from tests.unit.robot.conftest import bench
 
-from cogwork.config.config_report import ConfigReport, ConfigState, RunningConfig
+from cogwork.config.source.config_report import ConfigReport, ConfigState, RunningConfig
 from cogwork.control import status
 from cogwork.control.history import MAX_LAST
 from cogwork.control.http import MachineApp
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
 from cogwork.robot.machine import Machine
-from cogwork.robot.server_report import ServerReport
-from cogwork.robot.status_view import build_status_view
+from cogwork.robot.status.server_report import ServerReport
+from cogwork.robot.status.status_view import build_status_view
 
 __all__ = ["bench"]
 

@@ -24,8 +24,8 @@ from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.auth.refusal_delay import DELAY
 from cogwork.control.http_login import HttpLogin
 from cogwork.core.clock import ManualClock
-from cogwork.robot.authentication import Authentication
-from cogwork.robot.operations import Operations
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.middleware.operations import Operations
 
 LOGIN = {"entity": "viewer", "credentials": {"type": "api-key", "payload": SECRETS["viewer"]}}
 

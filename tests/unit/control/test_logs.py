@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.control.logs import parse_query, stream_log_lines
 from cogwork.core.clock import ManualClock
-from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.entry import Entry
 from cogwork.logs.ring_buffer import LogQuery, RingBuffer
 

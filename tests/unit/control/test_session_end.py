@@ -16,7 +16,7 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.http_login import HttpLogin
 from cogwork.control.session_end import PATH, session_end_route
-from cogwork.robot.authentication import Authentication
+from cogwork.robot.middleware.authentication import Authentication
 
 __all__ = ["bench"]
 

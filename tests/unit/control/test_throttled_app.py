@@ -7,7 +7,7 @@ from tests.support.waiting import run_others
 from tests.unit.control.asgi import send_request
 
 from cogwork.control.throttled_app import ThrottledApp
-from cogwork.core.loop_throttle import LoopThrottle
+from cogwork.core.limits.loop_throttle import LoopThrottle
 
 
 class CountingApp:

@@ -14,8 +14,8 @@ from cogwork.drivers.builtin_models import builtin_models
 from cogwork.drivers.camera import conveyor
 from cogwork.drivers.camera.gradient import draw_gradient
 from cogwork.graph.name import ResourceName
-from cogwork.resource.image import encode
-from cogwork.resource.image_header import PNG
+from cogwork.media.image import encode
+from cogwork.media.image_header import PNG
 from cogwork.resource.model import Model
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.network import http2_frames as frames
 
-from cogwork.core.byte_budget import ByteBudget
+from cogwork.core.limits.byte_budget import ByteBudget
 from cogwork.front.burst import Burst
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.http2_headers import has_utf8_headers

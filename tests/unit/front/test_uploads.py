@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cogwork.core.byte_budget import ByteBudget
+from cogwork.core.limits.byte_budget import ByteBudget
 from cogwork.front.http2_frames import ProtocolViolation
 from cogwork.front.uploads import SMALL_SIZE, ConnectionUploads, Uploads
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.support.sizes import size
 from tests.support.waiting import block_until
 
-from cogwork.core import complete_write
+from cogwork.core.files import complete_write
 from cogwork.logs import segments as files
 from cogwork.logs import spool as spool_module
 from cogwork.logs.entry import Entry

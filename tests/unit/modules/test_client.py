@@ -16,9 +16,13 @@ from tests.unit.programs.children import DEADLINE
 from cogwork.graph.name import Reference
 from cogwork.modules.client import ModuleCallError, ModuleClient, ReplyTooLarge
 from cogwork.modules.reply_limits import LIMITS
-from cogwork.resource import sdk
-from cogwork.wire.fetched_descriptors import DescriptorBudget, NotDescribed, fetch_descriptors
-from cogwork.wire.grpc_options import MAX_MESSAGE_SIZE
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.clients.fetched_descriptors import (
+    DescriptorBudget,
+    NotDescribed,
+    fetch_descriptors,
+)
+from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
 
 assert sdk.VERSION  # the SDK must be imported first
 from grpclib.reflection.v1.reflection_pb2 import (  # noqa: E402

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.config.schema import ComponentConfig
+from cogwork.config.schema.machine import ComponentConfig
 from cogwork.logs.levels import Level
 from cogwork.modules.config_proto import resource_to_proto
 

@@ -9,7 +9,7 @@ from cogwork.modules.environment import (
     module_data_directory,
     module_environment,
 )
-from cogwork.programs.orphans import MARK_VARIABLE
+from cogwork.subprocesses.orphans import MARK_VARIABLE
 
 
 def make_environment(

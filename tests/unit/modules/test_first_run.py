@@ -15,8 +15,8 @@ from tests.unit.programs.children import wait_until_gone
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run
 from cogwork.modules.meta import BadMeta
-from cogwork.programs.host import ProgramHost
-from cogwork.programs.process import LaunchSpec
+from cogwork.subprocesses.host import ProgramHost
+from cogwork.subprocesses.process import LaunchSpec
 
 
 @dataclass

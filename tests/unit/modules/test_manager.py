@@ -14,9 +14,9 @@ from cogwork.graph.spec import Spec
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.manager import ModuleManager
-from cogwork.programs.host import ProgramHost
 from cogwork.remotes.manager import RemoteManager
 from cogwork.remotes.names import REMOTE_MODEL, RemoteName, remote_spec
+from cogwork.subprocesses.host import ProgramHost
 
 SENSOR = Api.parse("rdk:component:sensor")
 WAITING = {"drivers": Unavailable("package acme/drivers is being downloaded")}

@@ -15,7 +15,7 @@ from cogwork.logs.levels import Level
 from cogwork.logs.rules import LevelRules
 from cogwork.modules.context import ModuleContext
 from cogwork.modules.module_levels import ModuleLevels
-from cogwork.programs.host import ProgramHost
+from cogwork.subprocesses.host import ProgramHost
 
 SCALE = ResourceName(Api.parse("rdk:component:sensor"), "scale")
 

@@ -17,7 +17,7 @@ from tests.unit.programs.children import DEADLINE
 
 from cogwork.modules import parent_server as parents
 from cogwork.modules.parent_server import ParentServer
-from cogwork.wire.handlers import HandlerTable, Method, Stream
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream
 
 CALLER_PATH = "/test/Who"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.config.workshop import load_config
 
-from cogwork.config.check import CheckResult
+from cogwork.config.check.checker import CheckResult
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
 from cogwork.packages.holding import Former, hold_back

@@ -13,14 +13,14 @@ from tests.support.archives import make_archive
 from tests.support.network.file_server import FileServer, serve_files
 from tests.support.waiting import pass_time, poll
 
-from cogwork.config.packages import locate_package
-from cogwork.config.schema import PackageConfig
+from cogwork.config.check.packages import locate_package
+from cogwork.config.schema.machine import PackageConfig
 from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import SystemClock
 from cogwork.packages import manager as manager_module
 from cogwork.packages.manager import PackageManager
-from cogwork.robot.package_host import PackageState as State
-from cogwork.robot.package_host import PackageStatus
+from cogwork.robot.hosts import PackageState as State
+from cogwork.robot.hosts import PackageStatus
 
 
 class Workshop:

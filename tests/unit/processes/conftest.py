@@ -9,7 +9,7 @@ import pytest
 import uvloop
 from tests.support.waiting import run_others
 
-from cogwork.programs.orphans import adopt_orphans
+from cogwork.subprocesses.orphans import adopt_orphans
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,14 +10,14 @@ from typing import Any
 
 from tests.support.waiting import wait_until
 
-from cogwork.config.process import ProcessConfig
+from cogwork.config.schema.process import ProcessConfig
 from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
-from cogwork.programs.host import ProgramHost
-from cogwork.programs.reaper import Reaper
-from cogwork.robot.process_host import ProcessState, ProcessStatus
+from cogwork.robot.hosts import ProcessState, ProcessStatus
+from cogwork.subprocesses.host import ProgramHost
+from cogwork.subprocesses.reaper import Reaper
 
 DEADLINE = 60.0
 QUICK = RetryPolicy(0.02, 0.02)

@@ -13,7 +13,7 @@ from tests.unit.processes.managed import read_file, run_processes, shell
 from tests.unit.programs.children import is_alive, wait_until_gone
 
 from cogwork.core.backoff import RetryPolicy
-from cogwork.robot.process_host import ProcessState as State
+from cogwork.robot.hosts import ProcessState as State
 
 SLEEP = "exec sleep 1000"
 

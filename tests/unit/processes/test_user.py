@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.unit.processes.managed import run_processes, shell
 
-from cogwork.programs.executable_check import Misconfigured
-from cogwork.programs.user_account import find_account
-from cogwork.robot.process_host import ProcessState as State
+from cogwork.robot.hosts import ProcessState as State
+from cogwork.subprocesses.executable_check import Misconfigured
+from cogwork.subprocesses.user_account import find_account
 
 as_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can run a process as another user"
@@ -52,13 +52,13 @@ async def test_own_user_needs_no_switch(tmp_path: Path) -> None:
 
 
 def test_without_root_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.programs.user_account.os.geteuid", lambda: 12345)
+    monkeypatch.setattr("cogwork.subprocesses.user_account.os.geteuid", lambda: 12345)
     with pytest.raises(Misconfigured, match=r'only root .* user "nobody".*runs as user 12345'):
         find_account("nobody")
 
 
 async def test_refused_user_is_not_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cogwork.programs.user_account.os.geteuid", lambda: 12345)
+    monkeypatch.setattr("cogwork.subprocesses.user_account.os.geteuid", lambda: 12345)
     async with run_processes(tmp_path) as processes:
         processes.apply(shell("p", "exit", username="nobody"))
         status = await processes.wait_for(State.UNHEALTHY)

@@ -12,10 +12,10 @@ from typing import TypeVar
 from tests.support.waiting import wait_until
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.programs.host import ProgramHost
-from cogwork.programs.limits import ProcessLimits
-from cogwork.programs.output import OutputStream
-from cogwork.programs.process import Child, LaunchSpec
+from cogwork.subprocesses.host import ProgramHost
+from cogwork.subprocesses.limits import ProcessLimits
+from cogwork.subprocesses.output import OutputStream
+from cogwork.subprocesses.process import Child, LaunchSpec
 
 T = TypeVar("T")
 

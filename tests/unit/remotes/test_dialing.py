@@ -15,7 +15,7 @@ import pytest
 import trustme
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.remotes import dialing
 from cogwork.remotes.dialing import Destination, RemoteLogin, dial, find_login, resolve_address

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from viam.gen.common.v1 import common_pb2 as common
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.spec import Spec
 from cogwork.remotes.frames import place_frames

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogwork.remotes.listed_members import UnreadableList, split_members
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1.common_pb2 import ResourceName  # noqa: E402

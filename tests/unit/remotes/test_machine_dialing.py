@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import ManualClock
 from cogwork.discovery.sightings import FoundMachine
 from cogwork.remotes.dialing import Destination

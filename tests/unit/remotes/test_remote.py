@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.network.far_machine import FarMachine
 
-from cogwork.config.schema import RemoteConfig
+from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import ManualClock
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.remotes.errors import CALL_TIMEOUT

@@ -18,7 +18,7 @@ from cogwork.remotes.errors import RemoteUnavailable
 from cogwork.remotes.grpc_connection import GrpcConnection
 from cogwork.remotes.names import MAX_RESOURCES, REMOTE_MODEL, RemoteName
 from cogwork.remotes.session import SESSION_KEY, RemoteSession
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402

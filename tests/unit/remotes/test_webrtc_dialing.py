@@ -15,13 +15,13 @@ from tests.support.network.far_machine import failure
 from tests.support.waiting import run_others
 
 from cogwork.core.errors import CogworkError
+from cogwork.net import session_description
 from cogwork.remotes.connection import RemoteConnection
 from cogwork.remotes.errors import RemoteUnavailable
 from cogwork.remotes.webrtc_dialing import WebRtcConnection, call_machine
-from cogwork.resource import sdk
-from cogwork.webrtc import session_description
-from cogwork.wire.ice_servers import IceServer
-from cogwork.wire.webrtc_peers import NoConnection
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.transports.ice_servers import IceServer
+from cogwork.wire.transports.webrtc_peers import NoConnection
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.proto.rpc.webrtc.v1 import signaling_pb2 as pb  # noqa: E402

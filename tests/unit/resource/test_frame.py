@@ -18,7 +18,9 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.errors import Interrupted
 from cogwork.core.single_flight import SingleFlightGroup
 from cogwork.core.workers import TooMuchWork, Workers
-from cogwork.resource import image as image_module
+from cogwork.media import image as image_module
+from cogwork.media.image import NoSuchEncoding, decode, encode
+from cogwork.media.image_header import DEPTH, JPEG, PNG, RGBA
 from cogwork.resource.frame import (
     Annotation,
     BadCameraImage,
@@ -28,8 +30,6 @@ from cogwork.resource.frame import (
     get_frames,
     produces_frames,
 )
-from cogwork.resource.image import NoSuchEncoding, decode, encode
-from cogwork.resource.image_header import DEPTH, JPEG, PNG, RGBA
 
 JPEG_DATA = encode_pixels(".jpg", color_image())
 PNG_DATA = encode_pixels(".png", color_image(32, 24))

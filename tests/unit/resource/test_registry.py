@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.config.fields import Attributes
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
-from cogwork.config.model_catalog import ModelCatalog
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
+from cogwork.config.schema.fields import Attributes
+from cogwork.config.schema.model_catalog import ModelCatalog
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Offer
@@ -23,7 +23,7 @@ from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry, entry_point_models
 
 SOURCE = """
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model
 

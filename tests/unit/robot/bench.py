@@ -15,10 +15,10 @@ from grpclib import GRPCError
 from grpclib.const import Cardinality
 from grpclib.metadata import Deadline
 
-from cogwork.config.fields import Attributes
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
-from cogwork.config.schema import JobConfig
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
+from cogwork.config.schema.fields import Attributes
+from cogwork.config.schema.machine import JobConfig
 from cogwork.control.static_site import StaticSite
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.graph.limits import GraphLimits
@@ -26,19 +26,19 @@ from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Providers
 from cogwork.graph.reconciler import Outcome
 from cogwork.net.peer import Peer
-from cogwork.resource import sdk
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
-from cogwork.robot.authentication import Authentication
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.robot.handler_table import build_handler_table
-from cogwork.robot.job_call import make_job_call, resolve_name
+from cogwork.robot.jobs.job_call import make_job_call, resolve_name
 from cogwork.robot.machine import Machine
-from cogwork.robot.operations import Operations
-from cogwork.robot.server_load import ServerLoad
-from cogwork.robot.server_report import ServerReport
-from cogwork.robot.update_file import UpdateFile
-from cogwork.wire.handlers import Metadata
-from cogwork.wire.status import status_of
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.middleware.operations import Operations
+from cogwork.robot.status.server_load import ServerLoad
+from cogwork.robot.status.server_report import ServerReport
+from cogwork.robot.status.update_file import UpdateFile
+from cogwork.wire.table.handlers import Metadata
+from cogwork.wire.table.status import status_of
 
 assert sdk.VERSION  # the SDK must be imported first
 from viam.components.generic import Generic  # noqa: E402

@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from cogwork.graph.name import Api, ResourceName
-from cogwork.robot.module_host import ModuleHost, NoModules
+from cogwork.robot.hosts import ModuleHost, NoModules
 
 OWN = Api.parse("acme:service:own")
 OWN_RESOURCE = ResourceName(OWN, "hers")

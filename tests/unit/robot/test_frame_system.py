@@ -22,7 +22,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.drivers.arm.attributes import FakeArmAttributes
 from cogwork.drivers.arm.fake import FakeArm
 from cogwork.graph.name import ResourceName
-from cogwork.resource.pose_proto import pose_from_proto
+from cogwork.resource.messages.pose_proto import pose_from_proto
 from cogwork.spatial.orientation import to_matrix
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]

@@ -36,8 +36,8 @@ from viam.utils import dict_to_struct
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.reconciler import Applied, Superseded
 from cogwork.graph.spec import Spec
-from cogwork.robot.change_wait import CHANGE_TIMEOUT
-from cogwork.robot.module_host import NoModules
+from cogwork.robot.hosts import NoModules
+from cogwork.robot.middleware.change_wait import CHANGE_TIMEOUT
 
 GO_FOR = "/viam.component.motor.v1.MotorService/GoFor"
 PUSH = "/viam.component.button.v1.ButtonService/Push"

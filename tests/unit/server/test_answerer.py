@@ -12,9 +12,9 @@ from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.granted_access import describe_principal
 from cogwork.auth.roles import Role
 from cogwork.core.clock import ManualClock
-from cogwork.core.fair_places import Holder
-from cogwork.robot.authentication import Authentication
-from cogwork.robot.operations import Operations
+from cogwork.core.limits.fair_places import Holder
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.middleware.operations import Operations
 from cogwork.server.answerer import Answerer, SignalingSettings
 
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from cogwork.config.config_history import config_history_for
-from cogwork.config.last_good import last_good_for
+from cogwork.config.source.config_history import config_history_for
+from cogwork.config.source.last_good import last_good_for
 from cogwork.core.clock import ManualClock
 from cogwork.server.joining import Joining
 from cogwork.serving.log import ServerLog

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.machine.running import SERVING
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
-from cogwork.config.schema import MachineConfig
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
+from cogwork.config.schema.machine import MachineConfig
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.net.address import Address
 from cogwork.resource.registry import Registry

@@ -18,7 +18,7 @@ from cogwork.net.listen_sockets import CannotListen
 from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.listeners import Listeners
 from cogwork.serving.socket_directory import private_directory
-from cogwork.wire.handlers import HandlerTable
+from cogwork.wire.table.handlers import HandlerTable
 
 __all__ = ["grpc_core"]
 

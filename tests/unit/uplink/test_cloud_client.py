@@ -23,7 +23,7 @@ from cogwork.uplink.errors import (
     MethodMissing,
     RetryLater,
 )
-from cogwork.wire.retry_info import encode_retry_info
+from cogwork.wire.table.retry_info import encode_retry_info
 
 LOGIN = CloudLogin("part", "robot-secret", "s")
 STREAM = "/test/Follow"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.config.cloud import ApiKey, CloudConfig
+from cogwork.config.schema.cloud import ApiKey, CloudConfig
 from cogwork.uplink.cloud_login import CloudLogin
 
 

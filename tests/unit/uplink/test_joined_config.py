@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
-from cogwork.resource.config_message import to_message  # noqa: E402
+from cogwork.resource.messages.config_message import to_message  # noqa: E402
 from cogwork.uplink.joined_config import join_config  # noqa: E402
 
 CLOUD = {"id": "part", "secret": "s", "app_address": "https://fleet.test"}

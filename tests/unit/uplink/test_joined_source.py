@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.support.waiting import wait_until_asleep
 
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.last_good import LastGood
-from cogwork.config.sources import Candidate, ConfigRefused, PushedSource
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.source.last_good import LastGood
+from cogwork.config.source.sources import Candidate, ConfigRefused, PushedSource
 from cogwork.core.clock import ManualClock
 from cogwork.graph.reconciler import Applied
 from cogwork.uplink.errors import CloudUnavailable

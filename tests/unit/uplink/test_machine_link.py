@@ -36,7 +36,7 @@ from cogwork.auth.access_list import (
     index_entries,
 )
 from cogwork.auth.roles import Role
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 from cogwork.core.clock import ManualClock
 from cogwork.logs.entry import Entry
 from cogwork.logs.spool import Spool

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.config.cloud import ApiKey, CloudConfig
+from cogwork.config.schema.cloud import ApiKey, CloudConfig
 from cogwork.uplink.link_files import SECRET_FILE, link_directory
 from cogwork.uplink.part_secret import read_current_cloud, store_secret
 

@@ -17,12 +17,12 @@ from cogwork.auth.access_list import (
 )
 from cogwork.auth.granted_access import GrantedAccess
 from cogwork.auth.roles import Role
-from cogwork.config.config_history import ConfigHistory
-from cogwork.config.last_good import LastGood
-from cogwork.resource import sdk
+from cogwork.config.source.config_history import ConfigHistory
+from cogwork.config.source.last_good import LastGood
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
-from cogwork.resource.config_message import to_message  # noqa: E402
+from cogwork.resource.messages.config_message import to_message  # noqa: E402
 from cogwork.uplink.stored_logins import (  # noqa: E402
     PartAccess,
     StoredCopies,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.waiting import run_others
 
-from cogwork.webrtc.encoded_frames import EncodedFrame, FrameSplitter, join_frame
+from cogwork.media.encoded_frames import EncodedFrame, FrameSplitter, join_frame
 from cogwork.webrtc.video_track import _MAX_WAITING, VideoTrack
 
 PICTURES = st.builds(EncodedFrame, st.binary(max_size=200), st.integers(0, 2**63), st.booleans())

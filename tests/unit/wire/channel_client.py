@@ -18,12 +18,12 @@ from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import (
 )
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Stream as StreamId
 
-from cogwork.core.byte_budget import ByteBudget
+from cogwork.core.limits.byte_budget import ByteBudget
+from cogwork.helpers.message_stream import MessageSplitter, join_messages
 from cogwork.net.peer import Peer
-from cogwork.webrtc.message_stream import MessageSplitter, join_messages
-from cogwork.wire.data_channel import DataChannel
-from cogwork.wire.handlers import HandlerTable, Metadata
-from cogwork.wire.unread_replies import UnreadReplies
+from cogwork.wire.table.handlers import HandlerTable, Metadata
+from cogwork.wire.transports.data_channel import DataChannel
+from cogwork.wire.transports.unread_replies import UnreadReplies
 
 DEADLINE = 30.0
 

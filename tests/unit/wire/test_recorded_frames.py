@@ -17,7 +17,7 @@ from tests.support.waiting import run_others
 from tests.unit.wire.channel_client import open_channel
 from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import Request
 
-from cogwork.wire.handlers import HandlerTable, Method, Stream
+from cogwork.wire.table.handlers import HandlerTable, Method, Stream
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_frames.json").read_text())
 KINDS = {

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from viam.gen.component.motor.v1.motor_pb2 import SetPowerRequest
 from viam.gen.service.shell.v1.shell_pb2 import CopyFilesToMachineRequest
 
-from cogwork.wire.raw_request import read_resource_name, rename_nested_resource, rename_resource
+from cogwork.wire.messages.raw_request import (
+    read_resource_name,
+    rename_nested_resource,
+    rename_resource,
+)
 
 NAMES = st.text(max_size=200)
 

@@ -33,8 +33,8 @@ from cogwork.agent.settings import DEFAULT_CONFIG, AgentSettings
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
-from cogwork.core import atomic
-from cogwork.core.product import Product
+from cogwork.core.files import atomic
+from cogwork.core.versions.product import Product
 from cogwork.systemd.systemctl import RUNNING, Systemctl, SystemctlFailed
 
 _EMPTY_CONFIG: Final = b'{\n  "components": [],\n  "services": []\n}\n'

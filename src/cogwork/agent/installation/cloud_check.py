@@ -8,7 +8,7 @@ from typing import Final
 
 from cogwork.agent.errors import CannotInstallAgent, SourceUnavailable
 from cogwork.agent.updates.cloud_source import read_cloud
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable

@@ -9,8 +9,8 @@ from typing import Final
 
 from cogwork.agent.installation.other_services import is_ours
 from cogwork.agent.installation.units import ORIGIN
-from cogwork.core import atomic
-from cogwork.core.product import Product
+from cogwork.core.files import atomic
+from cogwork.core.versions.product import Product
 
 COMMAND: Final = Path("/usr/local/bin/cogwork-agent")
 

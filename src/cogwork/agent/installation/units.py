@@ -7,8 +7,8 @@ from typing import Final
 
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.supervision.systemd_server import SERVING_FILE
-from cogwork.core.product import Product
-from cogwork.core.update_progress import PROGRESS_VARIABLE
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.update_progress import PROGRESS_VARIABLE
 
 AGENT_SERVICE: Final = "cogwork-agent.service"
 DATA: Final = Path("/var/lib/cogwork")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cogwork.agent.errors import BadRelease
-from cogwork.core.product import Product
-from cogwork.core.version_order import has_order, is_older
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import has_order, is_older
 
 MAX_MANIFEST: Final = 1 << 20
 

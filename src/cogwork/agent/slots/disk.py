@@ -10,7 +10,7 @@ from typing import Final
 
 from cogwork.agent.errors import DiskFull
 from cogwork.agent.slots.layout import UNFINISHED, Layout
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 _RESERVE: Final = 200_000_000
 """Bytes that stay free for the machine itself."""

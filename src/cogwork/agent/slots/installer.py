@@ -21,10 +21,10 @@ from cogwork.agent.slots.disk import require_space
 from cogwork.agent.slots.interpreter import find_python
 from cogwork.agent.slots.layout import UNFINISHED, Layout, sync_directory
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
-from cogwork.core import atomic
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
-from cogwork.core.version_order import is_older
+from cogwork.core.files import atomic
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import is_older
 
 REQUIREMENTS: Final = "requirements.txt"
 

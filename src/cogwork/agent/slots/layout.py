@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.agent.release.manifest import is_version
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 UNFINISHED: Final = ".unfinished-"
 """How the names of directories begin in which a version is being installed."""

@@ -17,10 +17,10 @@ from typing import Any
 
 from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
-from cogwork.core import atomic
-from cogwork.core.minimum_version import MINIMUM_VERSIONS
-from cogwork.core.product import Product
-from cogwork.core.version_order import has_order, is_older
+from cogwork.core.files import atomic
+from cogwork.core.versions.minimum_version import MINIMUM_VERSIONS
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import has_order, is_older
 
 _log = logging.getLogger("agent.state")
 

@@ -6,7 +6,7 @@ import dataclasses
 
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 
 def recover(layout: Layout, product: Product, state: ProductState) -> ProductState:

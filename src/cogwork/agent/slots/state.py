@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from cogwork.agent.errors import BadState
 from cogwork.agent.release.manifest import is_version
-from cogwork.core import atomic
-from cogwork.core.product import Product
+from cogwork.core.files import atomic
+from cogwork.core.versions.product import Product
 
 _MAX_FAILED: Final = 20
 """Versions that failed and are remembered."""

@@ -9,7 +9,7 @@ from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.recovery import recover
 from cogwork.agent.slots.state import ProductState, load_state, save_state
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 _log = logging.getLogger("agent.state")
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import psutil
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 from cogwork.core.process_end import wait_for_end
 
 _KILL_TIMEOUT: Final = 10.0

@@ -15,7 +15,7 @@ from cogwork.agent.supervision.health import HealthRules, find_fault
 from cogwork.agent.supervision.probe import ServerProbe
 from cogwork.agent.supervision.server_process import ServerProcess
 from cogwork.core.clock import Clock
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 _SERVER: Final = Product.SERVER
 _MAX_TRIAL_STARTS: Final = 3

@@ -17,19 +17,19 @@ from pydantic import ValidationError
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import find_version, is_version
 from cogwork.agent.updates.source import Target
-from cogwork.config.cloud import CloudConfig
-from cogwork.config.json_errors import JsonSyntaxError
-from cogwork.config.json_reader import read_json
-from cogwork.config.substitution import substitute
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
-from cogwork.resource import sdk
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.text.json_errors import JsonSyntaxError
+from cogwork.config.text.json_reader import read_json
+from cogwork.config.text.substitution import substitute
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.uplink.link_files import link_directory
 from cogwork.uplink.part_secret import read_current_cloud
-from cogwork.wire.update_method import AGENT_TAG, REPORT, UpdateReport, read_rollbacks
+from cogwork.wire.messages.update_method import AGENT_TAG, REPORT, UpdateReport, read_rollbacks
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cogwork.agent.slots.minimum_store import Minimum
-from cogwork.core.product import Product
-from cogwork.core.version_order import is_older
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import is_older
 
 
 @dataclass(frozen=True, slots=True)

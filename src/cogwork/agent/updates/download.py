@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from cogwork.agent.errors import BadRelease
-from cogwork.core.http_download import HttpDownload, open_url
+from cogwork.net.http_download import HttpDownload, open_url
 
 _MAX_SIZE: Final = 4 << 30
 

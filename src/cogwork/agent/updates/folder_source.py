@@ -14,10 +14,10 @@ from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name, is_version
 from cogwork.agent.updates.download import fetch_small
 from cogwork.agent.updates.source import Target
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 from cogwork.core.workers import run_in_thread
-from cogwork.wire.update_method import UpdateReport
+from cogwork.wire.messages.update_method import UpdateReport
 
 CHANNEL: Final = "channel.json"
 _MAX_CHANNEL: Final = 1 << 16

@@ -7,10 +7,10 @@ import json
 import logging
 from pathlib import Path
 
-from cogwork.core import atomic
 from cogwork.core.clock import Clock
-from cogwork.core.product import Product
-from cogwork.core.update_progress import ProductProgress, Progress
+from cogwork.core.files import atomic
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.update_progress import ProductProgress, Progress
 
 _log = logging.getLogger("agent.updates")
 

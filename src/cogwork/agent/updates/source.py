@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from cogwork.core.product import Product
-from cogwork.wire.update_method import UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import UpdateReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from cogwork.agent.updates.source import Target, UpdateSource
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome, UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome, UpdateReport
 
 CHECK_INTERVAL: Final = 60.0
 DECISION_INTERVAL: Final = 4.0

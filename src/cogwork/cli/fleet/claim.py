@@ -9,7 +9,7 @@ from google.protobuf.wrappers_pb2 import StringValue
 from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import find_part
 from cogwork.cli.terminal import EXIT_OK, print_json, print_text
-from cogwork.wire.claim_method import CLAIM_LIFETIME, CREATE_CLAIM
+from cogwork.wire.messages.claim_method import CLAIM_LIFETIME, CREATE_CLAIM
 
 
 def claim(arguments: argparse.Namespace) -> int:

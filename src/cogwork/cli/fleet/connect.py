@@ -31,7 +31,7 @@ from cogwork.cli.terminal import (
     print_text,
 )
 from cogwork.core.errors import CogworkError
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

@@ -11,16 +11,16 @@ from typing import Any, Final, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from cogwork.cli.client.connection_fault import HANDSHAKE_FAILED, find_connection_fault
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.confirmation import CannotAsk
-from cogwork.cli.connection_fault import HANDSHAKE_FAILED, find_connection_fault
 from cogwork.cli.fleet.stored_login import FleetLogin, find_login
-from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.core.errors import CogworkError
 from cogwork.net.address import TLS_PREFIX
-from cogwork.resource import sdk
-from cogwork.wire.grpc_options import GRPC_OPTIONS
-from cogwork.wire.tls_credentials import tls_credentials
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.wire.clients.tls_credentials import tls_credentials
+from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.proto.rpc.v1.auth_pb2 import (  # noqa: E402

@@ -11,7 +11,7 @@ import grpc
 from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient
 from cogwork.cli.fleet.selection import Choice, select, select_only
 from cogwork.cli.terminal import ProgressLine, format_bar
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

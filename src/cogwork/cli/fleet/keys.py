@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.confirmation import confirm
 from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import (
@@ -24,11 +25,10 @@ from cogwork.cli.fleet.inventory import (
 from cogwork.cli.fleet.listing import print_table
 from cogwork.cli.fleet.selection import Choice, select
 from cogwork.cli.fleet.stored_login import LoginStore, read_variables
-from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.table import format_age
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
 from cogwork.logs.entry import format_timestamp
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

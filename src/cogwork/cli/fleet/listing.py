@@ -23,7 +23,7 @@ from cogwork.cli.table import align_rows, format_age
 from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
 from cogwork.core.sentences import join_names
 from cogwork.logs.entry import format_timestamp
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from google.protobuf.json_format import MessageToDict  # noqa: E402

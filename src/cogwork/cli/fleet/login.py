@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.fleet_client import FleetClient, report_errors
 from cogwork.cli.fleet.inventory import list_organizations
 from cogwork.cli.fleet.stored_login import (
@@ -17,7 +18,6 @@ from cogwork.cli.fleet.stored_login import (
     check_confidential,
     parse_cloud_address,
 )
-from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
 
 _MAX_KEY_SIZE = 4096

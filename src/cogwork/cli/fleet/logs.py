@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from google.protobuf.json_format import MessageToDict
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.fleet_client import CloudUnreachable, FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import find_part
-from cogwork.cli.grpc_client import CommandError
-from cogwork.cli.logs import format_entry, parse_time
+from cogwork.cli.machine.logs import format_entry, parse_time
 from cogwork.cli.terminal import EXIT_OK, print_error
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.escape import escape_json
 from cogwork.logs.entry import format_timestamp
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

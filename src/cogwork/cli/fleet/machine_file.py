@@ -9,11 +9,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.stored_login import FleetLogin
-from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import print_error, print_text
 from cogwork.net.address import is_loopback
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

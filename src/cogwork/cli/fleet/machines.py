@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.confirmation import confirm
 from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import (
@@ -14,9 +15,8 @@ from cogwork.cli.fleet.inventory import (
     list_machines,
 )
 from cogwork.cli.fleet.machine_file import MachineFile, require_writable
-from cogwork.cli.grpc_client import CommandError
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cogwork.cli.table import format_age
 from cogwork.logs.entry import format_timestamp
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

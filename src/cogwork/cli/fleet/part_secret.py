@@ -10,7 +10,7 @@ from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import find_part, read_part
 from cogwork.cli.fleet.machine_file import MachineFile, require_writable
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from cogwork.cli.grpc_client import CommandError
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.table import align_rows
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 
 T = TypeVar("T")
 

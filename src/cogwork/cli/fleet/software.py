@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from google.protobuf.json_format import MessageToDict  # noqa: E402

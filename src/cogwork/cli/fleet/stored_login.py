@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cogwork.cli.grpc_client import CommandError
-from cogwork.cli.http_client import ALLOW_PLAINTEXT_VARIABLE
-from cogwork.core import atomic
+from cogwork.cli.client.grpc_client import CommandError
+from cogwork.cli.client.http_client import ALLOW_PLAINTEXT_VARIABLE
+from cogwork.core.files import atomic
 from cogwork.core.paths import cogwork_home
 from cogwork.net.address import TLS_PREFIX, is_loopback, is_loopback_address, parse_address
 

@@ -9,7 +9,7 @@ from cogwork.core.command_line import argument, command, option
 EXPLAIN = command(
     "explain",
     "Explain a diagnostic code",
-    "cogwork.cli.explain:explain",
+    "cogwork.cli.config.explain:explain",
     argument("CODE", "code, e.g. E103; omit it to list all codes", nargs="?"),
 )
 COMPLETION = command(

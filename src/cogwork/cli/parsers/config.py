@@ -19,7 +19,7 @@ CONFIG = group(
     command(
         "check",
         "Check a configuration file for errors",
-        "cogwork.cli.config:check",
+        "cogwork.cli.config.check:check",
         argument(
             "FILE",
             "configuration file, or - for standard input (default: machine.json)",
@@ -32,7 +32,7 @@ CONFIG = group(
     command(
         "diff",
         "Show how a running machine would change from OLD to NEW",
-        "cogwork.cli.config:diff",
+        "cogwork.cli.config.check:diff",
         argument("OLD", "current configuration file"),
         argument("NEW", "new configuration file, or - for standard input"),
         JSON,
@@ -41,7 +41,7 @@ CONFIG = group(
     command(
         "history",
         "List the configurations that a machine applied",
-        "cogwork.cli.config_history:history",
+        "cogwork.cli.config.history:history",
         _CONFIG,
         JSON,
         epilog="Run it on the computer of the machine. Exit status: 0, or 2 if there is no "
@@ -50,7 +50,7 @@ CONFIG = group(
     command(
         "show",
         "Print a configuration of the history",
-        "cogwork.cli.config_history:show",
+        "cogwork.cli.config.history:show",
         _ID,
         _CONFIG,
         REVEAL,
@@ -59,7 +59,7 @@ CONFIG = group(
     command(
         "restore",
         "Write a configuration of the history to the file again",
-        "cogwork.cli.config_history:restore",
+        "cogwork.cli.config.history:restore",
         _ID,
         YES,
         _CONFIG,
@@ -71,6 +71,6 @@ CONFIG = group(
     command(
         "schema",
         "Print the JSON Schema of the configuration file",
-        "cogwork.cli.config:schema",
+        "cogwork.cli.config.check:schema",
     ),
 )

@@ -11,7 +11,7 @@ AUTH = group(
     command(
         "add-key",
         "Add an API key to a configuration file",
-        "cogwork.cli.auth:add_key",
+        "cogwork.cli.config.auth:add_key",
         argument("FILE", "configuration file of the machine"),
         option(
             "--role",
@@ -30,7 +30,7 @@ CERTS = group(
     command(
         "local",
         "Create or renew a certificate that your own authority signs",
-        "cogwork.cli.certs:local",
+        "cogwork.cli.config.certs:local",
         argument(
             "NAME",
             "host name or IP address of the machine; localhost is always included",
@@ -49,7 +49,7 @@ CERTS = group(
     command(
         "client",
         "Create or renew a certificate with which a client logs in",
-        "cogwork.cli.certs:client",
+        "cogwork.cli.config.certs:client",
         argument("NAME", "name of the client, such as laptop.example"),
         option(
             "--directory",

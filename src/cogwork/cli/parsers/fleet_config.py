@@ -19,7 +19,7 @@ CONFIG = group(
     command(
         "show",
         "Print the configuration of a machine",
-        "cogwork.cli.fleet.part_config:show",
+        "cogwork.cli.fleet.config.part_config:show",
         PART,
         option("--revision", "N", "an earlier one, as `cogwork fleet config history` lists it"),
         JSON,
@@ -29,7 +29,7 @@ CONFIG = group(
     command(
         "edit",
         "Edit the configuration of a machine",
-        "cogwork.cli.fleet.config_edit:edit",
+        "cogwork.cli.fleet.config.config_edit:edit",
         PART,
         option("--file", "FILE", "save this file, or - for standard input, without an editor"),
         option(
@@ -46,7 +46,7 @@ CONFIG = group(
     command(
         "diff",
         "Show how a machine would change with another configuration",
-        "cogwork.cli.fleet.part_config:diff",
+        "cogwork.cli.fleet.config.part_config:diff",
         PART,
         option("--file", "FILE", "compare with a file, or - for standard input"),
         option("--revision", "N", "compare with an earlier revision"),
@@ -59,7 +59,7 @@ CONFIG = group(
     command(
         "history",
         "List the revisions of a machine's configuration",
-        "cogwork.cli.fleet.part_config:history",
+        "cogwork.cli.fleet.config.part_config:history",
         PART,
         JSON,
         epilog=_READ,
@@ -67,7 +67,7 @@ CONFIG = group(
     command(
         "restore",
         "Save an earlier revision of a configuration again",
-        "cogwork.cli.fleet.part_config:restore",
+        "cogwork.cli.fleet.config.part_config:restore",
         PART,
         argument("REVISION", "number, as `cogwork fleet config history` lists it"),
         YES,

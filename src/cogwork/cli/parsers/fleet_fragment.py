@@ -23,7 +23,7 @@ _FRAGMENT = argument("FRAGMENT", "fragment by name or ID")
 FRAGMENTS = command(
     "fragments",
     "List the fragments of an organization",
-    "cogwork.cli.fleet.fragments:fragments",
+    "cogwork.cli.fleet.config.fragments:fragments",
     ORG,
     JSON,
     epilog=_READ,
@@ -34,7 +34,7 @@ FRAGMENT = group(
     command(
         "create",
         "Create a fragment",
-        "cogwork.cli.fleet.fragment_edit:create",
+        "cogwork.cli.fleet.config.fragment_edit:create",
         argument("NAME", "name of the fragment, e.g. drive"),
         option("--file", "FILE", "its content, or - for standard input", required=True),
         ORG,
@@ -44,7 +44,7 @@ FRAGMENT = group(
     command(
         "show",
         "Print a fragment",
-        "cogwork.cli.fleet.fragments:show",
+        "cogwork.cli.fleet.config.fragments:show",
         _FRAGMENT,
         option("--revision", "N", "an earlier one, by its number or tag"),
         JSON,
@@ -54,7 +54,7 @@ FRAGMENT = group(
     command(
         "edit",
         "Edit a fragment",
-        "cogwork.cli.fleet.fragment_edit:edit",
+        "cogwork.cli.fleet.config.fragment_edit:edit",
         _FRAGMENT,
         option("--file", "FILE", "save this file, or - for standard input, without an editor"),
         YES,
@@ -65,7 +65,7 @@ FRAGMENT = group(
     command(
         "history",
         "List the revisions of a fragment",
-        "cogwork.cli.fleet.fragments:history",
+        "cogwork.cli.fleet.config.fragments:history",
         _FRAGMENT,
         JSON,
         epilog=_READ,
@@ -73,7 +73,7 @@ FRAGMENT = group(
     command(
         "restore",
         "Save an earlier revision of a fragment again",
-        "cogwork.cli.fleet.fragment_edit:restore",
+        "cogwork.cli.fleet.config.fragment_edit:restore",
         _FRAGMENT,
         argument("REVISION", "number, as `cogwork fleet fragment history` lists it"),
         YES,

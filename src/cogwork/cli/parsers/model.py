@@ -16,7 +16,7 @@ _ENGINE = option(
 DEMO = command(
     "demo",
     "Run a demo machine that detects gears, bolts and nuts",
-    "cogwork.cli.demo:demo",
+    "cogwork.cli.demo.run:demo",
     argument(
         "DIRECTORY",
         "where to write the files (default: the current directory)",
@@ -35,7 +35,7 @@ MODEL = group(
     command(
         "show",
         "Show a model's inputs, outputs and inference time",
-        "cogwork.cli.model:show",
+        "cogwork.cli.model.inspect:show",
         _FILE,
         _ENGINE,
         option("--threads", "N", "maximum number of cores per run", parse=int),
@@ -45,7 +45,7 @@ MODEL = group(
     command(
         "inspect",
         "Show how a vision service reads a model and print its configuration",
-        "cogwork.cli.model:inspect",
+        "cogwork.cli.model.inspect:inspect",
         _FILE,
         option("--image", "FILE", "JPEG or PNG to run the model on"),
         option("-o, --output", "FILE", "write the annotated image to FILE (with --image)"),
@@ -58,7 +58,7 @@ MODEL = group(
     command(
         "demo",
         "Write a demo detector of gears, bolts and nuts",
-        "cogwork.cli.model:demo",
+        "cogwork.cli.model.inspect:demo",
         argument(
             "DIRECTORY",
             "where to write the files (default: demo-model)",

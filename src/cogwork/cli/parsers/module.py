@@ -11,7 +11,7 @@ MODULE = group(
     command(
         "new",
         "Create a module with a test",
-        "cogwork.cli.module_new:new",
+        "cogwork.cli.module.new:new",
         argument("NAME", "name of the module and its package, e.g. demo"),
         option("--directory", "DIR", "directory to create (default: NAME)"),
         option("--api", "API", "API to implement (default: motor)", default="motor"),
@@ -21,7 +21,7 @@ MODULE = group(
     command(
         "run",
         "Run a module in a machine and restart it when its files change",
-        "cogwork.cli.module_run:run",
+        "cogwork.cli.module.run:run",
         argument(
             "DIR|FILE",
             "the module (default: the current directory)",
@@ -41,7 +41,7 @@ MODULE = group(
     command(
         "restart",
         "Restart a module of a running machine",
-        "cogwork.cli.module_restart:restart",
+        "cogwork.cli.module.restart:restart",
         argument("NAME", "name of the module in the configuration"),
         JSON,
         add_address_option,

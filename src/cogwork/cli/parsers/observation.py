@@ -8,7 +8,7 @@ from cogwork.core.command_line import command, option
 STATUS = command(
     "status",
     "Show a machine's status",
-    "cogwork.cli.status:status",
+    "cogwork.cli.machine.status:status",
     add_address_option,
     JSON,
     option(
@@ -25,7 +25,7 @@ STATUS = command(
 LOGS = command(
     "logs",
     "Show a machine's log",
-    "cogwork.cli.logs:logs",
+    "cogwork.cli.machine.logs:logs",
     add_address_option,
     option("--level", "LEVEL", "minimum level: debug, info, warn or error"),
     option(
@@ -41,7 +41,7 @@ LOGS = command(
 GRAPH = command(
     "graph",
     "Draw a machine's resource graph",
-    "cogwork.cli.status:graph",
+    "cogwork.cli.machine.status:graph",
     add_address_option,
     option(
         "--format",
@@ -54,7 +54,7 @@ GRAPH = command(
 FIND = command(
     "find",
     "Find machines on the local network",
-    "cogwork.cli.find:find",
+    "cogwork.cli.machine.find:find",
     option(
         "--seconds",
         "SECONDS",

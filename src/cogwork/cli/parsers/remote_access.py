@@ -10,7 +10,7 @@ _SHELL_NAME = option("--name", "NAME", "shell service (default: the only one)")
 TUNNEL = command(
     "tunnel",
     "Forward a machine's port to this computer",
-    "cogwork.cli.tunnel:tunnel",
+    "cogwork.cli.machine.tunnel:tunnel",
     argument(
         "PORT",
         "port of the machine, e.g. 22; omit it to list the available ports",
@@ -31,7 +31,7 @@ TUNNEL = command(
 SHELL = command(
     "shell",
     "Open a shell on a machine",
-    "cogwork.cli.shell:shell",
+    "cogwork.cli.machine.shell:shell",
     _SHELL_NAME,
     add_address_option,
     epilog="Exit status: 0 when the shell exits or Ctrl-] is pressed, 1 if the shell fails, 2 if "
@@ -40,7 +40,7 @@ SHELL = command(
 COPY = command(
     "copy",
     "Copy files to or from a machine",
-    "cogwork.cli.copy:copy",
+    "cogwork.cli.machine.copy:copy",
     argument("FROM", "source, e.g. notes.txt", dest="sources", nargs="+"),
     argument("TO", "destination, e.g. machine:notes.txt", dest="destination"),
     switch("-r, --recursive", "copy directories"),

@@ -11,7 +11,7 @@ _SOURCE = option("--source", "SOURCE", "image source (default: the first color i
 CALL = command(
     "call",
     "Call a method of a resource and print the reply as JSON",
-    "cogwork.cli.call:call",
+    "cogwork.cli.machine.call:call",
     argument("RESOURCE", "resource name, e.g. belt"),
     argument("METHOD", "method, e.g. GetReadings or get_readings"),
     argument(
@@ -36,7 +36,7 @@ CAMERA = group(
     command(
         "snap",
         "Save an image to a file",
-        "cogwork.cli.camera:snap",
+        "cogwork.cli.machine.camera:snap",
         _CAMERA,
         option(
             "-o, --output",
@@ -53,7 +53,7 @@ CAMERA = group(
     command(
         "watch",
         "Show a camera's images in the terminal until Ctrl-C",
-        "cogwork.cli.camera_watch:watch",
+        "cogwork.cli.machine.camera_watch:watch",
         _CAMERA,
         _SOURCE,
         option("--seconds", "N", "stop after N seconds", parse=float),

@@ -27,11 +27,11 @@ from cogwork.cloud.updates.rollouts import (
     resume_rollout,
     start_rollout,
 )
-from cogwork.core import atomic
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.escape import escape_json
-from cogwork.core.product import Product
+from cogwork.core.files import atomic
+from cogwork.core.versions.product import Product
 
 _OK: Final = 0
 _CHUNK: Final = 1 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 _MAX_HOURS: Final = 24 * 365
 

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from cogwork.cloud.configuration.config_text import parse_config
-from cogwork.config.codes import Severity
-from cogwork.config.config_editor import IsCancelled
-from cogwork.config.diagnostics import Effect
-from cogwork.config.diff import describe_outcome, diff
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import LoadedConfig, LocatedDiagnostic, load
-from cogwork.config.positions import Pointer, format_pointer
+from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.diff import describe_outcome, diff
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig, LocatedDiagnostic, load
+from cogwork.config.schema.codes import Severity
+from cogwork.config.source.config_editor import IsCancelled
+from cogwork.config.text.positions import Pointer, format_pointer
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.workers import run_in_thread
 from cogwork.drivers.builtin_models import builtin_models
-from cogwork.resource.config_message import to_message
+from cogwork.resource.messages.config_message import to_message
 from cogwork.resource.registry import Registry
-from cogwork.wire.concurrency_limit import ConcurrencyLimits, SlotQueues
+from cogwork.wire.table.concurrency_limit import ConcurrencyLimits, SlotQueues
 
 _TIMEOUT: Final = 10.0
 """Seconds for one check."""

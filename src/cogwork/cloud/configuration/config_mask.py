@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from cogwork.config.log_rules import find_secret_values
-from cogwork.config.positions import Pointer, format_pointer
-from cogwork.config.secrets import is_secret
+from cogwork.config.check.log_rules import find_secret_values
+from cogwork.config.text.positions import Pointer, format_pointer
+from cogwork.config.text.secrets import is_secret
 from cogwork.core.errors import InvalidRequest
 from cogwork.logs.redactor import Redactor
 from cogwork.logs.secret_mask import STARS

@@ -10,7 +10,7 @@ from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.config.config_editor import MAX_EDIT_SIZE
+from cogwork.config.source.config_editor import MAX_EDIT_SIZE
 from cogwork.core.errors import InvalidRequest
 
 _MAX_INTEGER: Final = 1 << 53

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from cogwork.cloud.keys.root_key import create_root_key, read_root_key
 from cogwork.cloud.keys.sealer import Sealer
-from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
+from cogwork.core.files import atomic
 
 _DOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 

@@ -29,12 +29,12 @@ from cogwork.cloud.updates.agent_device_service import (
     agent_device_methods,
 )
 from cogwork.cloud.updates.update_service import UpdateService
-from cogwork.wire.claim_method import CLAIM_SERVICE
-from cogwork.wire.follow_method import FOLLOW_SERVICE
-from cogwork.wire.fragment_method import FRAGMENT_SERVICE
-from cogwork.wire.grpc_services import add_standard_services
-from cogwork.wire.handlers import HandlerTable
-from cogwork.wire.update_method import UPDATE_SERVICE
+from cogwork.wire.messages.claim_method import CLAIM_SERVICE
+from cogwork.wire.messages.follow_method import FOLLOW_SERVICE
+from cogwork.wire.messages.fragment_method import FRAGMENT_SERVICE
+from cogwork.wire.messages.update_method import UPDATE_SERVICE
+from cogwork.wire.table.grpc_services import add_standard_services
+from cogwork.wire.table.handlers import HandlerTable
 
 _AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
 

@@ -41,8 +41,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query
 from cogwork.cloud.storage.sqlite_records import copy_records, write_records
 from cogwork.cloud.storage.tables import FormerFingerprint
-from cogwork.core import atomic
 from cogwork.core.clock import Clock
+from cogwork.core.files import atomic
 
 BACKUP: Final = "before-upgrade"
 _SIGNING_KEY: Final = "signing-key.pem"

@@ -11,7 +11,7 @@ from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
 from cogwork.cloud.storage.tables import PartAgent
-from cogwork.core.named_version import is_another_make
+from cogwork.core.versions.named_version import is_another_make
 
 _MAX_LENGTH: Final = 256
 _MAX_ENTRIES: Final = 100

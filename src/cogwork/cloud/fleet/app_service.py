@@ -38,7 +38,7 @@ from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry import item_operations, module_operations
 from cogwork.cloud.registry.module_operations import upload_module_file
 from cogwork.core.errors import Unsupported
-from cogwork.wire.handlers import Handler, Method, Stream, methods_from_service
+from cogwork.wire.table.handlers import Handler, Method, Stream, methods_from_service
 
 APP_SERVICE: Final = "viam.app.v1.AppService"
 

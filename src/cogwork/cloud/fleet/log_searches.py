@@ -11,7 +11,7 @@ from typing import Final
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.storage.log_store import LogPage, LogQuery, LogStore
 from cogwork.core.clock import Clock
-from cogwork.wire.concurrency_limit import ConcurrencyLimits, SlotQueues
+from cogwork.wire.table.concurrency_limit import ConcurrencyLimits, SlotQueues
 
 _TIMEOUT: Final = 20.0
 """Seconds that a search waits for its turn: longer than another may take."""

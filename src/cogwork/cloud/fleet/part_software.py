@@ -13,8 +13,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
 from cogwork.cloud.storage.tables import PartSoftware
 from cogwork.cloud.storage.tables import UpdateReport as StoredReport
-from cogwork.core.product import Product
-from cogwork.wire.update_method import UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import UpdateReport
 
 _MAX_LENGTH: Final = 100
 _START_TOLERANCE: Final = 60_000_000

@@ -8,7 +8,7 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 from cogwork.auth.errors import InvalidLogin
 from cogwork.cloud.identity.login import Login
 from cogwork.net.peer import host_of
-from cogwork.wire.handlers import Method, Stream, methods_from_service
+from cogwork.wire.table.handlers import Method, Stream, methods_from_service
 
 
 class _AuthService(AuthServiceBase):

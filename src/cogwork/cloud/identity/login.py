@@ -26,7 +26,7 @@ from cogwork.cloud.storage.records import Records, RecordsUnavailable, Transacti
 from cogwork.cloud.storage.select import first, query
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
-from cogwork.wire.handlers import Method, Stream
+from cogwork.wire.table.handlers import Method, Stream
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "

@@ -11,7 +11,7 @@ from typing import Final
 
 from cogwork.auth.attempt_limiter import network_of
 from cogwork.core.clock import Clock
-from cogwork.wire.concurrency_limit import ConcurrencyLimits, SlotQueue, TooManyCalls
+from cogwork.wire.table.concurrency_limit import ConcurrencyLimits, SlotQueue, TooManyCalls
 
 _LIMITS: Final = ConcurrencyLimits(running=8, waiting=2048, timeout=10.0)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from cogwork.auth.errors import Unauthenticated
 from cogwork.cloud.identity.actor import Actor
-from cogwork.wire.handlers import Handler, Method, Stream
+from cogwork.wire.table.handlers import Handler, Method, Stream
 
 
 @dataclass(eq=False, slots=True)

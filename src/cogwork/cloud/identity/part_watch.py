@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from cogwork.core.clock import Clock
 from cogwork.core.clock_offset import describe_clock_offset
 from cogwork.net.peer import host_of
-from cogwork.wire.follow_method import HOST_METADATA, INSTANCE_METADATA
-from cogwork.wire.handlers import Stream
+from cogwork.wire.messages.follow_method import HOST_METADATA, INSTANCE_METADATA
+from cogwork.wire.table.handlers import Stream
 
 _MAX_PARTS: Final = 100_000
 _MAX_LENGTH: Final = 64

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.cloud.keys.sealer import KEY_SIZE, Sealer, create_sealing_key
-from cogwork.core import atomic
 from cogwork.core.errors import CogworkError
+from cogwork.core.files import atomic
 
 ROOT_KEY_VARIABLE: Final = "COGWORK_CLOUD_ROOT_KEY"
 """The environment variable with the root key, in place of the file."""

@@ -14,7 +14,7 @@ from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select_one
 from cogwork.cloud.storage.tables import ClaimCode
-from cogwork.wire.claim_method import CLAIM_LIFETIME
+from cogwork.wire.messages.claim_method import CLAIM_LIFETIME
 
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 """Without characters that people take for another."""

@@ -8,8 +8,8 @@ from grpclib.const import Cardinality
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.machine.claim_codes import create_code
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.wire.claim_method import CREATE_CLAIM
-from cogwork.wire.handlers import Method, Stream
+from cogwork.wire.messages.claim_method import CREATE_CLAIM
+from cogwork.wire.table.handlers import Method, Stream
 
 
 class ClaimService:

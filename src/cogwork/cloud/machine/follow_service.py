@@ -21,8 +21,8 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.bus import part_topic, read_ended
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest
-from cogwork.wire.follow_method import FOLLOW, FOLLOW_HEARTBEAT, GET_ACCESS
-from cogwork.wire.handlers import Method, Stream
+from cogwork.wire.messages.follow_method import FOLLOW, FOLLOW_HEARTBEAT, GET_ACCESS
+from cogwork.wire.table.handlers import Method, Stream
 
 
 class FollowService:

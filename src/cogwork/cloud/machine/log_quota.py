@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from cogwork.core.token_bucket import Rate, TokenBucket
+from cogwork.core.limits.token_bucket import Rate, TokenBucket
 
 LINES_PER_SECOND: Final = 20.0
 """The default for a part, sustained: 1.7 million lines a day."""

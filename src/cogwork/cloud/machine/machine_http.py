@@ -25,12 +25,12 @@ from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import CogworkError, InvalidRequest
-from cogwork.core.token_bucket import Rate
+from cogwork.core.limits.token_bucket import Rate
 from cogwork.net.peer import host_of
-from cogwork.wire.asgi import CLIENT_KEY
-from cogwork.wire.claim_method import CLAIM_PATH
-from cogwork.wire.http_body import ClientGone, read_body
-from cogwork.wire.status import status_of
+from cogwork.wire.messages.claim_method import CLAIM_PATH
+from cogwork.wire.table.status import status_of
+from cogwork.wire.transports.asgi import CLIENT_KEY
+from cogwork.wire.transports.http_body import ClientGone, read_body
 
 
 class SecretNotKept(CogworkError):

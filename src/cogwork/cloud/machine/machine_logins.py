@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.resource.config_message import to_message
+from cogwork.resource.messages.config_message import to_message
 
 _API_KEY: Final = "api-key"
 _KEYS: Final = "keys"

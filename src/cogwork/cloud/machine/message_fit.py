@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from viam.gen.app.v1.robot_pb2 import RobotConfig
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.resource.config_message import to_message
+from cogwork.resource.messages.config_message import to_message
 
 
 class FittedMessage(NamedTuple):

@@ -31,9 +31,9 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import Platform, read_platform, save_platform
 from cogwork.cloud.storage.bus import describe_change, part_topic
 from cogwork.cloud.storage.records import Transaction
-from cogwork.wire.follow_method import ACCESS_METADATA
-from cogwork.wire.handlers import Method, Stream, methods_from_service
-from cogwork.wire.retry_info import encode_retry_info
+from cogwork.wire.messages.follow_method import ACCESS_METADATA
+from cogwork.wire.table.handlers import Method, Stream, methods_from_service
+from cogwork.wire.table.retry_info import encode_retry_info
 
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
 

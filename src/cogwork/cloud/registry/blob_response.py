@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from cogwork.cloud.registry.byte_range import UnsatisfiableRange, parse_range
 from cogwork.cloud.storage.blobs import Blobs
-from cogwork.wire.asgi import SECURITY_HEADERS
+from cogwork.wire.transports.asgi import SECURITY_HEADERS
 
 
 def respond_with_blob(

@@ -42,8 +42,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.tables import DeprecatedVersion
 from cogwork.core.errors import InvalidRequest, NotFound
-from cogwork.wire.first_message import recv_first_message
-from cogwork.wire.handlers import Stream
+from cogwork.wire.table.first_message import recv_first_message
+from cogwork.wire.table.handlers import Stream
 
 _ENTRYPOINT: Final = re.compile(r"(\./)?(?!/)[^\0${}]{1,500}")
 

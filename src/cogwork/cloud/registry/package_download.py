@@ -25,7 +25,7 @@ from cogwork.cloud.storage.select import first, query
 from cogwork.cloud.storage.tables import Package
 from cogwork.core.errors import CogworkError, NotFound
 from cogwork.net.peer import host_of
-from cogwork.wire.asgi import CLIENT_KEY, SECURITY_HEADERS
+from cogwork.wire.transports.asgi import CLIENT_KEY, SECURITY_HEADERS
 
 _CREDENTIALS: Final = (
     ("key_id", "key", ActorType.API_KEY),

@@ -20,8 +20,8 @@ from cogwork.cloud.registry.packages import (
 )
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import InvalidRequest
-from cogwork.wire.first_message import recv_first_message
-from cogwork.wire.handlers import Method, Stream, methods_from_service
+from cogwork.wire.table.first_message import recv_first_message
+from cogwork.wire.table.handlers import Method, Stream, methods_from_service
 
 PACKAGE_SERVICE: Final = "viam.app.packages.v1.PackageService"
 

@@ -13,7 +13,7 @@ from cogwork.archives.tar import BadArchive
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.core.errors import InvalidRequest
-from cogwork.wire.handlers import Stream
+from cogwork.wire.table.handlers import Stream
 
 MAX_SIZE: Final = 4 << 30
 """Bytes of a package."""

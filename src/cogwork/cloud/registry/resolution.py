@@ -14,7 +14,7 @@ from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
 from cogwork.cloud.storage.tables import Package, Part, PartPlatform
-from cogwork.config.module import run_reloaded
+from cogwork.config.schema.module import run_reloaded
 from cogwork.core.errors import NotFound
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from cogwork.cloud.identity.login import Login
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.signaling.machine_hosts import find_host_role
 from cogwork.core.errors import NotFound
-from cogwork.wire.handlers import Method, Stream, methods_from_service
+from cogwork.wire.table.handlers import Method, Stream, methods_from_service
 
 EXTERNAL_AUTH_SERVICE: Final = "proto.rpc.v1.ExternalAuthService"
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import ICEServer
 
 from cogwork.core.errors import CogworkError
-from cogwork.wire.ice_servers import with_temporary_credential
+from cogwork.wire.transports.ice_servers import with_temporary_credential
 
 
 class InvalidRelay(CogworkError):

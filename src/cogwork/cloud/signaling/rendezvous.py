@@ -18,7 +18,7 @@ from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (
 
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.core.errors import CogworkError, NotFound
-from cogwork.core.fair_places import Holder, choose_displaced, choose_next
+from cogwork.core.limits.fair_places import Holder, choose_displaced, choose_next
 
 T = TypeVar("T")
 

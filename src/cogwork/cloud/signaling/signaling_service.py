@@ -26,8 +26,8 @@ from cogwork.cloud.signaling.rendezvous import (
 )
 from cogwork.cloud.storage.records import Transaction
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
-from cogwork.core.fair_places import Holder
-from cogwork.wire.handlers import Metadata, Method, Stream, methods_from_service
+from cogwork.core.limits.fair_places import Holder
+from cogwork.wire.table.handlers import Metadata, Method, Stream, methods_from_service
 
 SIGNALING_SERVICE: Final = "proto.rpc.webrtc.v1.SignalingService"
 

@@ -25,8 +25,8 @@ from cogwork.cloud.storage.blobs import (
     UploadStalled,
 )
 from cogwork.cloud.storage.disk_space import DiskSpace
-from cogwork.core import atomic
 from cogwork.core.errors import Interrupted, NotFound
+from cogwork.core.files import atomic
 from cogwork.core.workers import TooMuchWork, Workers
 
 _THREADS: Final = 4

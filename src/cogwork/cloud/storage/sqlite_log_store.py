@@ -27,7 +27,7 @@ from cogwork.cloud.storage.log_store import (
     day_of,
 )
 from cogwork.cloud.storage.sqlite_log_files import LogConnections, LogReaders, delete_older
-from cogwork.core.atomic import make_directory
+from cogwork.core.files.atomic import make_directory
 from cogwork.core.workers import Workers
 
 READERS: Final = 4

@@ -26,9 +26,9 @@ from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollouts import note_outcome, offer
 from cogwork.cloud.updates.update_choice import OTHER_AGENT, Update, choose_update
 from cogwork.cloud.updates.version_control import read_source
-from cogwork.core.product import Product
-from cogwork.wire.handlers import Method, Stream, methods_from_service
-from cogwork.wire.update_method import AGENT_TAG, Outcome, UpdateReport, write_rollbacks
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import AGENT_TAG, Outcome, UpdateReport, write_rollbacks
+from cogwork.wire.table.handlers import Method, Stream, methods_from_service
 
 AGENT_DEVICE_SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
 

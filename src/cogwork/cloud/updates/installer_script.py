@@ -10,8 +10,8 @@ from typing import Any, Final
 from cogwork.cloud.updates import machine_installer
 from cogwork.cloud.updates.releases import Release
 from cogwork.core.errors import CogworkError
-from cogwork.core.product import Product
-from cogwork.core.version_order import order_of
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import order_of
 
 _SCRIPT: Final = """\
 #!/usr/bin/python3 -I

@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 
 from cogwork.archives.tar import BadArchive, MemberKind, TarReader
 from cogwork.core.errors import InvalidRequest
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 MAX_SIZE: Final = 2 << 30
 """Bytes of an archive."""

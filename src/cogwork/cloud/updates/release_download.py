@@ -13,7 +13,7 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.blob_response import respond_with_blob
 from cogwork.cloud.updates.releases import find_file
 from cogwork.core.errors import CogworkError
-from cogwork.wire.asgi import SECURITY_HEADERS
+from cogwork.wire.transports.asgi import SECURITY_HEADERS
 
 
 def release_routes(context: CloudContext) -> list[Route]:

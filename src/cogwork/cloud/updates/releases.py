@@ -10,8 +10,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select, select_one
 from cogwork.cloud.updates.release_archive import Manifest
 from cogwork.core.errors import CogworkError
-from cogwork.core.product import Product
-from cogwork.core.version_order import order_of
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import order_of
 
 
 class ReleaseExists(CogworkError):

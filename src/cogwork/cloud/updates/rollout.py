@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome
 
 MIN_REPORTS: Final = 3
 """Reports that decide something; fewer if no more machines were offered the version."""

@@ -13,7 +13,7 @@ from cogwork.cloud.storage.tables import Trial
 from cogwork.cloud.updates.rollout import Counts, Rollout
 from cogwork.cloud.updates.rollouts import count_trials, list_newest
 from cogwork.core.escape import escape
-from cogwork.wire.update_method import Outcome
+from cogwork.wire.messages.update_method import Outcome
 
 
 class TrialReport(NamedTuple):

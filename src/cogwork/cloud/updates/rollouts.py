@@ -21,9 +21,9 @@ from cogwork.cloud.updates.rollout import (
 )
 from cogwork.cloud.updates.version_control import is_channel
 from cogwork.core.errors import InvalidRequest, NotFound
-from cogwork.core.product import Product
-from cogwork.core.version_order import is_older
-from cogwork.wire.update_method import Outcome, UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import is_older
+from cogwork.wire.messages.update_method import Outcome, UpdateReport
 
 DEFAULT_STAGES: Final = (1, 10, 50, 100)
 _MAX_STAGES: Final = 20

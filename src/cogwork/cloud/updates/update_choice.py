@@ -20,8 +20,8 @@ from cogwork.cloud.updates.version_control import (
     PinnedVersion,
     Source,
 )
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome
 
 CUSTOM_URL: Final = "customURL"
 """The version of what is at a URL: agents take it as it is."""

@@ -19,8 +19,8 @@ from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollouts import check_failures, note_outcome, select_rollouts
 from cogwork.cloud.updates.version_control import Channel, read_source
-from cogwork.wire.handlers import Method, Stream
-from cogwork.wire.update_method import REPORT, UpdateReport, parse_report
+from cogwork.wire.messages.update_method import REPORT, UpdateReport, parse_report
+from cogwork.wire.table.handlers import Method, Stream
 
 _log = logging.getLogger("cloud.updates")
 

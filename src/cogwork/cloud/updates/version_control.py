@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cogwork.cloud.updates.release_archive import is_version
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 DEFAULT_CHANNEL: Final = "stable"
 KEYS: Final = {Product.AGENT: "agent", Product.SERVER: "viam-server"}

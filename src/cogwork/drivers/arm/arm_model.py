@@ -12,7 +12,7 @@ from viam.proto.common import Geometry
 from cogwork.core.errors import CogworkError
 from cogwork.drivers.arm.desk_arm import desk_arm
 from cogwork.drivers.joint_trajectory import Joints
-from cogwork.resource.pose_proto import geometry_to_proto, pose_from_proto, pose_to_proto
+from cogwork.resource.messages.pose_proto import geometry_to_proto, pose_from_proto, pose_to_proto
 from cogwork.spatial.kinematics import (
     Chain,
     Joint,

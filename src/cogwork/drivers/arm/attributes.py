@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes, FileField
+from cogwork.config.schema.fields import Attributes, FileField
 
 
 class FakeArmAttributes(Attributes):

@@ -22,8 +22,8 @@ from cogwork.drivers.joint_trajectory import Joints, TrajectorySegment
 from cogwork.drivers.mover import Mover, MoverLease
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.messages.pose_proto import pose_from_proto, pose_to_proto
 from cogwork.resource.model import logger_of
-from cogwork.resource.pose_proto import pose_from_proto, pose_to_proto
 from cogwork.spatial.inverse_kinematics import solve_inverse_kinematics
 from cogwork.spatial.pose import Pose as SpatialPose
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, Duration, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, Duration, fault
 
 
 class BoardPart(Attributes):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from viam.components.board import Board, Tick
 from viam.proto.component.board import PowerMode
 
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import Interrupted, InvalidRequest, NotFound
 from cogwork.drivers.board.attributes import (

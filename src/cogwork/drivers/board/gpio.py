@@ -11,7 +11,7 @@ from gpiozero import PinInvalidPin
 from viam.components.board import Board, Tick
 from viam.proto.component.board import PowerMode
 
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.errors import (
     CogworkError,
     Interrupted,

@@ -7,10 +7,10 @@ from typing import Any
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.attributes import ClassificationsBy, DetectionsBy
 from cogwork.drivers.camera.frame_camera import encode_frame
+from cogwork.media.image import Pixels
 from cogwork.resource.frame import Frame, Image
-from cogwork.resource.image import Pixels
 from cogwork.resource.overlay import draw_boxes, draw_labels
-from cogwork.resource.vision_service import FrameAnalyzer
+from cogwork.resource.services.vision import FrameAnalyzer
 
 
 class DetectionOverlay:

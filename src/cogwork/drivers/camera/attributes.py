@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, Duration, FileField, Needs, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, Duration, FileField, Needs, fault
 
 PixelCount = Annotated[int, Field(gt=0, le=10_000)]
 FrameRate = Annotated[float, Field(gt=0, le=240)]

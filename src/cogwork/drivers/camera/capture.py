@@ -18,8 +18,8 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.single_flight import SingleFlight
 from cogwork.core.workers import Workers
+from cogwork.media.image import Pixels
 from cogwork.resource.frame import Frame, Image
-from cogwork.resource.image import Pixels
 
 _OPEN_TIMEOUT = 10.0
 """Seconds that callers wait for a source to open."""

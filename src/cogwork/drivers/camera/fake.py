@@ -13,8 +13,8 @@ from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.drivers.camera.gradient import draw_gradient
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.media.image import Pixels
 from cogwork.resource.frame import Annotation, Frame, Image
-from cogwork.resource.image import Pixels
 from cogwork.resource.point_cloud import Intrinsics
 
 

@@ -8,7 +8,7 @@ from cogwork.drivers.camera.capture_camera import CaptureCamera
 from cogwork.drivers.camera.video_source import VideoSource
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
-from cogwork.resource.encoded_feed import EncodedFeed
+from cogwork.media.encoded_feed import EncodedFeed
 
 
 class FfmpegCamera(CaptureCamera):

@@ -18,12 +18,12 @@ from cogwork.core.workers import Workers
 from cogwork.drivers.camera.attributes import DistortionParameters, IntrinsicParameters, Optics
 from cogwork.drivers.no_geometry import NoGeometry
 from cogwork.graph.name import ResourceName
-from cogwork.resource.camera_service import make_response_metadata, parse_mime_type, to_annotations
+from cogwork.media.image import COLOR_TYPES, DEPTH_TYPES
+from cogwork.media.image_header import PCD
 from cogwork.resource.frame import Frame
-from cogwork.resource.image import COLOR_TYPES, DEPTH_TYPES
-from cogwork.resource.image_header import PCD
 from cogwork.resource.model import logger_of
 from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
+from cogwork.resource.services.camera import make_response_metadata, parse_mime_type, to_annotations
 
 
 class FrameImage(NamedImage):

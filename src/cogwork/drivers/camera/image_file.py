@@ -12,8 +12,8 @@ from cogwork.drivers.camera.attributes import ImageFileAttributes
 from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.media.image_header import MAX_BYTES, PCD, BadImage
 from cogwork.resource.frame import Frame, decode_image
-from cogwork.resource.image_header import MAX_BYTES, PCD, BadImage
 
 
 class BadFile(CogworkError):

@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 
 from cogwork.core.errors import InvalidRequest
-from cogwork.resource.image import Pixels, is_depth
-from cogwork.resource.image_header import MAX_PIXELS
+from cogwork.media.image import Pixels, is_depth
+from cogwork.media.image_header import MAX_PIXELS
 
 _QUARTER_TURNS = {1: cv2.ROTATE_90_CLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_COUNTERCLOCKWISE}
 _RED = (0, 0, 255)

@@ -23,8 +23,8 @@ from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.media.image import Pixels
 from cogwork.resource.frame import Frame, Image, SourceKey, get_frames, make_source_keys
-from cogwork.resource.image import Pixels
 from cogwork.resource.model import find_dependency
 
 Stage = Callable[[Frame], Awaitable[Frame]]

@@ -21,9 +21,9 @@ from cogwork.core.error_text import error_text
 from cogwork.drivers.camera.attributes import FfmpegAttributes, FilterAttributes
 from cogwork.drivers.camera.capture import DeferredPixels, SourceFault
 from cogwork.drivers.camera.h264 import with_parameters
-from cogwork.resource.encoded_feed import EncodedFeed
-from cogwork.resource.image_header import MAX_PIXELS
-from cogwork.webrtc.encoded_frames import TICKS_PER_SECOND, EncodedFrame
+from cogwork.media.encoded_feed import EncodedFeed
+from cogwork.media.encoded_frames import TICKS_PER_SECOND, EncodedFrame
+from cogwork.media.image_header import MAX_PIXELS
 
 _LIVE_URL = re.compile(r"^(rtsp|rtsps|rtmp|rtmps|udp|rtp|srt)://", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?<=://)(.*\?.*@.*|.*(?=@))|(?<=\?).*")

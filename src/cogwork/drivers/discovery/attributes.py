@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from cogwork.config.fields import ApiField, Attributes, Duration, LongNameField, ModelField
+from cogwork.config.schema.fields import ApiField, Attributes, Duration, LongNameField, ModelField
 
 
 class Discovered(Attributes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viam.proto.app.robot import ComponentConfig
 
 from cogwork.drivers.discovery.attributes import Discovered
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.structs import to_struct
 
 
 def to_component_config(found: Discovered) -> ComponentConfig:

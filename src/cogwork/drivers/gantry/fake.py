@@ -15,8 +15,8 @@ from cogwork.drivers.joint_trajectory import Joints
 from cogwork.drivers.mover import Mover
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.messages.pose_proto import geometry_to_proto
 from cogwork.resource.model import logger_of
-from cogwork.resource.pose_proto import geometry_to_proto
 from cogwork.spatial.kinematics import Chain, format_sva, gantry_chain
 from cogwork.spatial.pose import Pose
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cogwork.config.fields import Attributes
+from cogwork.config.schema.fields import Attributes
 
 
 class FakeGenericAttributes(Attributes):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, fault
 
 
 class FakeGripperAttributes(Attributes):

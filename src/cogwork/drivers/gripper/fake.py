@@ -14,8 +14,8 @@ from cogwork.drivers.gripper.attributes import FakeGripperAttributes
 from cogwork.drivers.mover import Mover
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.messages.pose_proto import geometry_to_proto
 from cogwork.resource.model import logger_of
-from cogwork.resource.pose_proto import geometry_to_proto
 from cogwork.spatial.kinematics import WORLD, Chain, Joint, JointType, format_sva
 
 _PALM_MM = (40.0, 60.0)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, Duration, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, Duration, fault
 
 ControlName = Literal[
     "AbsoluteX",

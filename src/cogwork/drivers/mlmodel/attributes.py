@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes, FileField
+from cogwork.config.schema.fields import Attributes, FileField
 
 Threads = Annotated[int, Field(ge=1, le=256)]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # the list of models is read without importing NumPy
     from numpy.typing import NDArray
 
     from cogwork.drivers.mlmodel.model_info import ModelInfo
-    from cogwork.resource.tensors import Tensors
+    from cogwork.resource.messages.tensors import Tensors
 
 _MAX_DEFAULT_THREADS = 4
 """Small models do not benefit from more, and other work needs cores, too."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.labels import InvalidLabels, Labels, parse_labels
-from cogwork.resource.protobuf_reader import Field, FieldReader
+from cogwork.resource.messages.protobuf_reader import Field, FieldReader
 
 _LABELS_KEY = "names"
 """Key of the labels in files of Ultralytics and others."""

@@ -9,7 +9,7 @@ from viam.proto.service.mlmodel import File, LabelType, Metadata, TensorInfo
 
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, ModelInfo, TensorSpec
 from cogwork.resource.labels import Labels
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.structs import to_struct
 
 LABELS_KEY = "labels"
 """Key in `extra` of each output where clients expect the path of the label file."""

@@ -16,7 +16,7 @@ from cogwork.graph.progress import report_progress
 if TYPE_CHECKING:  # the list of models is read without importing NumPy
     from numpy.typing import NDArray
 
-    from cogwork.resource.tensors import Tensors
+    from cogwork.resource.messages.tensors import Tensors
 
 T = TypeVar("T")
 

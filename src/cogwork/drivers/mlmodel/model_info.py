@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.config.json_errors import clip
+from cogwork.config.text.json_errors import clip
 from cogwork.core.errors import InvalidRequest
 from cogwork.resource.labels import Labels
-from cogwork.resource.tensors import Tensors
+from cogwork.resource.messages.tensors import Tensors
 
 _MAX_LISTED = 8
 DYNAMIC = -1

@@ -23,7 +23,7 @@ from cogwork.drivers.mlmodel.wire_types import (
     to_wire_dtype,
     unsupported_type_error,
 )
-from cogwork.resource.tensors import Tensors
+from cogwork.resource.messages.tensors import Tensors
 
 _FATAL_ONLY = 4
 """Errors carry the same text as lesser log lines, and clients could flood the log with them."""

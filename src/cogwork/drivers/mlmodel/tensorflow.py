@@ -37,7 +37,7 @@ from cogwork.drivers.mlmodel.wire_types import (
     to_wire_dtype,
     unsupported_type_error,
 )
-from cogwork.resource.tensors import Tensors
+from cogwork.resource.messages.tensors import Tensors
 
 _DEFAULT_SIGNATURE = "serving_default"
 _WIRE_DTYPES = frozenset(

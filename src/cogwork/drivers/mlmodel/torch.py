@@ -37,7 +37,7 @@ from cogwork.drivers.mlmodel.torch_image_probe import (
 from cogwork.drivers.mlmodel.torch_network import TensorSlot, load_network, tensor_shape
 from cogwork.drivers.mlmodel.wire_types import unsupported_type_error
 from cogwork.resource.labels import Labels
-from cogwork.resource.tensors import Tensors
+from cogwork.resource.messages.tensors import Tensors
 
 _WIRE_DTYPES = {
     torch.float16: torch.float32,

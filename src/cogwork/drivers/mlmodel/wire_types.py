@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cogwork.drivers.mlmodel.engine import BadModel
-from cogwork.resource.tensors import Tensors
+from cogwork.resource.messages.tensors import Tensors
 
 Dtypes = Mapping[str, np.dtype[Any]]
 """Types by tensor name."""

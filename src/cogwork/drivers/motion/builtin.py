@@ -49,10 +49,10 @@ from cogwork.drivers.motion.supervised_move import run_move
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.machine_access import CoordinateFrames, MachineAccess, NoMachine
+from cogwork.resource.messages.pose_proto import pose_from_proto, pose_to_proto, to_pose_in_frame
+from cogwork.resource.messages.supplemental_transforms import read_supplemental_transforms
 from cogwork.resource.model import logger_of
 from cogwork.resource.moving_component import ARM, BASE, find_moving_component, origin_frame
-from cogwork.resource.pose_proto import pose_from_proto, pose_to_proto, to_pose_in_frame
-from cogwork.resource.supplemental_transforms import read_supplemental_transforms
 from cogwork.spatial.chain import WORLD
 from cogwork.spatial.frame_tree import FramePart
 from cogwork.spatial.pose import Pose

@@ -8,7 +8,7 @@ from grpclib import GRPCError
 from viam.components.gantry import Gantry
 
 from cogwork.core.errors import CogworkError, InvalidRequest, Unsupported
-from cogwork.resource.kinematics import read_kinematics
+from cogwork.resource.messages.kinematics import read_kinematics
 from cogwork.spatial.kinematics import BadKinematics, Chain, JointType, gantry_chain
 from cogwork.spatial.pose import Pose, unit_vector
 

@@ -12,7 +12,7 @@ from viam.services.slam import SLAM
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.motion.base_drive import GoalBearing
-from cogwork.resource.pose_proto import pose_from_proto
+from cogwork.resource.messages.pose_proto import pose_from_proto
 from cogwork.spatial.geodesy import GeoCoordinate
 from cogwork.spatial.pose import Pose
 

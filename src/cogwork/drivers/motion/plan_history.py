@@ -19,7 +19,7 @@ from viam.proto.service.motion import (
 
 from cogwork.core.clock import Clock
 from cogwork.core.errors import NotFound
-from cogwork.resource.timestamps import to_timestamp
+from cogwork.resource.messages.timestamps import to_timestamp
 
 MAX_FINISHED = 100
 """Number of finished executions to keep, in addition to the running ones."""

@@ -14,7 +14,7 @@ from viam.proto.service.motion import PlanState
 from cogwork.core.clock import Clock
 from cogwork.drivers.motion.base_drive import DriveSettings, FindBase, Locator, drive_to_goal
 from cogwork.drivers.motion.plan_history import MotionExecution, PlanHistory
-from cogwork.wire.status import status_of
+from cogwork.wire.table.status import status_of
 
 _STOP_TIMEOUT = 10.0
 """Seconds that a base gets to stop."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Needs
 
 Positive = Annotated[float, Field(gt=0)]
 Latitude = Annotated[float, Field(ge=-80, le=80)]

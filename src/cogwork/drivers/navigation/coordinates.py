@@ -12,7 +12,7 @@ from viam.proto.service.navigation import MapType, Position
 
 from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.motion.locators import has_orientation, parse_location, yaw
-from cogwork.resource.pose_proto import pose_from_proto
+from cogwork.resource.messages.pose_proto import pose_from_proto
 from cogwork.spatial import geodesy
 from cogwork.spatial.orientation import from_ov_degrees
 from cogwork.spatial.pose import ZERO

@@ -21,7 +21,7 @@ from viam.proto.service.navigation import (
 from cogwork.drivers.navigation.coordinates import MapCoordinates, MapPoint, MapPose
 from cogwork.drivers.navigation.map_store import Destination
 from cogwork.drivers.navigation.planned_path import PlannedPath, yaw_toward
-from cogwork.resource.timestamps import to_timestamp
+from cogwork.resource.messages.timestamps import to_timestamp
 
 MAX_LAPS = 2**32 - 1
 """Maximum that the field of the message can hold."""

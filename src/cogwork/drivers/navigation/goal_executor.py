@@ -17,8 +17,8 @@ from cogwork.drivers.navigation.goal import Goal
 from cogwork.drivers.navigation.planned_path import PlannedPath
 from cogwork.drivers.navigation.planner import Planner
 from cogwork.drivers.navigation.vehicle import LeftPath, NotLocalized, Vehicle
-from cogwork.resource.timestamps import to_timestamp
-from cogwork.wire.status import status_of
+from cogwork.resource.messages.timestamps import to_timestamp
+from cogwork.wire.table.status import status_of
 
 STOP_TIMEOUT = 20.0
 """Seconds that the vehicle gets to stop; its own deadlines are shorter."""

@@ -14,7 +14,7 @@ from cogwork.core.errors import Unsupported
 from cogwork.drivers.navigation.coordinates import MapPose
 from cogwork.drivers.navigation.vehicle import NotLocalized
 from cogwork.spatial.geodesy import GeoCoordinate
-from cogwork.wire.status import status_of
+from cogwork.wire.table.status import status_of
 
 POSITION_TIMEOUT = 2.0
 """Seconds that the sensor gets to report the position and the heading."""

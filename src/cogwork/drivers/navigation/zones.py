@@ -13,7 +13,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.navigation.coordinates import MapCoordinates, parse_number
 from cogwork.drivers.navigation.planning import Keepout
 from cogwork.drivers.navigation.polygon import Polygon
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.structs import to_struct
 
 KEEPOUT = "keepout"
 SPEED_LIMIT = "speed_limit"

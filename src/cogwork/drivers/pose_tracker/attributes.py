@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, Duration, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, Duration, fault
 
 Period = Annotated[Duration, Field(ge=0.01, le=86_400)]
 

@@ -8,7 +8,7 @@ from typing import Any
 from viam.components.pose_tracker import PoseTracker
 from viam.proto.common import PoseInFrame
 
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import NotFound
 from cogwork.drivers.no_geometry import NoGeometry
@@ -16,8 +16,8 @@ from cogwork.drivers.pose_tracker.attributes import FakePoseTrackerAttributes, T
 from cogwork.drivers.pose_tracker.paths import body_pose
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.messages.pose_proto import to_pose_in_frame
 from cogwork.resource.model import logger_of
-from cogwork.resource.pose_proto import to_pose_in_frame
 
 
 class FakePoseTracker(NoGeometry, PoseTracker):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Needs
 
 
 class FakePowerSensorAttributes(Attributes):

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, Needs, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, Needs, fault
 
 _Angle = Annotated[int, Field(ge=0, lt=2**32)]
 _FineAngle = Annotated[float, Field(ge=0, le=360)]

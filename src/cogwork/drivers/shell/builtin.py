@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from viam.resource.types import API, RESOURCE_NAMESPACE_RDK, RESOURCE_TYPE_SERVICE
 from viam.services.service_base import ServiceBase
 
-from cogwork.core.atomic import make_directory
 from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.files.atomic import make_directory
 from cogwork.core.paths import cogwork_home
 from cogwork.core.workers import Workers, run_in_thread
 from cogwork.drivers.shell.attributes import BuiltinShellAttributes

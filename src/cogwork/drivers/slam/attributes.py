@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from cogwork.config import codes
-from cogwork.config.fields import Attributes, Needs, fault
+from cogwork.config.schema import codes
+from cogwork.config.schema.fields import Attributes, Needs, fault
 
 Side = Annotated[float, Field(ge=1000, le=100_000)]
 _MAX_POINTS = 1_000_000

@@ -18,8 +18,8 @@ from cogwork.drivers.slam.attributes import FakeSlamAttributes
 from cogwork.drivers.slam.room import Room, base_to_map_pose, pose_along
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.messages.pose_proto import pose_to_proto
 from cogwork.resource.model import find_dependency, logger_of
-from cogwork.resource.pose_proto import pose_to_proto
 from cogwork.spatial.pose import Pose as Place
 
 CHUNK_SIZE = 1 << 20

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.fields import Attributes, FileField, Needs, Wants
+from cogwork.config.schema.fields import Attributes, FileField, Needs, Wants
 
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]

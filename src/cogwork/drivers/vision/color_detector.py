@@ -15,8 +15,8 @@ from cogwork.drivers.vision.frame_vision import VisionResult
 from cogwork.drivers.vision.model_free_detector import ModelFreeDetector
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.media.image import Pixels
 from cogwork.resource.frame import Frame
-from cogwork.resource.image import Pixels
 from cogwork.resource.labels import Labels
 
 _HUE_STEPS = 180

@@ -25,7 +25,7 @@ from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.resource.frame import Frame, Image, decode_image, get_frames
 from cogwork.resource.model import find_dependency, logger_of
-from cogwork.resource.vision_service import EXPLAIN, FrameAnalyzer, NoCamera
+from cogwork.resource.services.vision import EXPLAIN, FrameAnalyzer, NoCamera
 
 
 class UnsuitableCamera(CogworkError):

@@ -40,9 +40,9 @@ from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
 from cogwork.drivers.vision.settings_check import find_ineffective_settings
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.media.image import Pixels, decode_reduced
+from cogwork.media.image_header import read_header
 from cogwork.resource.frame import Frame
-from cogwork.resource.image import Pixels, decode_reduced
-from cogwork.resource.image_header import read_header
 from cogwork.resource.model import find_dependency
 
 T = TypeVar("T")

@@ -25,7 +25,7 @@ from viam.proto.common import (
 from viam.proto.service.vision import Classification, Detection, Detection3D
 
 from cogwork.core.errors import CogworkError
-from cogwork.resource.image import Pixels
+from cogwork.media.image import Pixels
 from cogwork.resource.point_cloud import Intrinsics, depth_to_points, points_to_pcd
 
 _MIN_POINTS = 10

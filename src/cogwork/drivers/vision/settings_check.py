@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.sentences import join_names
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes

@@ -24,8 +24,8 @@ from viam.proto.service.worldstatestore import (
 
 from cogwork.drivers.pose_tracker.paths import circle_pose
 from cogwork.drivers.world_state_store.attributes import FakeWorldStateStoreAttributes
-from cogwork.resource.pose_proto import to_pose_in_frame
-from cogwork.resource.structs import to_struct
+from cogwork.resource.messages.pose_proto import to_pose_in_frame
+from cogwork.resource.messages.structs import to_struct
 
 Transforms = Mapping[bytes, Transform]
 """Transforms by UUID."""

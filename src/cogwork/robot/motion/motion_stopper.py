@@ -17,8 +17,9 @@ from cogwork.core.exit_trap import trap_exit
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.node import Node
 from cogwork.graph.public_apis import API_BY_SERVICE
-from cogwork.resource.clients import RemoteResource
 from cogwork.resource.emergency_stop import EmergencyStop, stop_all
+from cogwork.resource.sdk.clients import RemoteResource
+from cogwork.robot.middleware.operations import Cancelled, Operation, Operations
 from cogwork.robot.motion.claims import MotionClaims, MotionPlan
 from cogwork.robot.motion.moving_methods import (
     MOTION_API,
@@ -26,9 +27,8 @@ from cogwork.robot.motion.moving_methods import (
     read_component,
     sets_in_motion,
 )
-from cogwork.robot.operations import Cancelled, Operation, Operations
-from cogwork.wire.handlers import Method
-from cogwork.wire.status import status_of
+from cogwork.wire.table.handlers import Method
+from cogwork.wire.table.status import status_of
 
 STOP_TIMEOUT: Final = 10.0
 """Seconds for one resource to stop moving."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
 from cogwork.resource.machine_access import CoordinateFrames
+from cogwork.resource.messages.supplemental_transforms import read_supplemental_transforms
 from cogwork.resource.moving_component import find_moving_component
-from cogwork.resource.supplemental_transforms import read_supplemental_transforms
 from cogwork.robot.motion.claims import MotionPlan
 
 if TYPE_CHECKING:  # it is loaded with the services that use it

@@ -17,7 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 from cogwork.core.errors import InvalidRequest
 from cogwork.graph.name import Api
 from cogwork.graph.public_apis import API_BY_SERVICE
-from cogwork.wire.handlers import Method
+from cogwork.wire.table.handlers import Method
 
 if TYPE_CHECKING:  # it is loaded with the services that use it
     from viam.gen.common.v1.common_pb2 import Transform
@@ -49,7 +49,7 @@ def is_marked(method: MethodDescriptor) -> bool:
 
 def read_component(method: Method, request: Any) -> str:
     """Return the component that a call of a motion service names. Raise InvalidRequest."""
-    from cogwork.resource.motion_service import read_resource_name
+    from cogwork.resource.services.motion import read_resource_name
 
     return read_resource_name(_parse(method, request), "component_name")
 

@@ -19,7 +19,8 @@ from cogwork.auth.identity import Identity
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Api, ResourceName
-from cogwork.robot.access import module_of
+from cogwork.robot.middleware.access import module_of
+from cogwork.robot.middleware.operations import current_identity
 from cogwork.robot.motion.claims import Claim, MotionClaims, MotionPlan, describe_mover
 from cogwork.robot.motion.moving_methods import (
     MOTION_API,
@@ -30,9 +31,8 @@ from cogwork.robot.motion.moving_methods import (
 )
 from cogwork.robot.motion.open_sessions import OpenSessions, Session, owner_of
 from cogwork.robot.motion.session_stopper import SessionStopper, StopMotion
-from cogwork.robot.operations import current_identity
-from cogwork.wire.handlers import Handler, Method, Stream
-from cogwork.wire.raw_request import read_resource_name
+from cogwork.wire.messages.raw_request import read_resource_name
+from cogwork.wire.table.handlers import Handler, Method, Stream
 
 SESSION_ID_KEY = "viam-sid"
 """Metadata key with which a call names its session."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cogwork.core import atomic
+from cogwork.core.files import atomic
 from cogwork.server.install.errors import CannotInstall
 from cogwork.server.install.service_paths import CONFIG, DATA, EXECUTABLE, SERVICE, ServicePaths
 from cogwork.server.install.unit_file import format_unit

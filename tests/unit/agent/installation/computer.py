@@ -12,7 +12,7 @@ from cogwork.agent.installation.agent_installer import AgentInstaller
 from cogwork.agent.installation.agent_remover import AgentRemover
 from cogwork.agent.settings import AgentSettings
 from cogwork.agent.slots.layout import Layout
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 from cogwork.systemd.systemctl import Systemctl
 
 _INSTALLATION = "cogwork.agent.installation"

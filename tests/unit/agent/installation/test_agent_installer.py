@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.unit.agent.installation.computer import Computer
 
 from cogwork.agent.errors import BadRelease, CannotInstallAgent
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 from cogwork.systemd.systemctl import SystemctlFailed
 
 SERVER, AGENT = Product.SERVER, Product.AGENT

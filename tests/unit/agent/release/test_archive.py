@@ -13,7 +13,7 @@ from cogwork.agent.errors import BadRelease
 from cogwork.agent.release.archive import read_manifest, unpack
 from cogwork.agent.release.manifest import find_version, parse_manifest
 from cogwork.agent.release.signature import TrustedKeys
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 MUTATIONS = size(ci=200, full=5000)
 

@@ -15,7 +15,7 @@ from cogwork.agent.slots.disk import (
     require_space,
 )
 from cogwork.agent.slots.layout import Layout
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 DAY = 24 * 3600.0
 NOW = 1_800_000_000.0

@@ -14,7 +14,7 @@ from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.slots.installer import Installer
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 SERVER = Product.SERVER
 SAY_VERSION = "print('cogwork-server 1.0.0')"

@@ -8,7 +8,7 @@ from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.state import ProductState, Trial, load_state, save_state
 from cogwork.agent.slots.store import StateStore
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 SERVER = Product.SERVER
 

@@ -18,7 +18,7 @@ from cogwork.agent.slots.store import StateStore
 from cogwork.agent.supervision.health import HealthRules
 from cogwork.agent.supervision.supervisor import Supervisor
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
+from cogwork.core.versions.product import Product
 
 SERVER = Product.SERVER
 RULES = HealthRules()

@@ -15,15 +15,15 @@ from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name
 from cogwork.agent.updates.cloud_source import CloudSource, read_cloud
 from cogwork.agent.updates.source import Target
-from cogwork.config.cloud import CloudConfig
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
-from cogwork.resource import sdk
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
+from cogwork.resource.sdk import clean_import as sdk
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.uplink.link_files import link_directory
 from cogwork.uplink.part_secret import store_secret
-from cogwork.wire.update_method import Outcome, UpdateReport, parse_report, write_rollbacks
+from cogwork.wire.messages.update_method import Outcome, UpdateReport, parse_report, write_rollbacks
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402

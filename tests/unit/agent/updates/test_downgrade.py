@@ -18,9 +18,9 @@ from cogwork.agent.slots.minimum_store import Minimum, MinimumStore, prepare_min
 from cogwork.agent.slots.state import ProductState, save_state
 from cogwork.agent.updates.downgrade import find_refusal
 from cogwork.agent.updates.folder_source import FolderSource
-from cogwork.core.minimum_version import MINIMUM_VERSIONS
-from cogwork.core.product import Product
-from cogwork.core.version_order import is_older
+from cogwork.core.versions.minimum_version import MINIMUM_VERSIONS
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.version_order import is_older
 
 SERVER = Product.SERVER
 MINIMUM = Minimum("1.3.0", "1.5.0")

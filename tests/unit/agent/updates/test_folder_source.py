@@ -11,8 +11,8 @@ from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name
 from cogwork.agent.updates.folder_source import FolderSource
 from cogwork.agent.updates.source import Target
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 
 SERVER, AGENT = Product.SERVER, Product.AGENT
 

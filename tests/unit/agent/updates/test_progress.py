@@ -9,8 +9,8 @@ import pytest
 
 from cogwork.agent.updates.progress import UpdateProgress
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
-from cogwork.core.update_progress import ProductProgress, read_progress
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.update_progress import ProductProgress, read_progress
 
 SERVER = Product.SERVER
 

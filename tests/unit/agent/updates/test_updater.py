@@ -27,9 +27,9 @@ from cogwork.agent.updates.updater import CHECK_INTERVAL, DECISION_INTERVAL, Upd
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError
-from cogwork.core.product import Product
-from cogwork.core.update_progress import Progress, read_progress
-from cogwork.wire.update_method import Outcome, UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.core.versions.update_progress import Progress, read_progress
+from cogwork.wire.messages.update_method import Outcome, UpdateReport
 
 SERVER, AGENT = Product.SERVER, Product.AGENT
 

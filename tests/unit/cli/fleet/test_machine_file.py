@@ -8,7 +8,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cli.fleet.machine_file import MachineFile, render_instructions
 from cogwork.cli.fleet.stored_login import FleetLogin
-from cogwork.config.cloud import CloudConfig
+from cogwork.config.schema.cloud import CloudConfig
 
 LOCAL = FleetLogin("localhost:8090", "id", "key")
 PUBLIC = FleetLogin("https://fleet.example.org:443", "id", "key")

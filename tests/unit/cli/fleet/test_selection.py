@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.selection import Choice, select, select_only
-from cogwork.cli.grpc_client import CommandError
 
 CHOICES = [
     (Choice("id-1", ("press-main", "press"), "in Hall 1"), 1),

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.stored_login import (
     FleetLogin,
     LoginStore,
     find_login,
     parse_cloud_address,
 )
-from cogwork.cli.grpc_client import CommandError
 
 
 @pytest.mark.parametrize(

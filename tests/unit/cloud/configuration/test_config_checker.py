@@ -10,7 +10,7 @@ from tests.support.waiting import run_others
 
 from cogwork.cloud.configuration.config_checker import ConfigChecker
 from cogwork.core.clock import SystemClock
-from cogwork.wire.concurrency_limit import TooManyCalls
+from cogwork.wire.table.concurrency_limit import TooManyCalls
 
 
 async def test_edits_of_an_organization_do_not_delay_those_of_another() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogwork.cloud.configuration.config_text import require_config
-from cogwork.config.config_editor import MAX_EDIT_SIZE
+from cogwork.config.source.config_editor import MAX_EDIT_SIZE
 from cogwork.core.errors import InvalidRequest
 
 

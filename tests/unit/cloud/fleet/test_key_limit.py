@@ -27,7 +27,7 @@ from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.tables import Part
 from cogwork.core.clock import SystemClock
 from cogwork.core.workers import run_in_thread
-from cogwork.wire.follow_method import GET_ACCESS
+from cogwork.wire.messages.follow_method import GET_ACCESS
 
 LIMIT = 1_000
 

@@ -16,8 +16,8 @@ from cogwork.auth.refusal_delay import DELAY
 from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.identity.actor import ActorType
 from cogwork.core.errors import CogworkError
-from cogwork.resource.config_message import from_message
-from cogwork.wire.follow_method import ACCESS_METADATA
+from cogwork.resource.messages.config_message import from_message
+from cogwork.wire.messages.follow_method import ACCESS_METADATA
 
 OPERATOR, OWNER = CloudRole
 

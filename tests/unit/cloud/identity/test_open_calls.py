@@ -11,7 +11,7 @@ from tests.support.waiting import run_others
 from cogwork.auth.errors import Unauthenticated
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.identity.open_calls import OpenCalls
-from cogwork.wire.handlers import Method, Stream
+from cogwork.wire.table.handlers import Method, Stream
 
 METHOD, STREAM = cast("Method", None), cast("Stream", None)
 

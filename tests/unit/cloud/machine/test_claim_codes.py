@@ -13,7 +13,7 @@ from cogwork.cloud.machine.claim_codes import create_code, redeem_code
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.tables import ClaimCode
 from cogwork.core.errors import NotFound
-from cogwork.wire.claim_method import CLAIM_LIFETIME
+from cogwork.wire.messages.claim_method import CLAIM_LIFETIME
 
 
 def create(acme: OwnedOrganization, key: str = "") -> str:

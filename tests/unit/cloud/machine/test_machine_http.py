@@ -16,7 +16,7 @@ from cogwork.auth.errors import RoleTooLow
 from cogwork.auth.refusal_delay import DELAY
 from cogwork.cloud.identity.access import CloudRole, ResourceType
 from cogwork.cloud.storage.records import Transaction
-from cogwork.wire.claim_method import CLAIM_LIFETIME, CLAIM_PATH
+from cogwork.wire.messages.claim_method import CLAIM_LIFETIME, CLAIM_PATH
 
 LOGIN = "/rpc/v1/authenticate"
 

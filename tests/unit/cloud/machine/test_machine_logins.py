@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from cogwork.cloud.machine.machine_logins import carry_roles, join_logins  # noqa: E402

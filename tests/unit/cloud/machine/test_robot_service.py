@@ -33,10 +33,10 @@ from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.tables import Part
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
-from cogwork.core.token_bucket import Rate
-from cogwork.resource.config_message import from_message
-from cogwork.wire.follow_method import ACCESS_METADATA
-from cogwork.wire.retry_info import read_retry_delay
+from cogwork.core.limits.token_bucket import Rate
+from cogwork.resource.messages.config_message import from_message
+from cogwork.wire.messages.follow_method import ACCESS_METADATA
+from cogwork.wire.table.retry_info import read_retry_delay
 
 METHODS = ("Config", "Certificate", "Log", "NeedsRestart", "DeviceAgentConfig")
 OPERATOR, OWNER = CloudRole

@@ -29,7 +29,7 @@ from viam.proto.app import Model, ModuleFileInfo, RenameRegistryItemRequest, Vis
 from viam.proto.app.packages import PackageType
 
 from cogwork.cloud.registry.blob_sweep import sweep_blobs
-from cogwork.resource.config_message import from_message
+from cogwork.resource.messages.config_message import from_message
 
 ARCHIVE = make_archive(**{"bin/run.sh": b"#!/bin/sh\n", "meta.json": b"{}"})
 MODEL = Model(api="rdk:component:motor", model="acme:drive:fast")

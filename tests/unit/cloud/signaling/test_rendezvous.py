@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.proto.rpc.webrtc.v1.signaling_pb2 import (  # noqa: E402
@@ -24,7 +24,7 @@ from cogwork.cloud.signaling.rendezvous import (  # noqa: E402
     TooManyCallers,
     TooManyMessages,
 )
-from cogwork.core.fair_places import Holder  # noqa: E402
+from cogwork.core.limits.fair_places import Holder  # noqa: E402
 
 OWNER = Holder("owner", CloudRole.OWNER)
 OPERATOR = Holder("operator", CloudRole.OPERATOR)

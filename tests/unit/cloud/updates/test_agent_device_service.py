@@ -20,8 +20,8 @@ from cogwork.cloud.updates.rollout_status import format_status, read_status
 from cogwork.cloud.updates.rollout_supervisor import review_rollouts
 from cogwork.cloud.updates.rollouts import RolloutPlan, list_newest, start_rollout
 from cogwork.core.errors import InvalidRequest, NotFound
-from cogwork.core.product import Product
-from cogwork.wire.update_method import AGENT_TAG, Outcome, UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import AGENT_TAG, Outcome, UpdateReport
 
 SERVER = Product.SERVER
 HOUR = 3_600_000_000

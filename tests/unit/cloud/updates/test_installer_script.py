@@ -16,8 +16,8 @@ from cogwork.cloud.updates.installer_script import (
     make_script,
 )
 from cogwork.cloud.updates.releases import Release
-from cogwork.core.platform_name import PLATFORM
-from cogwork.core.product import Product
+from cogwork.core.versions.platform_name import PLATFORM
+from cogwork.core.versions.product import Product
 
 CONTENT = b"an archive"
 OTHER_PLATFORM = "linux/riscv64"

@@ -23,8 +23,8 @@ from cogwork.cloud.updates.rollout import (
     widen,
 )
 from cogwork.core.clock import ManualClock
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome
 
 HOUR = 3_600_000_000
 PARTS = [f"part-{number}" for number in range(5000)]

@@ -41,8 +41,8 @@ from cogwork.cloud.updates.version_control import (
     Source,
 )
 from cogwork.core.errors import InvalidRequest, NotFound
-from cogwork.core.product import Product
-from cogwork.wire.update_method import Outcome, UpdateReport
+from cogwork.core.versions.product import Product
+from cogwork.wire.messages.update_method import Outcome, UpdateReport
 
 SERVER = Product.SERVER
 LINUX, ARM = "linux/amd64", "linux/arm64"

@@ -15,10 +15,10 @@ from tests.support.models.vision_models import VISION, Workshop, solid, workshop
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.fake import FakeVision
 from cogwork.graph.name import ResourceName
-from cogwork.resource import sdk
-from cogwork.resource.image import Pixels, decode
-from cogwork.resource.image_header import PNG
+from cogwork.media.image import Pixels, decode
+from cogwork.media.image_header import PNG
 from cogwork.resource.overlay import draw_boxes, draw_labels, label_color
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.components.camera.client import CameraClient  # noqa: E402

@@ -20,7 +20,7 @@ from tests.support.waiting import block, block_until, run_others, wait_until
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.capture import Capture, DeferredPixels, FrameRateMeter, SourceFault
-from cogwork.resource.image import Pixels
+from cogwork.media.image import Pixels
 
 LOGGER = "test.camera"
 OPEN = "open"

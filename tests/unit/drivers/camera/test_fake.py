@@ -20,8 +20,8 @@ from cogwork.drivers.camera.attributes import FakeCameraAttributes
 from cogwork.drivers.camera.fake import FakeCamera
 from cogwork.drivers.camera.gradient import draw_gradient
 from cogwork.graph.name import ResourceName
-from cogwork.resource.image import decode
-from cogwork.resource.image_header import DEPTH, JPEG, PCD, PNG, RGBA
+from cogwork.media.image import decode
+from cogwork.media.image_header import DEPTH, JPEG, PCD, PNG, RGBA
 
 NAME = ResourceName.parse("rdk:component:camera/c")
 SMALL = {"width": 320, "height": 240}

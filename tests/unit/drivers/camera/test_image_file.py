@@ -19,8 +19,8 @@ from cogwork.core.clock import ManualClock
 from cogwork.drivers.camera.attributes import ImageFileAttributes
 from cogwork.drivers.camera.image_file import BadFile, ImageFileCamera
 from cogwork.graph.name import ResourceName
-from cogwork.resource.image import decode, encode
-from cogwork.resource.image_header import DEPTH, JPEG, PCD, PNG, RGBA
+from cogwork.media.image import decode, encode
+from cogwork.media.image_header import DEPTH, JPEG, PCD, PNG, RGBA
 from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
 NAME = ResourceName.parse("rdk:component:camera/c")

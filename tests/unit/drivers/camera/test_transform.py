@@ -36,10 +36,10 @@ from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.drivers.camera.transform import TransformCamera
 from cogwork.graph.name import ResourceName
-from cogwork.resource import image as image_module
+from cogwork.media import image as image_module
+from cogwork.media.image import Pixels, decode, encode
+from cogwork.media.image_header import DEPTH, JPEG, MAX_PIXELS, PCD, PNG, RGBA, read_header
 from cogwork.resource.frame import Annotation, Frame, Image
-from cogwork.resource.image import Pixels, decode, encode
-from cogwork.resource.image_header import DEPTH, JPEG, MAX_PIXELS, PCD, PNG, RGBA, read_header
 from cogwork.resource.point_cloud import Intrinsics, depth_to_pcd
 
 API = "rdk:component:camera"

@@ -73,7 +73,7 @@ def run_python(code: str, directory: Path) -> str:
 def test_importing_the_factory_imports_no_lgpio_and_starts_no_thread(tmp_path: Path) -> None:
     code = """
 import threading
-import cogwork.resource.sdk
+import cogwork.resource.sdk.clean_import
 before = threading.active_count()
 import cogwork.drivers.gpio.factory
 import sys
@@ -88,7 +88,7 @@ def test_lgpio_leaves_no_file_in_the_working_directory(tmp_path: Path) -> None:
     """By itself it creates a pipe there, or changes the working directory."""
     code = """
 import asyncio, os, pathlib
-import cogwork.resource.sdk
+import cogwork.resource.sdk.clean_import
 from cogwork.drivers.gpio import factory
 
 factory.check_devices = lambda _: None
@@ -106,7 +106,7 @@ print(lgpio._notify_thread.is_alive())
 
 
 FAKE_LGPIO = """
-import cogwork.resource.sdk
+import cogwork.resource.sdk.clean_import
 from cogwork.drivers.gpio import factory
 
 factory._import_lgpio()

@@ -10,7 +10,7 @@ import pytest
 from cogwork.contracts.harness import running_harness
 from cogwork.graph.name import ResourceName
 from cogwork.graph.node import State
-from cogwork.robot.health import health_of
+from cogwork.robot.status.health import health_of
 
 BOARD: dict[str, Any] = {"name": "pins", "api": "rdk:component:board", "model": "gpio"}
 MOTOR: dict[str, Any] = {

@@ -26,7 +26,7 @@ from viam.proto.component.inputcontroller import (
     TriggerEventRequest,
 )
 
-from cogwork.resource.input_controller_service import MAX_QUEUED_EVENTS
+from cogwork.resource.services.input_controller import MAX_QUEUED_EVENTS
 
 SOUTH, EAST = Control.BUTTON_SOUTH, Control.BUTTON_EAST
 PRESS = EventType.BUTTON_PRESS

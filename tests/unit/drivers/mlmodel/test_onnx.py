@@ -47,7 +47,7 @@ from cogwork.drivers.mlmodel.file_metadata import (
 )
 from cogwork.drivers.mlmodel.model_cache import ModelCache
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 onnxruntime = pytest.importorskip("onnxruntime")
 from cogwork.drivers.mlmodel.onnx import OnnxModel  # noqa: E402

@@ -35,7 +35,7 @@ from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.mlmodel.tflite import TfliteEngine, TfliteModel
 from cogwork.drivers.mlmodel.tflite_file import TfliteFile
 from cogwork.graph.name import ResourceName
-from cogwork.resource.structs import to_dict
+from cogwork.resource.messages.structs import to_dict
 
 SSD = "ssd_mobilenet_v2_coco_quant_postprocess.tflite"
 EFFICIENTNET = "efficientnet_lite0_uint8.tflite"

@@ -18,11 +18,11 @@ from tests.support.machine.served import CHANNELS, _channel, refused
 from tests.support.waiting import wait_until, wait_until_stable
 
 from cogwork.graph.name import Api, ResourceName
-from cogwork.resource import sdk
-from cogwork.resource.shell_service import shell_methods
-from cogwork.resource.structs import to_struct
-from cogwork.wire.grpc import grpc_server
-from cogwork.wire.handlers import HandlerTable
+from cogwork.resource.messages.structs import to_struct
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.resource.services.shell import shell_methods
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports.grpc import grpc_server
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from tests.support.waiting import block
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from cogwork.core.workers import Workers  # noqa: E402

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.gen.service.shell.v1.shell_pb2 import FileData  # noqa: E402

@@ -14,8 +14,8 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.vision.attributes import ColorDetectorAttributes
 from cogwork.drivers.vision.color_detector import ColorDetector
 from cogwork.graph.name import ResourceName
-from cogwork.resource import sdk
-from cogwork.resource.image import Pixels
+from cogwork.media.image import Pixels
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.media.video import CameraMimeType, ViamImage  # noqa: E402

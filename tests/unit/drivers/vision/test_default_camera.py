@@ -13,8 +13,8 @@ from tests.support.media.pictures import encode_pixels
 from tests.support.models.vision_models import solid
 from viam.gen.service.vision.v1 import vision_pb2 as vision
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.node import State
@@ -23,8 +23,8 @@ from cogwork.resource.registry import Registry
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.machine import Machine
 from cogwork.robot.unavailable import NotAvailable
-from cogwork.wire.in_process_call import call
-from cogwork.wire.status import status_of
+from cogwork.wire.table.status import status_of
+from cogwork.wire.transports.in_process_call import call
 
 VISION = "/viam.service.vision.v1.VisionService"
 

@@ -11,7 +11,7 @@ from tests.support.models.vision_models import CAMERA, VISION, Still, solid
 from cogwork.drivers.vision.attributes import FakeVisionAttributes
 from cogwork.drivers.vision.fake import FakeVision
 from cogwork.graph.name import ResourceName
-from cogwork.resource import sdk
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.media.video import CameraMimeType, ViamImage  # noqa: E402

@@ -36,8 +36,8 @@ from tests.support.models.vision_models import (
     workshop,
 )
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.core.clock import ManualClock
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.drivers.camera import conveyor
@@ -48,9 +48,9 @@ from cogwork.drivers.mlmodel.engine import RunFailed
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.mlmodel import MlmodelVision, NoCapability
 from cogwork.graph.name import ResourceName
-from cogwork.resource import sdk
-from cogwork.resource.image_header import JPEG
+from cogwork.media.image_header import JPEG
 from cogwork.resource.registry import Registry
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.media.video import CameraMimeType, ViamImage  # noqa: E402

@@ -35,7 +35,7 @@ from viam.gen.service.motion.v1 import motion_pb2 as motion
 from cogwork.core.errors import InvalidRequest
 from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.motion.session_manager import SessionExpired
-from cogwork.robot.status_view import build_status_view
+from cogwork.robot.status.status_view import build_status_view
 
 MOTORS = "/viam.component.motor.v1.MotorService"
 SET_POWER = f"{MOTORS}/SetPower"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.config.load_context import LoadContext
-from cogwork.config.loader import load
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
 from cogwork.server.install.errors import CannotInstall

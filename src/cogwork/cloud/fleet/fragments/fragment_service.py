@@ -13,8 +13,8 @@ from cogwork.cloud.fleet.fragments.fragment_edit import preview_update
 from cogwork.cloud.fleet.fragments.fragment_impact import ConfigImpact, Impact
 from cogwork.cloud.identity.login import Login
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.wire.fragment_method import PREVIEW, FragmentPreview, PlannedChange
-from cogwork.wire.handlers import Method, Stream
+from cogwork.wire.messages.fragment_method import PREVIEW, FragmentPreview, PlannedChange
+from cogwork.wire.table.handlers import Method, Stream
 
 _MAX_LINES: Final = 200
 """Of one plan."""

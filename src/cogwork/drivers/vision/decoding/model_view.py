@@ -17,7 +17,7 @@ from cogwork.drivers.mlmodel.model_info import DYNAMIC, Quantization, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.decoding.decoder import ModelView
 from cogwork.resource.labels import InvalidLabels, Labels, load_labels
-from cogwork.resource.structs import to_dict
+from cogwork.resource.messages.structs import to_dict
 
 _BACKGROUND_NAMES = ("background", "bg", "???")
 _TENSOR_KEYS = (LABELS_KEY, "label", NAMES_KEY, "quantization")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cogwork.config.diagnostics import close_match, did_you_mean
+from cogwork.config.check.diagnostics import close_match, did_you_mean
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.decoding.decoder import DetectorDecoder, Mismatch, ModelView

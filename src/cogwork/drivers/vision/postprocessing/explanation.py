@@ -18,8 +18,8 @@ from cogwork.drivers.vision.postprocessing.label_filter import (
     to_detections,
 )
 from cogwork.drivers.vision.postprocessing.postprocessor import MIN_SCORE
-from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.proto.service.vision import Classification, Detection  # noqa: E402

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.candidates import Candidates, Floats, Integers, top_k_rows
-from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.proto.service.vision import Classification, Detection  # noqa: E402

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cogwork.config.diagnostics import did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.drivers.mlmodel.model_info import Quantization, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.decoding.decoder import (

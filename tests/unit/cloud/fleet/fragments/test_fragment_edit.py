@@ -19,7 +19,7 @@ from viam.gen.app.v1.app_grpc import AppServiceStub
 
 from cogwork.cloud.fleet.agent_info import save_agent_info
 from cogwork.cloud.fleet.fragments import fragment_impact
-from cogwork.wire.fragment_method import PREVIEW, FragmentPreview, parse_preview
+from cogwork.wire.messages.fragment_method import PREVIEW, FragmentPreview, parse_preview
 
 MOTOR: dict[str, Any] = {"name": "motor", "api": "rdk:component:motor", "model": "rdk:builtin:fake"}
 CAMERA: dict[str, Any] = {

@@ -12,8 +12,8 @@ from tests.unit.drivers.vision.looking import select_detections, settings
 
 from cogwork.drivers.vision.candidates import Candidates
 from cogwork.drivers.vision.postprocessing.label_filter import select_classifications
-from cogwork.resource import sdk
 from cogwork.resource.labels import Labels
+from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # it comes before anything else of the SDK
 from viam.proto.service.vision import Classification, Detection  # noqa: E402

@@ -1,0 +1,54 @@
+"""Why a server cannot be reached, in words for the user. gRPC's own differ, or say nothing."""
+
+from __future__ import annotations
+
+import socket
+
+import grpc
+
+from cogwork.cli.client.http_client import NOT_A_SERVER
+from cogwork.cli.client.tls_probe import TLS_REASON, expects_tls
+from cogwork.net.address import TLS_PREFIX
+
+HANDSHAKE_FAILED = "the TLS handshake failed"
+
+_PROBE_TIMEOUT = 3.0
+_SIGNS_OF_NO_REPLY = ("failed to connect", "errors resolving", "DNS resolution failed")
+_SIGNS_OF_ANOTHER_SERVER = ("http2 header with status", "http1.x server")
+"""Parts of the details that gRPC itself gives."""
+
+
+def find_connection_fault(error: grpc.RpcError, address: str) -> str | None:
+    """Return why the server cannot be reached, or None if it replied."""
+    code, details = error.code(), error.details() or ""
+    if any(sign in details for sign in _SIGNS_OF_ANOTHER_SERVER):
+        return NOT_A_SERVER
+    if code is grpc.StatusCode.UNAVAILABLE and any(sign in details for sign in _SIGNS_OF_NO_REPLY):
+        return _probe(address) or _explain_foreign_server(address)
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return _probe(address)
+    return None
+
+
+def _probe(address: str) -> str | None:
+    """Return why no connection can be made, in the words of `http_client`; None if it can.
+
+    gRPC words the reason differently for each address of a host, or does not give it.
+    """
+    try:
+        socket.create_connection(_split_address(address), _PROBE_TIMEOUT).close()
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "strerror", None) or error)
+    return None
+
+
+def _explain_foreign_server(address: str) -> str:
+    """Return why a server that accepts connections does not serve the command."""
+    if address.startswith(TLS_PREFIX):
+        return HANDSHAKE_FAILED
+    return TLS_REASON if expects_tls(*_split_address(address)) else NOT_A_SERVER
+
+
+def _split_address(address: str) -> tuple[str, int]:
+    host, _, port = address.removeprefix(TLS_PREFIX).rpartition(":")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,130 @@
+"""`cogwork config check`, `cogwork config diff` and `cogwork config schema`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
+from cogwork.config.check import diagnostic_format
+from cogwork.config.check import diff as difference
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig, load, load_unreadable
+from cogwork.config.schema.codes import UNREADABLE
+from cogwork.config.schema.json_schema import machine_schema
+from cogwork.config.text.file import MAX_FILE_SIZE, Unreadable, decode_text, read_text
+from cogwork.core.paths import cogwork_home
+from cogwork.drivers.builtin_models import builtin_models
+from cogwork.resource.registry import Registry, entry_point_models
+
+
+def check(arguments: argparse.Namespace) -> int:
+    registry = _build_registry()
+    loaded = _load(arguments.file, registry)
+    if arguments.json:
+        print_json({"file": arguments.file, **_report(loaded, arguments.file)})
+        return _exit_code(loaded)
+    for fault in loaded.diagnostics:
+        print(diagnostic_format.as_text(fault, arguments.file, paint))
+    if not _is_unreadable(loaded):
+        print(_format_verdict(loaded, arguments.file, registry))
+    return _exit_code(loaded)
+
+
+def diff(arguments: argparse.Namespace) -> int:
+    registry = _build_registry()
+    old, new = (_load(file, registry) for file in (arguments.old, arguments.new))
+    refused = old.is_refused or new.is_refused
+    change = None if refused else difference.diff(old.result, new.result, registry)
+    if arguments.json:
+        print_json(
+            {
+                "old": {"file": arguments.old, **_report(old, arguments.old)},
+                "new": {"file": arguments.new, **_report(new, arguments.new)},
+                "change": difference.as_json(change) if change is not None else None,
+            }
+        )
+    elif change is None:
+        for file, side in ((arguments.old, old), (arguments.new, new)):
+            _print_if_refused(side, file)
+    else:
+        print(difference.as_text(change))
+        if new.diagnostics:
+            found = diagnostic_format.summarize(new.diagnostics)
+            print(f"{arguments.new} has {found}; run: cogwork config check {arguments.new}")
+    return max(_exit_code(old), _exit_code(new)) if refused else _exit_code(new)
+
+
+def schema(arguments: argparse.Namespace) -> int:
+    del arguments
+    print_json(machine_schema(_build_registry()))
+    return EXIT_OK
+
+
+def _build_registry() -> Registry:
+    return Registry([*builtin_models(), *entry_point_models()])
+
+
+def _load(file: str, registry: Registry) -> LoadedConfig:
+    try:
+        text = (
+            decode_text(sys.stdin.buffer.read(MAX_FILE_SIZE + 1))
+            if file == "-"
+            else read_text(Path(file))
+        )
+    except Unreadable as error:
+        return load_unreadable(error)
+    return load(text, LoadContext(registry, cogwork_home(os.environ), os.environ))
+
+
+def _report(loaded: LoadedConfig, file: str) -> dict[str, Any]:
+    return {
+        "refused": loaded.is_refused,
+        "diagnostics": [diagnostic_format.as_json(fault, file) for fault in loaded.diagnostics],
+    }
+
+
+def _exit_code(loaded: LoadedConfig) -> int:
+    if _is_unreadable(loaded):
+        return EXIT_USAGE
+    return EXIT_FAILURE if loaded.has_errors else EXIT_OK
+
+
+def _is_unreadable(loaded: LoadedConfig) -> bool:
+    return any(fault.diagnostic.code is UNREADABLE for fault in loaded.diagnostics)
+
+
+def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
+    listed = loaded.result.resource_count
+    if not loaded.diagnostics:
+        return f"{file} is valid: {listed} resource{'' if listed == 1 else 's'}"
+    found = diagnostic_format.summarize(loaded.diagnostics)
+    # Point to the most severe diagnostic; warnings can wait.
+    worst = min(
+        (fault.diagnostic.code for fault in loaded.diagnostics), key=lambda code: code.severity
+    )
+    explain = f"For details, run: cogwork explain {worst.id}"
+    if loaded.is_refused:
+        return f"{found}; a machine rejects this file and keeps its configuration. {explain}"
+    would = f"; {_count_running(loaded, registry)} of {listed} resources would run"
+    return f"{found}{would if listed else ''}. {explain}"
+
+
+def _count_running(loaded: LoadedConfig, registry: Registry) -> str:
+    """Return how many resources would run: a range if a module that may provide some is missing."""
+    fewest, most = (
+        len(loaded.result.specs)
+        - len(difference.find_blocked(loaded.result, registry, optimistic=optimistic))
+        for optimistic in (False, True)
+    )
+    return str(most) if fewest == most else f"{fewest} to {most}"
+
+
+def _print_if_refused(loaded: LoadedConfig, file: str) -> None:
+    if loaded.is_refused:
+        for fault in loaded.diagnostics:
+            print_error(diagnostic_format.as_text(fault, file))
+        print_error(f"{file} would be rejected; fix it first")

@@ -1,0 +1,147 @@
+"""What saving a configuration would do: its faults, the differences, and the machine's plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cogwork.cli.config.secrets import make_redact
+from cogwork.config.check import diagnostic_format
+from cogwork.config.check import diff as difference
+from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import LoadedConfig, LocatedDiagnostic, load
+from cogwork.config.schema.codes import (
+    MISSING_DEPENDENCY,
+    NO_PACKAGE_SOURCE,
+    NO_REGISTRY,
+    OPEN_TO_ALL,
+    UNKNOWN_KEY,
+    UNMATCHED_PATTERN,
+    UNSET_VARIABLE,
+)
+from cogwork.config.text.text_diff import diff_masked, diff_revealed
+from cogwork.drivers.builtin_models import builtin_models
+from cogwork.resource.registry import Registry, entry_point_models
+
+_TAB_WIDTH = 4
+_DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURCE)
+"""The machine has the variables, and the cloud adds the logins, the modules and the packages."""
+_DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
+_FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
+"""The cloud merges what they name, and checks it when the text is saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigPlan:
+    before: str
+    after: str
+    loaded: LoadedConfig
+    """The checked text after the change."""
+    change: difference.ConfigDiff | None
+    """None if the machine would reject one of the texts."""
+    uses_fragments: bool
+    """What they add is not known here."""
+    is_another_make: bool = False
+    """The machine's server may know settings and models that Cogwork does not."""
+
+    @property
+    def has_errors(self) -> bool:
+        return self.loaded.has_errors
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether neither the machine nor its cloud would take it."""
+        return self.loaded.is_refused and (self.has_errors or not self.is_another_make)
+
+    def format_faults(self, file: str, paint: diagnostic_format.Paint) -> list[str]:
+        return [diagnostic_format.as_text(each, file, paint) for each in self.loaded.diagnostics]
+
+    def format_difference(self, *, reveal: bool) -> str:
+        if self.before == self.after:
+            return "the texts are the same"
+        text = (
+            diff_revealed(self.before, self.after)
+            if reveal
+            else diff_masked(self.before, self.after, make_redact(self.before, self.after))
+        )
+        return text.expandtabs(_TAB_WIDTH)
+
+    def format_steps(self) -> str:
+        """Return what the machine would build, change and close."""
+        if self.is_another_make and not self.is_refused:
+            steps = (
+                "not known: its server is of another make, which may know settings and models "
+                "that Cogwork does not"
+            )
+        else:
+            steps = difference.describe_outcome(self.change, is_refused=self.is_refused)
+        if self.uses_fragments:
+            steps += (
+                "\nand what its fragments change: the cloud merges and checks them when it saves"
+            )
+        return steps
+
+    def as_json(self, file: str) -> dict[str, Any]:
+        return {
+            "refused": self.is_refused,
+            "diagnostics": [
+                diagnostic_format.as_json(each, file) for each in self.loaded.diagnostics
+            ],
+            "change": difference.as_json(self.change) if self.change is not None else None,
+        }
+
+
+def make_plan(before: str, after: str, home: Path, *, is_another_make: bool = False) -> ConfigPlan:
+    """`is_another_make`: what is found are warnings, except for a text that no server can read."""
+    registry = Registry([*builtin_models(), *entry_point_models()])
+    old, new = (_load(text, registry, home) for text in (before, after))
+    refused = old.is_refused or new.is_refused
+    change = None if refused else difference.diff(old.result, new.result, registry)
+    uses_fragments = any(_names_fragments(each) for each in (*old.diagnostics, *new.diagnostics))
+    loaded = _skip_undecided(new)
+    if is_another_make:
+        loaded = _lower_faults(loaded)
+    return ConfigPlan(before, after, loaded, change, uses_fragments, is_another_make)
+
+
+def _load(text: str, registry: Registry, home: Path) -> LoadedConfig:
+    """Check a text for another computer, whose files and variables are not known here."""
+    return load(text, LoadContext(registry, home, {}, exists=_assume, is_directory=_assume))
+
+
+def _assume(path: Path) -> bool:
+    del path
+    return True
+
+
+def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
+    """Leave out the faults that only the machine or its cloud can find."""
+    uses_fragments = any(map(_names_fragments, loaded.diagnostics))
+    unknown = (*_DECIDED_ELSEWHERE, *(_DECIDED_BY_FRAGMENTS if uses_fragments else ()))
+    kept = (
+        each
+        for each in loaded.diagnostics
+        if each.diagnostic.code not in unknown and not _names_fragments(each)
+    )
+    return replace(loaded, diagnostics=tuple(kept))
+
+
+def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
+    """Turn errors into warnings, except those of the text as a whole."""
+    return replace(
+        loaded,
+        diagnostics=tuple(
+            replace(each, diagnostic=replace(each.diagnostic, code=each.diagnostic.code.lower()))
+            if each.diagnostic.location.pointer or each.diagnostic.effect is not Effect.REFUSED
+            else each
+            for each in loaded.diagnostics
+        ),
+    )
+
+
+def _names_fragments(fault: LocatedDiagnostic) -> bool:
+    """Return whether a key is unknown because only clouds know fragments."""
+    found = fault.diagnostic
+    return found.code is UNKNOWN_KEY and found.location.pointer in _FRAGMENT_KEYS

@@ -1,0 +1,34 @@
+"""Save the configuration of a part, unless someone else was faster."""
+
+from __future__ import annotations
+
+import grpc
+
+from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient
+from cogwork.core.errors import CogworkError
+from cogwork.resource.sdk import clean_import as sdk
+
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
+from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
+
+
+class Outrun(CogworkError):
+    """Someone else saved the configuration in the meantime."""
+
+
+def save_config(
+    client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp
+) -> pb.RobotPart:
+    """Save a text exactly as it is, if the part was last changed at `known`. Raise Outrun."""
+    request = pb.UpdateRobotPartRequest(
+        id=part.id, name=part.name, robot_config_json=text, last_known_update=known
+    )
+    try:
+        return client.call("UpdateRobotPart", request, pb.UpdateRobotPartResponse).part
+    except CloudRefused as error:
+        if error.code is grpc.StatusCode.FAILED_PRECONDITION:
+            raise Outrun(
+                f"someone else changed {part.name} in the meantime; nothing was saved"
+            ) from None
+        raise

@@ -1,0 +1,195 @@
+"""`cogwork call`: call any method of any resource, with JSON in and out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message_factory import GetMessageClass
+
+from cogwork.cli.client.grpc_client import CommandError, call_robot, list_resources, with_channel
+from cogwork.cli.client.motion_session import open_session, wait_while_moving
+from cogwork.cli.client.reflection_client import fetch_service
+from cogwork.cli.client.sdk_descriptors import find_sdk_service
+from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
+from cogwork.config.check.diagnostics import did_you_mean
+from cogwork.graph.name import Api
+from cogwork.graph.public_apis import SERVICE_BY_API
+from cogwork.resource.sdk import clean_import as sdk
+from cogwork.robot.motion.moving_methods import is_marked
+from cogwork.wire.messages.resource_field import NAME_FIELDS, name_field
+
+assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+
+
+def call(arguments: argparse.Namespace) -> int:
+    return with_channel(arguments.address, lambda channel: _call(channel, arguments))
+
+
+def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
+    full, name, service_name = _find_resource(channel, arguments.resource)
+    method = _find_method(_fetch_service(channel, service_name, full), arguments.method)
+    request = _build_request(method, name, arguments.request)
+    call = _Call(channel, method, arguments.timeout)
+    if is_marked(method) and not arguments.detach:
+        _move(call, name, request)
+    else:
+        call.print_replies(request)
+    return EXIT_OK
+
+
+def _move(call: _Call, name: str, request: Any) -> None:
+    """Make a call that moves something, and stay while it moves."""
+    methods = call.method.containing_service.methods_by_name
+    with open_session(call.channel) as metadata:
+        call.print_replies(request, metadata)
+        if not metadata or not {"IsMoving", "Stop"}.issubset(methods):
+            return
+        sibling = {each: replace(call, method=methods[each]) for each in ("IsMoving", "Stop")}
+        asking = _build_request(methods["IsMoving"], name, "{}")
+        stopping = _build_request(methods["Stop"], name, "{}")
+
+        def is_moving() -> bool:
+            (reply,) = sibling["IsMoving"].iter_replies(asking)
+            return bool(reply.is_moving)
+
+        if is_moving():
+            note = f"{name} moves while this command runs; press Ctrl-C to stop it"
+            print_text(f"{note} (--detach leaves it moving)", sys.stderr)
+            wait_while_moving(is_moving, lambda: list(sibling["Stop"].iter_replies(stopping)))
+
+
+def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
+    """Return the resource's full name, its name, and the gRPC service of its API."""
+    full = list_resources(channel)
+    found = [each for each, r in full.items() if wanted in (each, r.name)]
+    if not found:
+        hint = did_you_mean(wanted, [r.name for r in full.values()]) or "see `cogwork status`"
+        raise CommandError(f'the machine has no resource "{wanted}"; {hint}')
+    if len(found) > 1:
+        raise CommandError(f'several resources are named "{wanted}"; use {" or ".join(found)}')
+    resource = full[found[0]]
+    api = Api(resource.namespace, resource.type, resource.subtype)
+    service = _list_services(channel).get(api)
+    if service is None:
+        raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
+    return found[0], resource.name, service
+
+
+def _list_services(channel: grpc.Channel) -> Mapping[Api, str]:
+    """Return the gRPC services of the machine; those of the public APIs if it does not list any."""
+    try:
+        listed = call_robot(
+            channel,
+            "ResourceRPCSubtypes",
+            robot.ResourceRPCSubtypesRequest(),
+            robot.ResourceRPCSubtypesResponse,
+        )
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            return SERVICE_BY_API
+        raise
+    return {
+        Api(each.subtype.namespace, each.subtype.type, each.subtype.subtype): each.proto_service
+        for each in listed.resource_rpc_subtypes
+    }
+
+
+def _fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDescriptor:
+    """Return the descriptor that the machine has, or else that of the SDK."""
+    try:
+        return fetch_service(channel, name, resource)
+    except CommandError:
+        found = find_sdk_service(name)
+        if found is None:
+            raise
+        print_error(
+            f"the machine does not describe {name}, so its methods are those of viam-sdk "
+            f"{sdk.VERSION}"
+        )
+        return found
+
+
+def _find_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
+    """Find a method by its proto name or its Python name: GetReadings, get_readings."""
+    plain = wanted.replace("_", "").lower()
+    for name, method in service.methods_by_name.items():
+        if name.lower() == plain:
+            found: MethodDescriptor = method
+            break
+    else:
+        names = list(service.methods_by_name)
+        hint = did_you_mean(wanted, names) or f"it has {', '.join(names)}"
+        raise CommandError(f'{service.full_name} has no method "{wanted}"; {hint}')
+    if found.client_streaming:
+        raise CommandError(
+            f"{found.name} takes a stream of requests; call it from a client program"
+        )
+    return found
+
+
+def _build_request(method: MethodDescriptor, name: str, text: str) -> Any:
+    request = GetMessageClass(method.input_type)()
+    try:
+        content = json.loads(sys.stdin.read() if text == "-" else text)
+        if not isinstance(content, dict):
+            raise CommandError(
+                f"the request must be a JSON object, e.g. {_example_request(method)}"
+            )
+        # ParseDict raises SystemError for a lone surrogate; encoding raises ValueError first.
+        json.dumps(content, ensure_ascii=False).encode()
+        ParseDict(content, request)
+    except (ValueError, ParseError, TypeError, AttributeError, RecursionError) as error:
+        fields = ", ".join(field.name for field in method.input_type.fields)
+        raise CommandError(f"invalid request: {error}; its fields are {fields}") from error
+    if (field := name_field(method.input_type)) is not None:
+        setattr(request, field, getattr(request, field) or name)
+    return request
+
+
+def _example_request(method: MethodDescriptor) -> str:
+    fields = [
+        each.name for each in method.input_type.fields if each.name not in (*NAME_FIELDS, "extra")
+    ]
+    return json.dumps({fields[0]: "…"}) if fields else "{}"
+
+
+@dataclass(frozen=True)
+class _Call:
+    channel: grpc.Channel
+    method: MethodDescriptor
+    timeout: float
+
+    def print_replies(self, request: Any, metadata: Sequence[tuple[str, str]] = ()) -> None:
+        for reply in self.iter_replies(request, metadata):
+            print_json(
+                MessageToDict(
+                    reply,
+                    preserving_proto_field_name=True,
+                    # Zero and false are values, too: a reply of {} would not say what is meant.
+                    always_print_fields_with_no_presence=True,
+                )
+            )
+
+    def iter_replies(self, request: Any, metadata: Sequence[tuple[str, str]] = ()) -> Iterator[Any]:
+        method = self.method
+        streams = method.server_streaming
+        make = self.channel.unary_stream if streams else self.channel.unary_unary
+        start: Any = make(
+            f"/{method.containing_service.full_name}/{method.name}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=GetMessageClass(method.output_type).FromString,
+        )
+        answer = start(request, timeout=self.timeout, metadata=metadata)
+        if streams:
+            yield from answer
+        else:
+            yield answer

@@ -1,0 +1,85 @@
+"""The packages of a configuration while it is checked: where they are, and what refers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cogwork.config.check.diagnostic_collector import DiagnosticCollector
+from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.packages import (
+    find_expected_paths,
+    is_inside,
+    locate_packages,
+    warn_missing_packages,
+)
+from cogwork.config.schema import codes
+from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.machine import PackageConfig
+from cogwork.config.text.placeholders import PackagePath, fill_placeholders
+from cogwork.config.text.positions import Json, Pointer
+
+
+class CheckedPackages:
+    def __init__(self, context: LoadContext, diagnostics: DiagnosticCollector) -> None:
+        self._context = context
+        self._diagnostics = diagnostics
+        self._paths: dict[str, PackagePath] = {}
+        self.present: frozenset[str] = frozenset()
+        """The names of the packages that are on this computer."""
+        self._expected_paths: frozenset[str] = frozenset()
+        """Directories of packages that the machine will get."""
+        self._users: dict[Pointer, set[str]] = {}
+
+    @property
+    def users(self) -> Mapping[Pointer, frozenset[str]]:
+        """The names of the packages to which a resource, module or process refers, by its
+        pointer."""
+        return {at: frozenset(names) for at, names in self._users.items() if names}
+
+    def locate(
+        self, packages: list[PackageConfig], pointers: Sequence[Pointer], cloud: CloudConfig | None
+    ) -> None:
+        paths = self._paths = locate_packages(packages, self._context.home)
+        present = self.present = frozenset(
+            name for name, each in paths.items() if self._diagnostics.has_directory(each.path)
+        )
+        warn_missing_packages(packages, pointers, paths, present, cloud, self._diagnostics)
+        self._expected_paths = find_expected_paths(packages, paths, present, cloud)
+
+    def fill_placeholders(
+        self,
+        item: Json,
+        at: Pointer,
+        keys: tuple[str, ...],
+        effect: Effect = Effect.UNHEALTHY,
+    ) -> tuple[Json, bool]:
+        """Return the item with the placeholders under `keys` filled in, and whether all could be.
+
+        `effect`: that of one that cannot be filled in.
+        """
+        is_complete = True
+        if not isinstance(item, dict):
+            return item, is_complete
+        for key in keys:
+            if key not in item:
+                continue
+            value, faults = fill_placeholders(
+                item[key],
+                self._paths,
+                self._context.environment,
+                self._users.setdefault(at, set()).add,
+            )
+            if value is not item[key]:
+                item = {**item, key: value}
+            for fault in faults:
+                is_complete = False
+                self._diagnostics.add(
+                    codes.BAD_PLACEHOLDER, fault.message, (*at, key, *fault.pointer), effect
+                )
+        return item, is_complete
+
+    def require_file(self, path: str, at: Pointer) -> None:
+        """Report a missing file, unless it is in a package that the machine will get."""
+        if not is_inside(path, self._expected_paths):
+            self._diagnostics.require_file(path, at, Effect.UNHEALTHY)

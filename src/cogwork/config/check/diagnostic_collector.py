@@ -1,0 +1,193 @@
+"""Collect the diagnostics of one configuration, limited in number and without secrets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cogwork.config.check.diagnostic_limits import (
+    MAX_DIAGNOSTICS,
+    MAX_MESSAGE_LENGTH,
+    MAX_RELATED,
+    keep_worst,
+)
+from cogwork.config.check.diagnostics import (
+    ConfigLocation,
+    Diagnostic,
+    Effect,
+    Quote,
+    RelatedInfo,
+    did_you_mean,
+    sanitize_message,
+)
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.validator import Validator
+from cogwork.config.schema import codes
+from cogwork.config.schema.codes import Code
+from cogwork.config.text.positions import Json, Pointer, format_pointer
+
+_MAY_RESOLVE_LATER = frozenset(
+    {
+        codes.MISSING_DEPENDENCY,
+        codes.AMBIGUOUS_DEPENDENCY,
+        codes.CIRCULAR_DEPENDENCY,
+        codes.MISSING_FILE,
+        codes.UNKNOWN_MODEL,
+    }
+)
+
+
+_MAX_COMPARISONS = 5_000
+"""Comparisons that all suggestions may take together, so that a file with many faults does not
+take seconds."""
+
+
+class CheckCancelled(Exception):
+    """The result of the check is no longer needed."""
+
+
+class DiagnosticCollector:
+    def __init__(
+        self,
+        context: LoadContext,
+        quote: Quote,
+        scrub: Callable[[str], str] = str,
+        is_cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`scrub` removes secrets from messages."""
+        self._is_cancelled = is_cancelled
+        self._context = context
+        self._quote = quote
+        self._scrub = scrub
+        self._by_rank: dict[int, list[tuple[int, Diagnostic]]] = {}
+        """By rank, each with a sequence number."""
+        self._count = 0
+        self._static_faults: dict[Pointer, str] = {}
+        self.missing_files: dict[Pointer, str] = {}
+        """The first missing file of each list entry that cannot run without it."""
+        self._comparisons_left = _MAX_COMPARISONS
+        self.all_keys_compared = True
+        """False if an unknown key may be a misspelled secret that no diagnostic reports."""
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The most severe diagnostics, in the order in which they were found."""
+        kept = sorted(itertools.chain(*self._by_rank.values()), key=lambda numbered: numbered[0])
+        return tuple(keep_worst([found for _, found in kept], lambda found: found.rank))
+
+    @property
+    def omitted(self) -> int:
+        """Number of diagnostics that were found but not kept."""
+        return self._count - len(self.diagnostics)
+
+    def add(
+        self,
+        code: Code,
+        message: str,
+        at: Pointer,
+        effect: Effect,
+        *,
+        at_key: bool = False,
+        hint: str | None = None,
+        related: tuple[RelatedInfo, ...] = (),
+    ) -> None:
+        self._record(Diagnostic(code, message, ConfigLocation(at, at_key), effect, hint, related))
+
+    def suggest(self, word: str, choices: Iterable[str]) -> str | None:
+        """Return a "did you mean" hint, or None without a close match."""
+        known = list(itertools.islice(choices, self._comparisons_left))
+        self._comparisons_left -= len(known)
+        return did_you_mean(word, known) if known else None
+
+    def suggest_key(self, word: str, choices: Collection[str]) -> str | None:
+        if len(choices) > self._comparisons_left:
+            self.all_keys_compared = False
+            return None
+        return self.suggest(word, choices)
+
+    def add_duplicate(self, name: str, at: Pointer, first: Pointer) -> None:
+        self.add(
+            codes.DUPLICATE_NAME,
+            f'the name "{name}" is already in use',
+            at,
+            Effect.IGNORED,
+            related=(RelatedInfo("first used here", ConfigLocation(first)),),
+        )
+
+    def validate(self, validator: Validator, value: Json, at: Pointer, effect: Effect) -> Any:
+        """Return the validated object or None, and record its faults. Raises CheckCancelled."""
+        if self._is_cancelled():
+            raise CheckCancelled
+        usable, found = validator.validate(value, at, effect, self._quote, self.suggest_key)
+        for diagnostic in found:
+            self._record(diagnostic)
+        return usable
+
+    def require_file(self, path: str, at: Pointer, effect: Effect) -> None:
+        # An unresolved placeholder in the path has already been reported.
+        if "${" in path or _try_path(self._context.exists, path):
+            return
+        message = f'file "{path}" does not exist'
+        self.add(codes.MISSING_FILE, message, at, effect)
+        if effect is Effect.UNHEALTHY:
+            self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
+
+    def has_directory(self, path: str) -> bool:
+        return _try_path(self._context.is_directory, path)
+
+    def _record(self, found: Diagnostic) -> None:
+        self._count += 1
+        self._record_static_fault(found)
+        kept = self._by_rank.setdefault(found.rank, [])
+        if len(kept) < MAX_DIAGNOSTICS:
+            kept.append((self._count, self._sanitize(found)))
+
+    def _sanitize(self, found: Diagnostic) -> Diagnostic:
+        return replace(
+            found,
+            message=sanitize_message(found.message, self._scrub),
+            hint=sanitize_message(found.hint, self._scrub) if found.hint else None,
+            related=tuple(
+                replace(related, message=sanitize_message(related.message, self._scrub))
+                for related in found.related[:MAX_RELATED]
+            ),
+        )
+
+    def _record_static_fault(self, found: Diagnostic) -> None:
+        if found.effect is not Effect.UNHEALTHY or found.code in _MAY_RESOLVE_LATER:
+            return
+        at = found.location.pointer[:2]
+        before = self._static_faults.get(at, "")
+        if len(before) < MAX_MESSAGE_LENGTH:
+            fault = f"{found.message} (at {format_pointer(found.location.pointer)})"
+            self._static_faults[at] = (
+                f"{before}; {sanitize_message(fault, self._scrub)}".removeprefix("; ")
+            )
+
+    def list_items(self, name: str, value: Json) -> list[tuple[Pointer, Json]]:
+        """Return the items of a section, with their pointers."""
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.add(codes.WRONG_TYPE, f'"{name}" must be a list', (name,), Effect.IGNORED)
+            return []
+        return [((name, index), item) for index, item in enumerate(value)]
+
+    def static_faults(self) -> dict[Pointer, str]:
+        """Return the faults of each resource that only a changed configuration can fix.
+
+        Missing dependencies, models and files are not among them: they may appear while the
+        machine runs, so the graph and the constructor check for them.
+        """
+        return self._static_faults
+
+
+def _try_path(test: Callable[[Path], bool], path: str) -> bool:
+    try:
+        return test(Path(path).expanduser())
+    except (OSError, RuntimeError, ValueError):
+        # The directory is not readable, the name is too long or the user does not exist.
+        return False

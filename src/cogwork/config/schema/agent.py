@@ -1,0 +1,34 @@
+"""The section `agent`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, JsonValue
+
+from cogwork.config.schema.fields import Section
+
+
+class VersionControl(Section):
+    """Where updates come from: a version such as `1.4.0`, a channel such as `stable`, or a URL."""
+
+    agent: str = "stable"
+    """For the agent itself."""
+    server: Annotated[str, Field(alias="viam-server")] = "stable"
+    """For the server."""
+
+
+class AgentConfig(Section):
+    """What the agent does that keeps the machine current. It gets this from the cloud; without a
+    cloud, the section has no effect."""
+
+    version_control: VersionControl | None = None
+    """Where updates come from. By default, from the channel `stable` of the cloud."""
+    advanced_settings: dict[str, JsonValue] = {}
+    """Settings of the agent itself."""
+    network_configuration: dict[str, JsonValue] = {}
+    """How the agent configures the network."""
+    additional_networks: dict[str, JsonValue] = {}
+    """Networks that the agent adds, by their names."""
+    system_configuration: dict[str, JsonValue] = {}
+    """How the agent configures the operating system."""

@@ -1,0 +1,245 @@
+"""Field types of the configuration. Validation errors carry the code of their diagnostic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetJsonSchemaHandler,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from cogwork.config.schema import codes
+from cogwork.config.schema.codes import Code
+from cogwork.config.schema.docstrings import field_docstrings
+from cogwork.core import duration
+from cogwork.core.errors import InvalidName
+from cogwork.graph.name import BUILTIN_NAMESPACE, Api, ModelName, check_name
+from cogwork.graph.public_apis import PUBLIC_APIS
+from cogwork.logs.levels import Level
+from cogwork.logs.pattern import Pattern
+
+T = TypeVar("T")
+
+MAX_LONG_NAME = 200
+
+
+class DocumentedModel(BaseModel):
+    """A model whose field docstrings become descriptions in its JSON Schema.
+
+    Pydantic would read the source of every class at import; here it is read on demand.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        made = handler(core_schema)
+        members = handler.resolve_ref_schema(made).get("properties", {})
+        docstrings = field_docstrings(cls)
+        for name, field in cls.model_fields.items():
+            member = members.get(field.alias or name)
+            if member is not None and name in docstrings:
+                member.setdefault("description", docstrings[name])
+        return made
+
+
+class Section(DocumentedModel):
+    """A section of the machine configuration: strict types, no unknown keys."""
+
+    # Build validators on first use: a machine starts faster without those it does not need.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, defer_build=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, data: Any) -> Any:
+        if isinstance(data, dict) and None in data.values():
+            return {key: value for key, value in data.items() if value is not None}
+        return data
+
+
+class Attributes(DocumentedModel):
+    """The `attributes` of one model. Numbers may be quoted, for compatibility."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Marks an attribute that names a required dependency."""
+
+    api: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_api(self.api)
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """Marks an attribute that names an optional dependency."""
+
+    api: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_api(self.api)
+
+
+def _check_api(text: str | None) -> None:
+    """Reject an invalid marker at import, so that it is not reported as a configuration error."""
+    api = Api.parse(text) if text is not None else None
+    if api is not None and api.namespace == BUILTIN_NAMESPACE and api not in PUBLIC_APIS:
+        raise InvalidName(f'unknown API "{api}"')
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingFile:
+    """Marks an attribute that is the path of an existing file."""
+
+
+def fault(code: Code, message: str) -> PydanticCustomError:
+    # Pydantic treats the message as a template, and braces in it as placeholders.
+    return PydanticCustomError(code.id, "{message}", {"message": message})
+
+
+def require_certificate_pair(pair: Mapping[str, object]) -> None:
+    """Check the fields of a certificate and its key: both must be set, or neither."""
+    missing = [name for name, value in pair.items() if not value]
+    if len(missing) == 1:
+        raise fault(
+            codes.INCOMPLETE_PAIR,
+            f'"{missing[0]}" is missing; a certificate and its key must be set together',
+        )
+
+
+def _text_validator(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:
+    def validate(value: Any) -> T:
+        if not isinstance(value, str):
+            raise PydanticCustomError("string_type", "expected a string")
+        try:
+            return read(value)
+        except ValueError as error:
+            raise fault(code, str(error)) from None
+
+    return validate
+
+
+def _text_or_object_validator(
+    code: Code, read: Callable[[str], T], keys: tuple[str, str, str]
+) -> Callable[[Any], T]:
+    """Accept text or the legacy form, an object with the three parts."""
+    from_text = _text_validator(code, read)
+
+    def validate(value: Any) -> T:
+        if not isinstance(value, dict):
+            return from_text(value)
+        parts = [part for key in keys if isinstance(part := value.get(key), str)]
+        if set(value) - set(keys) or len(parts) < len(keys):
+            raise fault(code, f"expected an object with exactly the keys {', '.join(keys)}")
+        return from_text(":".join(parts))
+
+    return validate
+
+
+def _name_parser(longest: int) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        try:
+            return check_name(text, longest)
+        except InvalidName as error:
+            raise ValueError(str(error)) from None
+
+    return read
+
+
+_NAME_SCHEMA = {"type": "string", "pattern": "^[a-zA-Z0-9][-\\w]*$"}
+_TRIPLET_PATTERN = "^[\\w-]+:[\\w-]+:[\\w-]+$"
+
+
+def _triplet_schema(pattern: str, *keys: str) -> dict[str, Any]:
+    parts = {key: {"type": "string"} for key in keys}
+    return {
+        "anyOf": [
+            {"type": "string", "pattern": pattern},
+            {
+                "type": "object",
+                "properties": parts,
+                "required": list(keys),
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+
+def _case_insensitive(*words: str) -> str:
+    """Return a case-insensitive regular expression; JSON Schema has no flag for it."""
+    either = re.sub(r"[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", "|".join(words))
+    return f"^\\s*({either})\\s*$"
+
+
+_API_KEYS = ("namespace", "type", "subtype")
+_MODEL_KEYS = ("namespace", "model_family", "name")
+
+parse_api = _text_or_object_validator(codes.BAD_API, Api.parse, _API_KEYS)
+
+ApiField = Annotated[
+    Api,
+    PlainValidator(parse_api),
+    WithJsonSchema(_triplet_schema(_TRIPLET_PATTERN, *_API_KEYS)),
+]
+ModelField = Annotated[
+    ModelName,
+    PlainValidator(_text_or_object_validator(codes.BAD_MODEL, ModelName.parse, _MODEL_KEYS)),
+    WithJsonSchema(_triplet_schema("^[\\w-]+(:[\\w-]+:[\\w-]+)?$", *_MODEL_KEYS)),
+]
+ResourceNameField = Annotated[
+    str,
+    PlainValidator(_text_validator(codes.BAD_NAME, _name_parser(60))),
+    WithJsonSchema({**_NAME_SCHEMA, "maxLength": 60}),
+]
+LongNameField = Annotated[
+    str,
+    PlainValidator(_text_validator(codes.BAD_NAME, _name_parser(MAX_LONG_NAME))),
+    WithJsonSchema({**_NAME_SCHEMA, "maxLength": MAX_LONG_NAME}),
+]
+Duration = Annotated[
+    float,
+    PlainValidator(_text_validator(codes.BAD_DURATION, duration.parse)),
+    WithJsonSchema(
+        {
+            "title": "duration",
+            "type": "string",
+            "pattern": "^[-+]?(0|(\\d+(\\.\\d*)?|\\.\\d+)(ns|us|µs|μs|ms|s|m|h))+$",
+        }
+    ),
+]
+LevelField = Annotated[
+    Level,
+    PlainValidator(_text_validator(codes.BAD_LEVEL, Level.parse)),
+    WithJsonSchema(
+        {
+            "title": "log level",
+            "anyOf": [
+                {"enum": [level.name.lower() for level in Level]},
+                {
+                    "type": "string",
+                    "pattern": _case_insensitive("debug", "info", "warn(ing)?", "error"),
+                },
+            ],
+        }
+    ),
+]
+PatternField = Annotated[
+    Pattern,
+    PlainValidator(_text_validator(codes.BAD_PATTERN, Pattern.parse)),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
+FileField = Annotated[str, ExistingFile()]

@@ -1,0 +1,114 @@
+"""A budget for the bytes that the server holds on behalf of its clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cogwork.core.errors import CogworkError
+from cogwork.core.limits.held_amounts import HeldAmounts
+
+_GIB = 1 << 30
+_MAX_MEMORY = 3 * _GIB
+_COPIES = 3
+"""Copies of a request: as it was received, as it was parsed, and what the resource makes of it."""
+_UNCOUNTED_SIZE = 4096
+"""Bytes of a message that is not worth counting."""
+_OVERCOMMIT_FACTOR = 4
+"""Multiple of the total that may be held if every client holds a single message."""
+
+
+class OverBudget(CogworkError):
+    status = "RESOURCE_EXHAUSTED"
+
+
+@dataclass(slots=True)
+class ByteBudget:
+    """Counts the bytes held for each client, without I/O.
+
+    A client that holds nothing may exceed the limits with its first message, up to
+    `_OVERCOMMIT_FACTOR` times the total.
+    """
+
+    label: str
+    """What is counted, for error messages: `requests in flight`."""
+    total: int
+    per_client: int
+    held: HeldAmounts = field(default_factory=HeldAmounts)
+
+    @property
+    def most(self) -> int:
+        """What may be held at most."""
+        return _OVERCOMMIT_FACTOR * self.total
+
+    def acquire(self, client: str, size: int) -> None:
+        """Reserve bytes, which the caller must release. Raise OverBudget if a limit is exceeded."""
+        held = self.held.of(client)
+        after = self.held.total + size
+        crowded = held and (held + size > self.per_client or after > self.total)
+        if crowded or after > self.most:
+            raise OverBudget(
+                f"your {self.label} hold {held} bytes, of {self.held.total} for all clients; "
+                "wait for some of them to finish"
+            )
+        self.held.hold(client, size)
+
+    def release(self, client: str, size: int) -> None:
+        self.held.release(client, size)
+
+
+class Hold:
+    """What one call holds of a budget, given back at the end of a `with` block."""
+
+    __slots__ = ("_budget", "_client", "size")
+
+    def __init__(self, budget: ByteBudget, client: str) -> None:
+        self._budget = budget
+        self._client = client
+        self.size = 0
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.reduce(0)
+
+    def acquire(self, size: int) -> None:
+        """Raise OverBudget if a limit is exceeded."""
+        self._budget.acquire(self._client, size)
+        self.size += size
+
+    def acquire_message(self, size: int) -> None:
+        """Charge a message, or metadata, of this size, unless it is small.
+
+        Raise OverBudget if a limit is exceeded.
+        """
+        if size > _UNCOUNTED_SIZE:
+            self.acquire_part(size)
+
+    def acquire_part(self, size: int) -> None:
+        """Charge a part of a message. Raise OverBudget if a limit is exceeded."""
+        self.acquire(_COPIES * size)
+
+    def reduce(self, size: int) -> None:
+        """Give back what is held beyond this size."""
+        if self.size > size:
+            self._budget.release(self._client, self.size - size)
+            self.size = size
+
+
+def request_budget(memory: int) -> ByteBudget:
+    """Return the budget for the requests that a server has received, on all transports.
+
+    `memory`: that of the computer, of which requests take a quarter at most.
+    """
+    return _make_budget("requests in flight", min(memory // 4, _MAX_MEMORY) * 3 // 4)
+
+
+def upload_budget(memory: int) -> ByteBudget:
+    """Return the budget for the requests that have arrived in part."""
+    return _make_budget("uploads", min(memory // 4, _MAX_MEMORY) // 4)
+
+
+def _make_budget(label: str, most: int) -> ByteBudget:
+    total = most // _OVERCOMMIT_FACTOR
+    return ByteBudget(label, total, per_client=total // 2)

@@ -1,0 +1,53 @@
+"""How far updates of a machine are: a file that the agent writes, and others show."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cogwork.core.versions.product import Product
+
+PROGRESS_VARIABLE: Final = "COGWORK_UPDATE_FILE"
+"""The environment variable by which the agent tells the server where the file is."""
+_MAX_FILE: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ProductProgress:
+    phase: str
+    """"current", "installing", "waiting", "switching", "refused" or "failed"."""
+    version: str
+    detail: str = ""
+    since: float = 0.0
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    products: dict[Product, ProductProgress]
+    source_fault: str | None = None
+    """Why updates cannot be looked for."""
+
+
+def read_progress(path: Path) -> Progress:
+    """Return what the file says; nothing if it is missing or damaged."""
+    try:
+        with path.open("rb") as file:
+            value = json.loads(file.read(_MAX_FILE))
+        found = {
+            product: _parse(value["products"][product])
+            for product in Product
+            if product in value["products"]
+        }
+        fault = value.get("source_fault")
+        return Progress(found, None if fault is None else str(fault))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Progress({})
+
+
+def _parse(value: Any) -> ProductProgress:
+    return ProductProgress(
+        str(value["phase"]), str(value["version"]), str(value["detail"]), float(value["since"])
+    )

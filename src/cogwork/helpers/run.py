@@ -1,0 +1,69 @@
+"""The main function of a child process of the server.
+
+The process ends when its control channel does, at the latest with the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from cogwork.helpers.control_channel import HEARTBEAT_INTERVAL, ControlChannel, Message
+from cogwork.helpers.log_forwarder import LogForwarder
+
+
+class Worker(Protocol):
+    """What a child process does."""
+
+    def on_message(self, message: Message, sockets: list[socket.socket]) -> None:
+        """Take a message of the server, and own the sockets that came with it."""
+
+    async def aclose(self) -> None: ...
+
+
+MakeWorker = Callable[[Callable[[Message], None]], Worker]
+"""Takes a function that sends a message to the server."""
+
+
+def run(make_worker: MakeWorker) -> None:
+    # The server decides when this process ends; systemd sends signals to both.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    connection = socket.socket(fileno=int(sys.argv[-1]))
+    gc.freeze()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(connection, make_worker))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop if it is installed: a flood of new connections takes half the time."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(connection: socket.socket, make_worker: MakeWorker) -> None:
+    ended = asyncio.Event()
+    control = ControlChannel(
+        connection, lambda message, sockets: worker.on_message(message, sockets), ended.set
+    )
+    handler = LogForwarder(control)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger().setLevel(logging.INFO)
+    worker = make_worker(control.send)
+    while not ended.is_set():
+        control.send({"alive": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEARTBEAT_INTERVAL):
+                await ended.wait()
+    logging.getLogger().removeHandler(handler)
+    await worker.aclose()

@@ -1,0 +1,129 @@
+"""Performs the call of a job: one method of one resource, as a client would call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from cogwork.config.check.diagnostics import did_you_mean
+from cogwork.config.schema.machine import JobConfig
+from cogwork.core.errors import InvalidRequest, NotFound, Unsupported
+from cogwork.graph.name import Api, ResourceName
+from cogwork.graph.public_apis import SERVICE_BY_API
+from cogwork.resource.messages.structs import to_struct_async
+from cogwork.robot.hosts import NoModules
+from cogwork.robot.jobs.job_scheduler import MAX_RUN_SECONDS, JobCall
+from cogwork.wire.messages.resource_field import NAME_FIELDS, name_field
+from cogwork.wire.table.handlers import HandlerTable
+from cogwork.wire.transports import in_process_call
+
+FindName = Callable[[str], ResourceName]
+
+
+class CustomServices(Protocol):
+    """The services of APIs that are not public: those of modules and remotes."""
+
+    def services(self) -> Mapping[Api, str]: ...
+
+    def descriptor_pools(self) -> Mapping[str, DescriptorPool]: ...
+
+
+def make_job_call(
+    table: HandlerTable, find_name: FindName, custom: Callable[[], CustomServices] = NoModules
+) -> JobCall:
+    """Return the function that performs a job."""
+
+    async def call(config: JobConfig) -> None:
+        name = find_name(config.resource)
+        service = _find_public_service(table, name.api) or _find_custom_service(custom(), name.api)
+        method = _find_unary_method(service, config.method)
+        path = f"/{method.containing_service.full_name}/{method.name}"
+        request = await _build_request(method, name, config)
+        await in_process_call.call(
+            table, path, request, peer=f"job:{config.name}", timeout=MAX_RUN_SECONDS
+        )
+
+    return call
+
+
+def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
+    """Return the one resource with this short or full name.
+
+    Resources of remotes may be named without their remote, as in calls.
+    """
+    if "/" in text:
+        return ResourceName.parse(text)
+    known = list(names)
+    found = [name for name in known if name.short == text]
+    found = found or [name for name in known if name.name == text]
+    if not found:
+        hint = did_you_mean(text, [name.short for name in known]) or "add it to the configuration"
+        raise NotFound(f'there is no resource "{text}"; {hint}')
+    if len(found) > 1:
+        choices = " or ".join(f'"{name}"' for name in found)
+        raise InvalidRequest(f'several resources are named "{text}"; use {choices}')
+    return found[0]
+
+
+def _find_public_service(table: HandlerTable, api: Api) -> ServiceDescriptor | None:
+    service = SERVICE_BY_API.get(api)
+    if service is None or service not in table.services():
+        return None
+    # The descriptor is loaded with the methods.
+    table.load(service)
+    pool: Any = descriptor_pool.Default()  # type: ignore[no-untyped-call]
+    found: ServiceDescriptor = pool.FindServiceByName(service)
+    return found
+
+
+def _find_custom_service(custom: CustomServices, api: Api) -> ServiceDescriptor:
+    service = custom.services().get(api)
+    if service is None:
+        raise Unsupported(f"{api} is not served by this machine")
+    pool: Any = custom.descriptor_pools().get(service)
+    if pool is None:
+        raise Unsupported(
+            f"{service} is not described by the module or remote that provides it: it must support "
+            "gRPC reflection"
+        )
+    found: ServiceDescriptor = pool.FindServiceByName(service)
+    return found
+
+
+def _find_unary_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
+    method: MethodDescriptor | None = service.methods_by_name.get(wanted)
+    if method is not None and not _is_streaming(method):
+        return method
+    reason = f'has no method "{wanted}"' if method is None else f'streams "{wanted}"'
+    choices = ", ".join(each.name for each in service.methods if _needs_no_arguments(each))
+    raise Unsupported(f"{service.full_name} {reason}; a job can call {choices}")
+
+
+def _needs_no_arguments(method: MethodDescriptor) -> bool:
+    """Return whether a job can call the method: it needs only a name or the job's command."""
+    needed = {each.name for each in method.input_type.fields} - {*NAME_FIELDS, "extra"}
+    return not _is_streaming(method) and (not needed or method.name == "DoCommand")
+
+
+def _is_streaming(method: MethodDescriptor) -> bool:
+    return bool(method.client_streaming or method.server_streaming)
+
+
+async def _build_request(
+    method: MethodDescriptor, name: ResourceName, config: JobConfig
+) -> Message:
+    request: Any = GetMessageClass(method.input_type)()
+    if (field := name_field(method.input_type)) is not None:
+        setattr(request, field, name.short)
+    if method.name == "DoCommand":
+        command = await to_struct_async(config.command)
+        # A module that describes its own service also has its own Struct class.
+        request.command.MergeFromString(command.SerializeToString())
+    message: Message = request
+    return message

@@ -1,0 +1,350 @@
+"""Runs jobs: methods that are called on a schedule. Runs of one job never overlap.
+
+A cron job that comes due while it still runs skips that run; an interval job runs once more right
+afterwards. A failed run is logged as a warning, and the job continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from functools import partial
+from typing import Any
+
+from cogwork.config.schema.machine import JobConfig
+from cogwork.config.schema.schedule import (
+    Continuous,
+    Cron,
+    Every,
+    LocalZone,
+    Schedule,
+    parse_schedule,
+)
+from cogwork.core import duration
+from cogwork.core.backoff import Backoff, RetryPolicy
+from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
+from cogwork.core.exit_trap import trap_exit
+from cogwork.core.limits.loop_budget import LoopBudget, LoopMeter
+from cogwork.logs.logger_names import JOB_LOGGER_PREFIX
+
+MAX_RUN_SECONDS = 600.0
+"""Maximum seconds of a run."""
+
+JobCall = Callable[[JobConfig], Awaitable[None]]
+"""Performs one run of a job."""
+
+_CANCEL_GRACE = 10.0
+"""Seconds that a cancelled run gets to end."""
+_CLOCK_CHECK_INTERVAL = 30.0
+"""Maximum seconds between two checks of the wall clock, which may be set at any time."""
+_CLOCK_SET_BACK = 60.0
+"""Seconds. A larger step back means that the wall clock was set; a smaller one repeats no run."""
+_CLOCK_SET_FORWARD = 3 * 3600.0
+"""Seconds. A run that is later than this was not missed: the wall clock was wrong and was set."""
+_MIN_PAUSE = 0.001
+"""Seconds between two runs of a continuous job, so that a job that does little does not use a whole
+core."""
+_RETRY = RetryPolicy(first=0.1, maximum=10.0, jitter=0.0)
+"""The pauses after a failed run of a continuous job."""
+_MAX_RUNS_KEPT = 10
+_MAX_HISTORIES = 1000
+_MAX_SKIPS_COUNTED = 1000
+_MAX_REASON_LENGTH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailure:
+    time: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """Recent runs of a job, oldest first. Times are the ends of runs, in seconds since 1970."""
+
+    name: str
+    configured: bool
+    """Whether the job is in the configuration; the records of removed jobs are kept too."""
+    successes: tuple[float, ...]
+    failures: tuple[JobFailure, ...]
+    skipped: int
+    """Runs that were skipped because the previous one had not finished."""
+    schedule: str | None
+    """The schedule as configured; None if the job is not configured."""
+    running_since: float | None
+    """None if it is not running."""
+    next_run: float | None
+    """When the job is due next; None if it is running, continuous or not configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    task: asyncio.Task[None]
+    since: float
+    """Monotonic time."""
+
+
+@dataclass(slots=True)
+class _History:
+    successes: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_RUNS_KEPT))
+    failures: deque[JobFailure] = field(default_factory=lambda: deque(maxlen=_MAX_RUNS_KEPT))
+    skipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    config: JobConfig
+    loop: asyncio.Task[None]
+
+
+class JobScheduler:
+    def __init__(
+        self,
+        clock: Clock,
+        call: JobCall,
+        zone: tzinfo | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """`zone` is the time zone of cron schedules, by default this computer's. `redact` removes
+        secrets from the reasons of failures."""
+        self._clock = clock
+        self._call = call
+        self._redact = redact
+        self._zone = zone or LocalZone()
+        self._jobs: dict[str, _Job] = {}
+        self._runs: dict[str, _Run] = {}
+        """Current runs by job, including those of removed jobs until they end."""
+        self._due: dict[str, Callable[[], float]] = {}
+        """Return when the jobs that wait are due, by the wall clock."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._histories: dict[str, _History] = {}
+        self._budget = LoopBudget(clock)
+        """Event loop time that continuous and interval jobs share."""
+
+    def stop_outdated(self, configs: Sequence[JobConfig]) -> None:
+        """Stop the jobs that are removed or changed in `configs`, without starting any."""
+        wanted = {config.name: config for config in configs}
+        for name, job in tuple(self._jobs.items()):
+            if name not in wanted or _comparable(wanted[name]) != _comparable(job.config):
+                del self._jobs[name]
+                self._due.pop(name, None)
+                job.loop.cancel()
+
+    def apply(self, configs: Sequence[JobConfig]) -> None:
+        """Run these jobs from now on. Unchanged jobs keep their schedule."""
+        self.stop_outdated(configs)
+        wanted = {config.name: config for config in configs}
+        for config in wanted.values():
+            if config.name not in self._jobs:
+                self._start(config)
+        self._prune_histories()
+
+    def statuses(self) -> list[JobRecord]:
+        return [
+            JobRecord(
+                name,
+                name in self._jobs,
+                tuple(history.successes),
+                tuple(history.failures),
+                history.skipped,
+                self._jobs[name].config.schedule if name in self._jobs else None,
+                self._start_of_run(name),
+                self._next_run(name),
+            )
+            for name, history in self._histories.items()
+        ]
+
+    def _start_of_run(self, name: str) -> float | None:
+        run = self._runs.get(name)
+        return self._as_wall_time(run.since) if run is not None else None
+
+    def _next_run(self, name: str) -> float | None:
+        due = self._due.get(name)
+        return due() if due is not None else None
+
+    def _as_wall_time(self, monotonic: float) -> float:
+        return self._clock.time() + (monotonic - self._clock.monotonic())
+
+    async def aclose(self) -> list[str]:
+        """Stop all jobs. Return those whose run does not end when it is cancelled."""
+        for job in self._jobs.values():
+            job.loop.cancel()
+        self._jobs.clear()
+        deadline = self._clock.monotonic() + _CANCEL_GRACE
+        while self._tasks and (left := deadline - self._clock.monotonic()) > 0:
+            await self._clock.wait(self._tasks, left)
+        return list(self._runs)
+
+    def _start(self, config: JobConfig) -> None:
+        self._histories.setdefault(config.name, _History())
+        loop = self._create_task(
+            self._run_schedule(config, parse_schedule(config.schedule)), f"job {config.name}"
+        )
+        loop.add_done_callback(_log_loop_failure)
+        self._jobs[config.name] = _Job(config, loop)
+
+    def _prune_histories(self) -> None:
+        """Delete the oldest histories of removed jobs when there are too many."""
+        removed = [name for name in self._histories if name not in self._jobs]
+        for name in removed[: max(0, len(self._histories) - _MAX_HISTORIES)]:
+            del self._histories[name]
+
+    async def _run_schedule(self, config: JobConfig, schedule: Schedule) -> None:
+        if (earlier := self._runs.get(config.name)) is not None:
+            await self._wait_for_earlier_run(config.name, earlier.task)
+        match schedule:
+            case Every():
+                await self._run_interval(config, schedule)
+            case Cron():
+                await self._run_cron(config, schedule)
+            case Continuous():
+                await self._run_continuously(config)
+
+    async def _wait_for_earlier_run(self, name: str, earlier: asyncio.Task[None]) -> None:
+        """Wait for a cancelled run of the previous configuration."""
+        await self._clock.wait({earlier}, _CANCEL_GRACE)
+        if not earlier.done():
+            _logger(name).warning("waiting for a cancelled run that has not ended")
+            # Without a timeout: two overlapping runs would be worse.
+            await asyncio.wait({earlier})
+
+    async def _run_interval(self, config: JobConfig, every: Every) -> None:
+        start = self._clock.monotonic()
+        due = every.next(start, start)
+        while True:
+            self._due[config.name] = partial(self._as_wall_time, due)
+            while (left := due - self._clock.monotonic()) > 0:
+                await self._clock.sleep(left)
+            self._due.pop(config.name, None)
+            meter = LoopMeter(self._clock)
+            await self._run_once(config, meter)
+            if (pause := self._budget.spend(meter.seconds)) > 0:
+                await self._clock.sleep(pause)
+            due = max(every.next(due, start), every.latest(self._clock.monotonic(), start))
+
+    async def _run_cron(self, config: JobConfig, cron: Cron) -> None:
+        done_until = self._clock.time()
+        while True:
+            due = await self._wait_for_cron(config.name, cron, done_until)
+            now = self._clock.time()
+            if now - due < _CLOCK_SET_FORWARD:
+                await self._run_once(config)
+                now = self._clock.time()
+                self._count_skipped(config.name, self._due_times(cron, due, now))
+            done_until = max(due, now)
+
+    async def _wait_for_cron(self, name: str, cron: Cron, after: float) -> float:
+        """Return the due time once the wall clock has reached it, even if the clock was set."""
+        due = cron.next(after, self._zone)
+        self._due[name] = lambda: due
+        while (left := due - (now := self._clock.time())) > 0:
+            if now < after - _CLOCK_SET_BACK:
+                after, due = now, cron.next(now, self._zone)
+            else:
+                await self._clock.sleep(min(left, _CLOCK_CHECK_INTERVAL))
+        self._due.pop(name, None)
+        return due
+
+    def _due_times(self, cron: Cron, after: float, until: float) -> Iterator[float]:
+        while (after := cron.next(after, self._zone)) <= until:
+            yield after
+
+    def _count_skipped(self, name: str, due_times: Iterator[float]) -> None:
+        # There may be millions if the wall clock was set during the run.
+        skipped = sum(1 for _ in itertools.islice(due_times, _MAX_SKIPS_COUNTED))
+        if skipped:
+            self._histories[name].skipped += skipped
+            _logger(name).debug("skipped %d runs: the previous run had not finished", skipped)
+
+    async def _run_continuously(self, config: JobConfig) -> None:
+        backoff = Backoff(_RETRY)
+        while True:
+            meter = LoopMeter(self._clock)
+            if await self._run_once(config, meter):
+                backoff.reset()
+                pause = _MIN_PAUSE
+            else:
+                pause = backoff.next_delay()
+            await self._clock.sleep(max(pause, self._budget.spend(meter.seconds)))
+
+    async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> bool:
+        """Run a job once. Return whether it succeeded. `meter` measures its event loop time."""
+        name = config.name
+        started = self._clock.monotonic()
+        work = _call_trapping_exit(self._call, config)
+        work = meter.measure(work) if meter is not None else work
+        run = self._create_task(work, f"run of job {name}")
+        self._runs[name] = _Run(run, started)
+        run.add_done_callback(lambda run: self._on_run_end(name, run))
+        try:
+            await self._clock.wait({run}, MAX_RUN_SECONDS)
+        finally:
+            overdue = not run.done()
+            run.cancel()
+        if overdue:
+            await self._clock.wait({run}, _CANCEL_GRACE)
+        reason = _overdue_reason(run) if overdue else self._failure_reason(run)
+        self._record_run(name, reason, self._clock.monotonic() - started)
+        if not run.done():
+            await asyncio.wait({run})
+        return reason is None
+
+    def _record_run(self, name: str, reason: str | None, seconds: float) -> None:
+        history, now = self._histories[name], self._clock.time()
+        if reason is None:
+            history.successes.append(now)
+            _logger(name).debug("finished in %gs", round(seconds, 3))
+        else:
+            history.failures.append(JobFailure(now, reason))
+            _logger(name).warning("failed: %s", reason)
+
+    def _failure_reason(self, run: asyncio.Task[None]) -> str | None:
+        """Return why a run failed; None if it succeeded."""
+        if run.cancelled():
+            return "it was cancelled by the resource itself"
+        error = run.exception()
+        return self._redact(error_text(error))[:_MAX_REASON_LENGTH] if error is not None else None
+
+    def _create_task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _on_run_end(self, name: str, run: asyncio.Task[None]) -> None:
+        del self._runs[name]
+        if not run.cancelled() and (error := run.exception()) is not None:
+            _logger(name).debug("traceback of the failure", exc_info=error)
+
+
+def _log_loop_failure(loop: asyncio.Task[None]) -> None:
+    if not loop.cancelled() and (error := loop.exception()) is not None:
+        _log.critical("%s stopped unexpectedly", loop.get_name(), exc_info=error)
+
+
+_log = logging.getLogger(JOB_LOGGER_PREFIX.removesuffix("."))
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger(JOB_LOGGER_PREFIX + name)
+
+
+def _comparable(config: JobConfig) -> JobConfig:
+    """Return the configuration without settings that do not require a restart of the job."""
+    return config.model_copy(update={"log_configuration": None})
+
+
+async def _call_trapping_exit(call: JobCall, config: JobConfig) -> None:
+    with trap_exit():
+        await call(config)
+
+
+def _overdue_reason(run: asyncio.Task[None]) -> str:
+    reason = f"it was cancelled after {duration.render(MAX_RUN_SECONDS)}"
+    return reason if run.done() else f"{reason} but has not ended; its next run waits for that"

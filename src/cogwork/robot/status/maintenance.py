@@ -1,0 +1,124 @@
+"""Decides whether an update may interrupt the machine: only if its sensor reads `true` now."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cogwork.core import duration
+from cogwork.core.clock import Clock
+from cogwork.core.error_text import error_text
+from cogwork.core.errors import CogworkError
+from cogwork.core.exit_trap import trap_exit
+from cogwork.graph.name import ResourceName
+from cogwork.robot.machine import Machine
+from cogwork.robot.status.server_report import MaintenanceDenial, ServerReport
+
+TIMEOUT = 5.0
+
+_log = logging.getLogger("rdk.maintenance")
+
+
+class MaintenancePermission(NamedTuple):
+    allowed: bool
+    reason: str
+
+
+async def check_maintenance(
+    machine: Machine, report: ServerReport, clock: Clock
+) -> MaintenancePermission:
+    """Return the permission. A denial is also logged and shown in the status of the machine."""
+    permission = await _evaluate(machine, clock)
+    _record(report, permission.allowed, machine.redact(permission.reason), clock.time())
+    return permission
+
+
+def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> None:
+    before = report.maintenance_denial
+    if allowed:
+        report.maintenance_denial = None
+        if before is not None:
+            _log.info("maintenance is allowed again, after %s: %s", _age(before, now), reason)
+    elif before is None:
+        report.maintenance_denial = MaintenanceDenial(reason, now)
+        _log.info("maintenance is not allowed: %s", reason)
+    elif before.reason != reason:
+        report.maintenance_denial = MaintenanceDenial(reason, before.since)
+        _log.info("maintenance is still not allowed, after %s: %s", _age(before, now), reason)
+
+
+def _age(denial: MaintenanceDenial, now: float) -> str:
+    return duration.render(round(now - denial.since))
+
+
+async def _evaluate(machine: Machine, clock: Clock) -> MaintenancePermission:
+    if machine.is_reconfiguring:
+        return MaintenancePermission(False, "the machine is being reconfigured")
+    config = machine.config.maintenance
+    if config is None:
+        return _evaluate_without_sensor(machine)
+    try:
+        sensor: Any = machine.find(ResourceName.parse(config.sensor_name))
+    except CogworkError as error:
+        return MaintenancePermission(False, str(error))
+    try:
+        readings = await _read_with_timeout(sensor, clock)
+    except TimeoutError:
+        return MaintenancePermission(
+            False, f"{config.sensor_name} did not answer within {TIMEOUT:g}s"
+        )
+    except Exception as error:
+        reason = f"{config.sensor_name} could not be read: {error_text(error)}"
+        return MaintenancePermission(False, reason)
+    return evaluate_readings(readings, config.sensor_name, config.maintenance_allowed_key)
+
+
+def _evaluate_without_sensor(machine: Machine) -> MaintenancePermission:
+    """Deny if the `maintenance` section is invalid: its author wanted to restrict interruptions."""
+    for diagnostic in machine.diagnostics:
+        if diagnostic.location.pointer[:1] == ("maintenance",):
+            return MaintenancePermission(
+                False, f'"maintenance" in the configuration is invalid: {diagnostic.message}'
+            )
+    return MaintenancePermission(True, "no maintenance sensor is configured")
+
+
+def evaluate_readings(readings: Mapping[str, Any], sensor: str, key: str) -> MaintenancePermission:
+    if key not in readings:
+        available = ", ".join(sorted(readings)) or "none"
+        return MaintenancePermission(
+            False, f'{sensor} has no reading "{key}"; its readings: {available}'
+        )
+    value = readings[key]
+    if not isinstance(value, bool):
+        return MaintenancePermission(
+            False, f'"{key}" of {sensor} is {value!r}; it must be true or false'
+        )
+    return MaintenancePermission(value, f'"{key}" of {sensor} is {str(value).lower()}')
+
+
+async def _read_with_timeout(sensor: Any, clock: Clock) -> Mapping[str, Any]:
+    reading = asyncio.ensure_future(_get_readings(sensor))
+    try:
+        await clock.wait({reading}, TIMEOUT)
+        if not reading.done():
+            raise TimeoutError
+        if reading.cancelled():
+            raise RuntimeError("it was cancelled")
+        return reading.result()
+    finally:
+        reading.cancel()
+
+
+class InvalidReadings(CogworkError):
+    """The maintenance sensor returned something else than readings."""
+
+
+async def _get_readings(sensor: Any) -> Mapping[str, Any]:
+    with trap_exit():
+        readings: object = await sensor.get_readings(timeout=TIMEOUT)
+    if not isinstance(readings, Mapping):
+        raise InvalidReadings(f"it returned {type(readings).__name__} instead of readings")
+    return readings

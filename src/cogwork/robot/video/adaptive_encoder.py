@@ -1,0 +1,103 @@
+"""An encoder that follows the size and the rate of a camera, and the networks of the viewers."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from cogwork.core.clock import Clock
+from cogwork.media.encoded_frames import EncodedFrame
+from cogwork.resource.frame import Frame
+
+if TYPE_CHECKING:
+    from cogwork.media.video_encoder import VideoEncoder
+
+_MIN_BITRATE = 100_000
+_BITRATE_STEP = 0.15
+"""Relative change of the bit rate below which the encoder is left alone."""
+_FRAME_RATE_STEP = 1.4
+"""Factor of the camera's rate below which the encoder is left alone."""
+_MIN_FRAME_RATE = 5
+"""Pictures per second that are always expected: a camera that shows nothing new may do so soon."""
+_MEASURED_FRAMES = 20
+"""Pictures over which the rate of a camera is measured."""
+_MIN_ENCODER_TIME = 2.0
+"""Seconds until another encoder is started, unless the network cannot carry the video."""
+
+_log = logging.getLogger("rdk.networking")
+
+
+class Size(NamedTuple):
+    width: int
+    height: int
+
+
+class AdaptiveEncoder:
+    """Each change starts an encoder anew, which begins with a key frame."""
+
+    def __init__(self, name: str, codec: str, size: Size | None, clock: Clock) -> None:
+        """`name`: of the camera, for the log. `size`: None for that of the camera."""
+        self._name = name
+        self._codec = codec
+        self._size = size
+        self._clock = clock
+        self.bitrate: int | None = None
+        """Bits per second that the viewers can take; None if that is not known."""
+        self.current: VideoEncoder | None = None
+        self._since = 0.0
+        self._in_hardware = True
+        self._times: deque[float] = deque(maxlen=_MEASURED_FRAMES)
+
+    def limit_bitrate(self, bitrate: int) -> None:
+        """Take note of the bits per second that the viewers can take."""
+        self.bitrate = max(_MIN_BITRATE, bitrate)
+
+    def stop(self) -> None:
+        """Free the encoder until the next picture."""
+        self.current = None
+
+    def fail(self) -> None:
+        """Begin again after an error, without hardware."""
+        self.current = None
+        self._in_hardware = False
+
+    def encode(self, frame: Frame, time: int, *, as_key: bool) -> list[EncodedFrame]:
+        """Takes some milliseconds. Raise what libraries raise."""
+        from cogwork.media.video_encoder import (
+            DEFAULT_FRAME_RATE,
+            Codec,
+            VideoEncoder,
+            default_bitrate,
+        )
+
+        self._times.append(self._clock.monotonic())
+        size = self._size or Size(frame.width // 2 * 2, frame.height // 2 * 2)
+        best = default_bitrate(*size)
+        bitrate = min(best, self.bitrate) if self.bitrate is not None else best
+        rate = self._measure_rate() or DEFAULT_FRAME_RATE
+        if self.current is None or self.current.size != size or self._should_change(bitrate, rate):
+            _log.debug("encoding %s as %s, %d kbit/s", self._name, self._codec, bitrate // 1000)
+            self.current = VideoEncoder(
+                Codec(self._codec), *size, bitrate, rate, in_hardware=self._in_hardware
+            )
+            self._since = self._clock.monotonic()
+        return self.current.encode(frame.pixels, time, as_key=as_key)
+
+    def _should_change(self, bitrate: int, frame_rate: int) -> bool:
+        assert self.current is not None
+        change = bitrate / self.current.bitrate - 1
+        if change <= -_BITRATE_STEP:
+            return True  # a network that is too slow shows at once
+        # Whether it can carry more shows only after a while.
+        if self._clock.monotonic() - self._since < _MIN_ENCODER_TIME:
+            return False
+        ratio = frame_rate / self.current.frame_rate
+        return change >= _BITRATE_STEP or max(ratio, 1 / ratio) > _FRAME_RATE_STEP
+
+    def _measure_rate(self) -> int | None:
+        """Return pictures per second; None if there were not enough yet."""
+        if len(self._times) < _MEASURED_FRAMES or self._times[-1] == self._times[0]:
+            return None
+        rate = (len(self._times) - 1) / (self._times[-1] - self._times[0])
+        return max(_MIN_FRAME_RATE, round(rate))

@@ -1,0 +1,126 @@
+"""Counts the elements of a message before it is parsed.
+
+An element may take 50 times the memory of its bytes, so it would be too late afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from cogwork.wire.messages.protobuf_encoding import read_varint
+
+_NUMBERS_PER_ELEMENT = 8
+"""Numbers that count as one element: they cost less than a message or a string."""
+_FIELDS_PER_ELEMENT = 8
+"""Fields that are read for each element of the limit."""
+
+_VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
+"""How the value of a field is encoded."""
+_FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
+_NUMBER_SIZES = {
+    FieldDescriptor.TYPE_DOUBLE: 8,
+    FieldDescriptor.TYPE_FIXED64: 8,
+    FieldDescriptor.TYPE_SFIXED64: 8,
+    FieldDescriptor.TYPE_FLOAT: 4,
+    FieldDescriptor.TYPE_FIXED32: 4,
+    FieldDescriptor.TYPE_SFIXED32: 4,
+}
+"""Bytes of a number in a list; others are varints."""
+_CONTINUED = bytes(range(0x80, 0x100))
+"""The bytes of a varint except its last."""
+
+
+class _Field(NamedTuple):
+    weight: int
+    """What each occurrence counts, in numbers, unless it is a list of them."""
+    message: Descriptor | None
+    """The type of its messages, if they have more than numbers and strings."""
+    number_size: int | None
+    """Bytes of a number, 0 for varints; None if it is not a list of numbers."""
+
+
+def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
+    """Return the number of elements in all lists and maps of a message, at every depth.
+
+    If there are more than `limit`, return a larger number: no time is spent on the rest. Of a
+    malformed message, only elements before the mistake matter: a parser stops there, too.
+    """
+    try:
+        numbers = _count(data, message, limit)
+    except IndexError:
+        return 0
+    return -(-numbers // _NUMBERS_PER_ELEMENT)
+
+
+def _count(data: bytes, message: Descriptor, limit: int) -> int:
+    """Return the size of all lists and maps, in numbers."""
+    most = limit * _NUMBERS_PER_ELEMENT
+    numbers, fields_left = 0, limit * _FIELDS_PER_ELEMENT
+    at, end, fields = 0, len(data), _fields_of(message)
+    outer: list[tuple[int, int, Mapping[int, _Field]]] = []
+    while True:
+        if at >= end:
+            if not outer:
+                return numbers
+            at, end, fields = outer.pop()
+            continue
+        if numbers > most or fields_left <= 0:
+            return most + 1
+        fields_left -= 1
+        key = data[at]
+        at += 1
+        if key >= 0x80:
+            key, at = read_varint(data, at - 1, end)
+        field, encoding = fields.get(key >> 3), key & 7
+        if field is not None:
+            numbers += field.weight
+        if encoding == _LENGTH_DELIMITED:
+            size = data[at]
+            at += 1
+            if size >= 0x80:
+                size, at = read_varint(data, at - 1, end)
+            begin, at = at, at + size
+            if at > end:
+                raise IndexError
+            if field is None:
+                continue
+            if field.message is not None:
+                outer.append((at, end, fields))
+                at, end, fields = begin, at, _fields_of(field.message)
+            elif field.number_size is not None:
+                numbers += _count_numbers(data[begin:at], field.number_size) - field.weight
+        elif encoding == _VARINT:
+            _, at = read_varint(data, at, end)
+        elif encoding in _FIXED_SIZES:
+            at += _FIXED_SIZES[encoding]
+        elif encoding > _FIXED32:
+            raise IndexError
+        # Otherwise a group begins or ends. Its fields count like others: no message has groups.
+
+
+def _count_numbers(data: bytes, size: int) -> int:
+    return len(data) // size if size else len(data.translate(None, _CONTINUED))
+
+
+@functools.cache
+def _fields_of(message: Descriptor) -> Mapping[int, _Field]:
+    return {each.number: _describe(each) for each in message.fields}
+
+
+def _describe(field: FieldDescriptor) -> _Field:
+    message = field.message_type
+    if message is not None:
+        weight = _NUMBERS_PER_ELEMENT if field.is_repeated else 0
+        is_flat = (
+            message.GetOptions().map_entry and not message.fields_by_name["value"].message_type
+        )
+        return _Field(weight, None if is_flat else message, None)
+    if not field.is_repeated:
+        return _Field(0, None, None)
+    if field.type in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES):
+        return _Field(_NUMBERS_PER_ELEMENT, None, None)
+    return _Field(1, None, _NUMBER_SIZES.get(field.type, 0))

@@ -1,0 +1,123 @@
+"""What agents and clouds of Cogwork say about updates in addition to AgentDeviceService.
+
+`Report` takes a google.protobuf.Struct and returns a google.protobuf.Empty. The fields of the
+Struct are those of `UpdateReport`. A cloud without the method answers UNIMPLEMENTED.
+
+The request of `DeviceAgentConfig` says which make of agent asks: ours puts `AGENT_TAG` among the
+tags of its host. Its reply names the products that go back to the version in it, even if that is
+older than the current one: `cogwork_rollback` in its advanced settings.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.struct_pb2 import Struct
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.core.versions.product import Product
+
+UPDATE_SERVICE: Final = "cogwork.cloud.v1.UpdateService"
+REPORT: Final = f"/{UPDATE_SERVICE}/Report"
+
+AGENT_TAG: Final = "cogwork-agent"
+ROLLBACK: Final = "cogwork_rollback"
+
+_MAX_ID: Final = 100
+_MAX_VERSION: Final = 100
+_MAX_REASON: Final = 1000
+_MAX_TIME: Final = 1e11
+"""Seconds since 1970."""
+
+
+class Outcome(enum.StrEnum):
+    """How an update to a version went."""
+
+    WAITING = "waiting"
+    """The machine does not run it yet, for instance until its maintenance window."""
+    GOOD = "good"
+    FAILED = "failed"
+    """It could not be installed. The machine still has the version before."""
+    ROLLED_BACK = "rolled_back"
+    """It was installed and did not work. The machine is back on the version before."""
+
+    @property
+    def is_failure(self) -> bool:
+        return self in (Outcome.FAILED, Outcome.ROLLED_BACK)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    product: Product
+    version: str
+    """The version to which the machine was updated, or should have been."""
+    outcome: Outcome
+    id: str = ""
+    """Of the part. A part that logged in with its own secret may leave it out."""
+    reason: str = ""
+    """Why it failed, or what it waits for: a sentence for people."""
+    since: float | None = None
+    """Seconds since 1970."""
+
+    def to_struct(self) -> Struct:
+        found = Struct()
+        found.update(
+            {
+                "id": self.id,
+                "product": self.product,
+                "version": self.version,
+                "outcome": self.outcome,
+                "reason": self.reason[:_MAX_REASON],
+            }
+        )
+        if self.since is not None:
+            found["since"] = self.since
+        return found
+
+
+def write_rollbacks(settings: Struct, products: Collection[Product]) -> None:
+    """Name the products that go back. What a configuration has there is replaced."""
+    if ROLLBACK in settings.fields:
+        del settings.fields[ROLLBACK]
+    if products:
+        settings.update({ROLLBACK: sorted(products)})
+
+
+def read_rollbacks(settings: Struct) -> frozenset[Product]:
+    names = settings.fields[ROLLBACK].list_value.values if ROLLBACK in settings.fields else ()
+    return frozenset(
+        product for product in Product if any(each.string_value == product for each in names)
+    )
+
+
+def parse_report(message: Struct) -> UpdateReport:
+    """Return the report in a message. Raise InvalidRequest."""
+    since = message.fields["since"].number_value if "since" in message.fields else 0.0
+    return UpdateReport(
+        _parse_choice(message, "product", Product),
+        _read_text(message, "version", _MAX_VERSION, required=True),
+        _parse_choice(message, "outcome", Outcome),
+        _read_text(message, "id", _MAX_ID),
+        _read_text(message, "reason", _MAX_REASON),
+        since if 0 < since < _MAX_TIME else None,
+    )
+
+
+def _parse_choice(message: Struct, key: str, choices: type[Any]) -> Any:
+    text = _read_text(message, key, _MAX_VERSION)
+    try:
+        return choices(text)
+    except ValueError:
+        raise InvalidRequest(
+            f'{key} is "{text}"; use one of {", ".join(each.value for each in choices)}'
+        ) from None
+
+
+def _read_text(message: Struct, key: str, limit: int, *, required: bool = False) -> str:
+    found = message.fields[key].string_value[:limit] if key in message.fields else ""
+    if required and not found:
+        raise InvalidRequest(f"{key} is missing")
+    return found

@@ -1,0 +1,44 @@
+"""Runs a call that a transport of ours has received, and returns its status."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from grpclib.const import Status
+from grpclib.metadata import Deadline
+
+from cogwork.wire.table.handlers import Handler, Method, NoReply, Stream
+from cogwork.wire.table.status import status_of
+
+
+class RunnableCall(Stream, Protocol):
+    @property
+    def has_replied(self) -> bool: ...
+
+    @property
+    def deadline(self) -> Deadline | None: ...
+
+    async def select_handler(self, method: Method) -> Handler:
+        """Return the handler for the resource that the first message names."""
+
+
+async def run_call(method: Method, call: RunnableCall) -> tuple[Status, str]:
+    """Return the status.
+
+    No error leaves this function, unless the task itself is cancelled: a driver that exits must not
+    end the server.
+    """
+    try:
+        remaining = call.deadline.time_remaining() if call.deadline is not None else None
+        async with asyncio.timeout(remaining):
+            handle = await call.select_handler(method)
+            await handle(call)
+    except BaseException as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return status_of(error, method.path)
+    if not method.cardinality.server_streaming and not call.has_replied:
+        return status_of(NoReply(method.path), method.path)
+    return Status.OK, ""

@@ -1,0 +1,76 @@
+"""Joins the packets of a call's messages, at both ends of a data channel. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from viam.gen.proto.rpc.webrtc.v1.grpc_pb2 import PacketMessage
+
+from cogwork.core.errors import InvalidRequest
+from cogwork.core.limits.byte_budget import Hold
+from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
+
+PACKET_OVERHEAD = 64
+"""Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
+
+Charge = Callable[[Hold, int], None]
+"""Charges a packet of a size, or raises OverBudget."""
+
+
+class AssembledMessage(NamedTuple):
+    data: bytes
+    charge: int
+    """Bytes that are held for the message."""
+
+
+class PacketAssembler:
+    __slots__ = (
+        "_charge",
+        "_hold",
+        "_label",
+        "_packets",
+        "_partial_charge",
+        "_partial_size",
+        "messages",
+    )
+
+    def __init__(self, label: str, hold: Hold, charge: Charge) -> None:
+        """`label` names a message in errors: `reply`. `hold` is what the packets are charged to."""
+        self.messages: deque[AssembledMessage] = deque()
+        """Messages that are complete and not taken yet."""
+        self._label = label
+        self._hold = hold
+        self._charge = charge
+        self._packets: list[bytes] = []
+        self._partial_size = self._partial_charge = 0
+
+    def add(self, packet: PacketMessage) -> bool:
+        """Take a packet, and return whether it completes a message.
+
+        Raise InvalidRequest if the message is too large, or OverBudget.
+        """
+        data = packet.data
+        size = len(data)
+        if self._partial_size + size > MAX_REQUEST_SIZE:
+            raise InvalidRequest(f"a {self._label} has more than {MAX_REQUEST_SIZE} bytes")
+        hold = self._hold
+        before = hold.size
+        self._charge(hold, size)
+        charge = hold.size - before
+        is_complete = packet.eom
+        if is_complete and not self._packets:  # as most messages are
+            self.messages.append(AssembledMessage(data, charge))
+            return True
+        self._packets.append(data)
+        self._partial_size += size
+        self._partial_charge += charge
+        if is_complete:
+            self.messages.append(AssembledMessage(b"".join(self._packets), self._partial_charge))
+            self.drop_partial()
+        return is_complete
+
+    def drop_partial(self) -> None:
+        """Forget the packets of a message that is not complete. They stay charged."""
+        self._packets, self._partial_size, self._partial_charge = [], 0, 0
