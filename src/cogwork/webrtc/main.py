@@ -135,7 +135,7 @@ class WebRtcWorker:
             self._send({"request": request, "error": "the client is gone"})
             return
         try:
-            sent = await peer.add_track(name)
+            sent = await peer.videos.add_track(name)
         except Exception as error:
             self._send({"request": request, "error": str(error) or type(error).__name__})
             return
@@ -147,7 +147,7 @@ class WebRtcWorker:
         peer = self._peers.get(peer_id)
         if peer is not None:
             try:
-                await peer.remove_track(name)
+                await peer.videos.remove_track(name)
             except Exception as error:
                 _log.debug("a client did not take note that a video ended: %s", error)
 

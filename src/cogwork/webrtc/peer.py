@@ -9,31 +9,21 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiortc import (
     RTCConfiguration,
     RTCDataChannel,
     RTCIceServer,
     RTCPeerConnection,
-    RTCRtpCodecCapability,
-    RTCRtpSender,
-    RTCRtpTransceiver,
     RTCSessionDescription,
 )
 from aiortc.sdp import candidate_from_sdp
 
-from cogwork.net import session_description
 from cogwork.net.session_description import is_usable_candidate
-from cogwork.webrtc.aiortc_internals import (
-    has_exceeded_window,
-    negotiated_codec,
-    renew_source,
-    set_stream_id,
-)
+from cogwork.webrtc.aiortc_internals import has_exceeded_window
 from cogwork.webrtc.data_relay import DataRelay
-from cogwork.webrtc.video_sections import VideoSections
-from cogwork.webrtc.video_track import VideoTrack
+from cogwork.webrtc.video_negotiation import VideoNegotiation
 
 OPEN_TIMEOUT = 20.0
 """Seconds until the channel must be open."""
@@ -41,7 +31,6 @@ _LINGER = 3.0
 """Seconds between the end of the channel and that of the connection. The SDK's peer crashes if the
 connection ends while it still closes its channel."""
 _CLOSE_TIMEOUT = 5.0
-_NEGOTIATION_TIMEOUT = 10.0
 _ENDED = ("failed", "closed")
 
 _log = logging.getLogger("rdk.networking")
@@ -49,12 +38,6 @@ _log = logging.getLogger("rdk.networking")
 
 class NotConnected(Exception):
     """The data channel has not opened."""
-
-
-class SentTrack(NamedTuple):
-    codec: str
-    sender: RTCRtpSender
-    track: VideoTrack
 
 
 class WebRtcPeer:
@@ -69,13 +52,8 @@ class WebRtcPeer:
         self._on_end = on_end
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
         self._data = self._create_channel("data", 0)
-        self._negotiation = self._create_channel("negotiation", 1)
+        self.videos = VideoNegotiation(self._connection, self._create_channel("negotiation", 1))
         self._relay = DataRelay(self._data, self.end)
-        self._transceivers: dict[str, RTCRtpTransceiver] = {}
-        """The tracks that are sent, by the name of the video."""
-        self._sections = VideoSections()
-        self._negotiating = asyncio.Lock()
-        self._answered: asyncio.Future[str] | None = None
         self._gathered = asyncio.Event()
         """Set when the candidates of this side are known, or cannot be."""
         self._is_ended = False
@@ -87,7 +65,6 @@ class WebRtcPeer:
         self._data.on("bufferedamountlow", self._relay.resume)
         self._data.on("close", self._on_channel_closed)
         self._connection.on("datachannel", lambda _: self.end())  # there are only these two
-        self._negotiation.on("message", self._on_negotiation)
         self._connection.on("connectionstatechange", self._on_state_change)
 
     async def answer(self, offer: str, server: socket.socket) -> str:
@@ -145,76 +122,6 @@ class WebRtcPeer:
         candidate.sdpMid, candidate.sdpMLineIndex = mid, index
         await self._connection.addIceCandidate(candidate)
 
-    async def add_track(self, name: str) -> SentTrack:
-        """Send a video to the client. Raise ValueError if the client does not take it."""
-        async with self._negotiating:
-            transceiver = self._find_free_transceiver()
-            if transceiver is None:
-                transceiver = self._connection.addTransceiver(VideoTrack(), "sendonly")
-                transceiver.setCodecPreferences(_preferred_codecs())
-            elif transceiver.mid is not None:
-                self._sections.recycle(transceiver.mid)
-                renew_source(transceiver.sender)
-            # Clients recognize the video by this name.
-            set_stream_id(transceiver.sender, name.replace(":", "+"))
-            self._transceivers[name] = transceiver
-            try:
-                await self._negotiate()
-                codec = negotiated_codec(transceiver)
-            except BaseException:
-                self._transceivers.pop(name)
-                raise
-            track = transceiver.sender.track
-            assert isinstance(track, VideoTrack)
-            return SentTrack(codec, transceiver.sender, track)
-
-    async def remove_track(self, name: str) -> None:
-        async with self._negotiating:
-            transceiver = self._transceivers.pop(name, None)
-            if transceiver is None:
-                return
-            # Its track stays, for the next video.
-            assert isinstance(transceiver.sender.track, VideoTrack)
-            transceiver.sender.track.restart()
-            if transceiver.mid is not None and self._sections.reject(transceiver.mid):
-                await self._offer(self._connection.localDescription.sdp)
-
-    def _find_free_transceiver(self) -> RTCRtpTransceiver | None:
-        used = self._transceivers.values()
-        return next((each for each in self._connection.getTransceivers() if each not in used), None)
-
-    async def _negotiate(self) -> None:
-        """Agree with the client about the current tracks."""
-        await self._connection.setLocalDescription(await self._connection.createOffer())
-        offer = self._connection.localDescription.sdp
-        answer = self._sections.answer_from_client(await self._offer(offer), offer)
-        await self._connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
-
-    async def _offer(self, sdp: str) -> str:
-        """Offer aiortc's description to the client, and return the client's answer."""
-        if self._negotiation.readyState != "open":
-            raise ValueError("the client has no channel for negotiation")
-        if self._is_ended:
-            raise ValueError("the client is gone")
-        answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._answered = answered
-        offer = self._sections.offer_to_client(sdp)
-        self._negotiation.send(session_description.encode("offer", offer))
-        try:
-            async with asyncio.timeout(_NEGOTIATION_TIMEOUT):
-                return await answered
-        except TimeoutError:
-            raise ValueError("the client did not answer; it may not support video") from None
-
-    def _on_negotiation(self, message: Any) -> None:
-        """Take the answer to the last offer, and ignore everything else."""
-        if not isinstance(message, str) or self._answered is None or self._answered.done():
-            return
-        try:
-            self._answered.set_result(session_description.decode(message, "answer"))
-        except ValueError as error:
-            _log.debug("ignored a message of a client: %s", error)
-
     def end(self) -> None:
         if not self._is_ended:
             self._is_ended = True
@@ -223,8 +130,7 @@ class WebRtcPeer:
                 self._opened.set_exception(NotConnected("the two cannot reach each other"))
                 self._opened.exception()  # a client's is not awaited
             self._relay.close()
-            if self._answered is not None and not self._answered.done():
-                self._answered.set_exception(ValueError("the client is gone"))
+            self.videos.end()
             self._on_end()
 
     async def close(self) -> None:
@@ -262,9 +168,3 @@ class WebRtcPeer:
     def _on_state_change(self) -> None:
         if self._connection.connectionState in _ENDED:
             self.end()
-
-
-def _preferred_codecs() -> list[RTCRtpCodecCapability]:
-    """Return the codecs to offer: H.264 first, which cameras and hardware produce."""
-    codecs = RTCRtpSender.getCapabilities("video").codecs
-    return sorted(codecs, key=lambda codec: codec.name.upper() != "H264")

@@ -12,7 +12,7 @@ from typing import Any
 
 from cogwork.helpers.control_channel import Message
 from cogwork.webrtc.aiortc_internals import watch_feedback
-from cogwork.webrtc.peer import SentTrack
+from cogwork.webrtc.video_negotiation import SentTrack
 from cogwork.webrtc.video_source import VideoSource
 from cogwork.webrtc.video_track import VideoTrack
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from cogwork.cloud.commands.key_parser import AddData, cloud_directory
 from cogwork.cloud.machine.log_quota import LINES_PER_SECOND
 from cogwork.core.errors import CogworkError
-from cogwork.serving import process
 from cogwork.net.address import Address
+from cogwork.serving import process
 
 _DEFAULT_ADDRESS: Final = "localhost:8090"
 _MAX_LOG_QUOTA: Final = 1_000_000

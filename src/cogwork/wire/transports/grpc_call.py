@@ -12,7 +12,7 @@ from multidict import MultiDict
 from cogwork.core.limits.byte_budget import Hold
 from cogwork.net.peer import Peer
 from cogwork.wire.table.handlers import Metadata
-from cogwork.wire.table.message_parser import Parse, keep_bytes
+from cogwork.wire.table.message_parser import Parse, accept_any, keep_bytes
 from cogwork.wire.transports.grpc_clients import Context, GrpcClients
 
 
@@ -144,7 +144,7 @@ class StreamStreamCall(_Call):
     def switch_to_raw(self) -> None:
         """Return later messages as raw bytes, unchecked: the receiver limits their size."""
         self._parse = keep_bytes
-        self._check = _accept_any
+        self._check = accept_any
 
     async def recv_message(self) -> Any:
         data, self._peeked = self._peeked, None
@@ -170,6 +170,3 @@ class StreamUnaryCall(StreamStreamCall):
 def serialize(message: Any) -> bytes:
     data: bytes = message if isinstance(message, bytes) else message.SerializeToString()
     return data
-
-
-def _accept_any(_: bytes) -> None: ...
