@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from cogwork.core.clock import SystemClock
 from cogwork.graph.events import Event
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.provider import Dependencies, Offer, Providers
 from cogwork.graph.reconciler import Reconciler
 from cogwork.graph.spec import Spec
@@ -73,7 +73,7 @@ def make_grouped() -> list[Spec]:
 
 
 async def wait_until_ready(reconciler: Reconciler, count: int) -> None:
-    while sum(node.state is State.READY for node in reconciler.nodes.values()) < count:  # noqa: ASYNC110 - as a client would
+    while sum(node.state is NodeState.READY for node in reconciler.nodes.values()) < count:  # noqa: ASYNC110 - as a client would
         await asyncio.sleep(0.001)
 
 

@@ -231,12 +231,12 @@ def make_login() -> tuple[Any, str]:
 
     from cogwork.auth.attempt_limiter import AttemptLimiter
     from cogwork.auth.authenticator import Authenticator
-    from cogwork.auth.credentials import Credentials, StoredSecret
+    from cogwork.auth.credentials import KnownCredentials, StoredSecret
     from cogwork.auth.signing_key import SigningKey
     from cogwork.core.clock import SystemClock
 
     key, clock = SigningKey(Ed25519PrivateKey.generate()), SystemClock()
-    credentials = Credentials({"id": StoredSecret(key.digest("secret"))})
+    credentials = KnownCredentials({"id": StoredSecret(key.digest("secret"))})
     limiter = AttemptLimiter(clock.monotonic)
     authenticator = Authenticator(credentials, key, "machine", limiter, clock)
     return authenticator, authenticator.log_in("id", "api-key", "secret", "ipv4:127.0.0.1")

@@ -15,7 +15,7 @@ _INTRO = """\
 Everything that a driver or a plug-in needs of Cogwork, in one import. Import it before the SDK:
 
 ```python
-from cogwork.driver import Attributes, Model, Needs, find_dependency
+from cogwork.driver import Attributes, Model, Dependency, find_dependency
 from viam.components.motor import Motor
 ```
 
@@ -26,7 +26,7 @@ any release. [Write a driver](../guides/write-a-driver.md) uses them step by ste
 
 SECTIONS = {
     "Models": ("Model", "model_from_sdk_class", "Api", "ModelName", "ResourceName"),
-    "Attributes": ("Attributes", "Needs", "Wants", "ExistingFile", "Duration"),
+    "Attributes": ("Attributes", "Dependency", "OptionalDependency", "ExistingFile", "Duration"),
     "Dependencies": ("Dependencies", "find_dependency"),
     "Errors": ("CogworkError", "InvalidRequest", "NotFound", "Unsupported", "Interrupted"),
     "Threads, time and logs": ("Workers", "Clock", "SystemClock", "logger_of"),

@@ -22,7 +22,7 @@ from scripts.release.sbom import make_sbom
 
 from cogwork import __version__
 from cogwork.agent.release.archive import write_archive
-from cogwork.agent.release.manifest import FileEntry, Manifest
+from cogwork.agent.release.manifest import FileEntry, ReleaseManifest
 from cogwork.agent.release.signature import load_private_key
 from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
@@ -48,7 +48,7 @@ def build_release(
         (directory / SBOM).write_bytes(make_sbom(product, __version__, wheels))
         files = {each: directory / each for each in (REQUIREMENTS, SBOM)}
         files |= {f"wheels/{each.name}": each for each in wheels}
-        manifest = Manifest(
+        manifest = ReleaseManifest(
             product,
             __version__,
             PLATFORM,

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from cogwork.resource.sdk import clean_import as _sdk  # isort: skip - ahead of all that imports the SDK
 
-from cogwork.config.schema.fields import Attributes, Duration, ExistingFile, Needs, Wants
+from cogwork.config.schema.fields import (
+    Attributes,
+    Dependency,
+    Duration,
+    ExistingFile,
+    OptionalDependency,
+)
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import (
     CogworkError,
@@ -29,6 +35,9 @@ from cogwork.resource.sdk.adapter import model_from_sdk_class
 SDK_VERSION = _sdk.VERSION
 """The version of the SDK that is installed."""
 
+Needs = Dependency  # the name before version 0.3
+Wants = OptionalDependency  # the name before version 0.3
+
 __all__ = [
     "SDK_VERSION",
     "Api",
@@ -36,6 +45,7 @@ __all__ = [
     "Clock",
     "CogworkError",
     "Dependencies",
+    "Dependency",
     "Duration",
     "EmergencyStop",
     "ExistingFile",
@@ -48,6 +58,7 @@ __all__ = [
     "ModelName",
     "Needs",
     "NotFound",
+    "OptionalDependency",
     "ReportsFault",
     "ResourceName",
     "SystemClock",

@@ -18,7 +18,7 @@ from tests.unit.auth.parts import ADDRESS, KEY, SECRETS, api_keys
 
 from cogwork.auth.attempt_limiter import AttemptLimiter, AttemptLimits
 from cogwork.auth.authenticator import Authenticator
-from cogwork.auth.credentials import Credentials
+from cogwork.auth.credentials import KnownCredentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.core.clock import ManualClock
 from cogwork.core.limits.token_bucket import Rate
@@ -42,7 +42,7 @@ def test_time_of_a_refusal_tells_nothing() -> None:
     """An unknown ID, a known ID with nothing right, and one with all but the last character."""
     clock = ManualClock()
     limiter = AttemptLimiter(clock.monotonic, UNLIMITED)
-    authenticator = Authenticator(Credentials(api_keys()), KEY, "machine", limiter, clock)
+    authenticator = Authenticator(KnownCredentials(api_keys()), KEY, "machine", limiter, clock)
     almost = SECRETS["owner"][:-1] + "x"
     guesses = {
         "unknown ID": ("nobody", almost),

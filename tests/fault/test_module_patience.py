@@ -195,8 +195,8 @@ async def test_crash_reason_is_kept_when_the_process_cannot_be_stopped(
 
     monkeypatch.setattr(Child, "stop", stop_in_vain)
     apply_module(machine, tmp_path, "exit(AddResource)", "a")
-    await wait_until(lambda: len(machine.story) >= 4)
-    reasons = {str(each["reason"]) for each in machine.story if each["state"] == "failed"}
+    await wait_until(lambda: len(machine.events) >= 4)
+    reasons = {str(each["reason"]) for each in machine.events if each["state"] == "failed"}
     assert len(reasons) == 1
     assert "exited with code 5" in reasons.pop()
 

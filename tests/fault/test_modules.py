@@ -514,7 +514,7 @@ async def test_restart_delay_grows_with_each_failure_and_is_reported(tmp_path: P
     async with run_module_machine(tmp_path, pauses=pauses) as machine:
         machine.apply(good_and_bad_config(tmp_path, "exit(start)"))
         await machine.wait_until(lambda status: module_in(status, "bad").consecutive_failures >= 6)
-        failed = [each for each in machine.story if each["state"] == "failed"]
+        failed = [each for each in machine.events if each["state"] == "failed"]
 
         await machine.wait_until(unhealthy("bad", "restarting in 0."))
         assert [each["failures"] for each in failed] == list(range(1, len(failed) + 1))

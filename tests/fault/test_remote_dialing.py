@@ -14,7 +14,7 @@ from tests.fault.gate import Gate, run_gate
 from tests.support.waiting import pass_time
 
 from cogwork.core.clock import SystemClock
-from cogwork.remotes.dialing import Destination, dial
+from cogwork.remotes.dialing import DialTarget, dial
 from cogwork.remotes.errors import RemoteUnavailable
 
 ANSWER = "/slow.Service/Answer"
@@ -34,7 +34,7 @@ class SlowService(grpc.GenericRpcHandler):
 
 
 @contextlib.asynccontextmanager
-async def slow_server(silent: int = 0) -> AsyncIterator[tuple[Gate, Destination]]:
+async def slow_server(silent: int = 0) -> AsyncIterator[tuple[Gate, DialTarget]]:
     """`silent` is how many connections are never answered."""
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((SlowService(),))
@@ -43,7 +43,7 @@ async def slow_server(silent: int = 0) -> AsyncIterator[tuple[Gate, Destination]
     try:
         async with run_gate(target, silent) as gate:
             address = f"127.0.0.1:{gate.port}"
-            yield gate, Destination(address, None, insecure=True, allow_plaintext=False)
+            yield gate, DialTarget(address, None, insecure=True, allow_plaintext=False)
     finally:
         await server.stop(None)
 

@@ -124,8 +124,8 @@ async def test_no_output_quotes_a_secret(tmp_path: Path, form: str) -> None:
                 await do(DoCommandRequest(name="plain").SerializeToString())
             outputs["error"] = raised.value.details() or ""
         outputs["log"] = server.out.text
-    story = next((tmp_path / "home" / "story").glob("*.jsonl"))
-    outputs["story"] = story.read_text()
+    journal = next((tmp_path / "home" / "journal").glob("*.jsonl"))
+    outputs["journal"] = journal.read_text()
     for name, text in outputs.items():
         assert "***" in text, name
         assert not [word for word in FOUND if word in text], f"{name}: {text}"

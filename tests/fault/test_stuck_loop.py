@@ -46,14 +46,14 @@ BLOCKER = """
 import asyncio, re, threading, time
 from pathlib import Path
 from typing import Annotated
-from cogwork.config.schema.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Dependency
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.model import Model, find_dependency
 from viam.components.generic import Generic
 
 
 class Watcher(Attributes):
-    board: Annotated[str, Needs("rdk:component:board")] = ""
+    board: Annotated[str, Dependency("rdk:component:board")] = ""
     pin: str = ""
     record: str
 

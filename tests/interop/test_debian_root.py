@@ -238,7 +238,7 @@ def test_agent_outlives_the_package_and_leaves_nothing(debian: CleanDebian) -> N
     said = debian.run("dpkg", "--purge", "cogwork").stderr
     assert debian.server_process() == process
     assert debian.serves_belt()
-    assert (debian.system.root / DATA / "story").is_dir()
+    assert (debian.system.root / DATA / "journal").is_dir()
 
     uninstall = said.partition("  sudo ")[2].splitlines()[0].split()
     debian.run(*uninstall, "--purge")

@@ -443,9 +443,9 @@ async def check_crash_is_reported(there: RunningMachine) -> None:
 
 async def check_commands_show_modules(there: RunningMachine) -> None:
     code, said = await there.cli("status", "--history", "--json")
-    story = [each for each in json.loads(said) if each["event"] == "module"]
+    events = [each for each in json.loads(said) if each["event"] == "module"]
     assert code == 0
-    mine = [each for each in story if each["module"] == "motors"]
+    mine = [each for each in events if each["module"] == "motors"]
     assert [each["state"] for each in mine].count("started") == 4
     failed = [each for each in mine if each["state"] == "failed"]
     assert len(failed) == 1

@@ -181,8 +181,8 @@ async def _collect_outputs(tmp_path: Path, log: str | None, *more: str) -> dict[
         seen |= {"standard output": server.out.text, "standard error": server.err.text}
     for output in (*tmp_path.glob("machine*.log"), *tmp_path.glob("machine*.jsonl")):
         seen[output.name] = output.read_text()
-    for story in (home / "story").iterdir():
-        seen[story.name] = story.read_text()
+    for journal in (home / "journal").iterdir():
+        seen[journal.name] = journal.read_text()
     return seen
 
 

@@ -106,7 +106,7 @@ def test_installed_server_serves_and_starts_with_the_computer(service: BootedSys
     config = service.root / CONFIG.lstrip("/")
     assert config.stat().st_mode & 0o777 == 0o600
     # Its state is where the unit says, not in the home directory of root.
-    assert (service.root / "var/lib/cogwork/story").is_dir()
+    assert (service.root / "var/lib/cogwork/journal").is_dir()
 
 
 def test_service_applies_changes_of_the_configuration(service: BootedSystem) -> None:

@@ -368,7 +368,7 @@ class TestInvalidSources:
                 for path in ("/status.json", "/", "/logs.jsonl"):
                     told.append((await here.server.get(path))[1])
         told += [here.server.output]
-        told += [each.read_text() for each in (tmp_path / "home" / "story").iterdir()]
+        told += [each.read_text() for each in (tmp_path / "home" / "journal").iterdir()]
         assert not any(SECRET in each for each in told)
 
 

@@ -13,7 +13,7 @@ from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import load
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.provider import Providers
 from cogwork.graph.reconciler import Reconciler
 from cogwork.resource.registry import Registry
@@ -50,7 +50,7 @@ async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
     try:
         await asyncio.wait_for(reconciler.apply(loaded.result.specs), 10)
         nodes = {name.short: node for name, node in reconciler.nodes.items()}
-        ready = {name for name, node in nodes.items() if node.state is State.READY}
+        ready = {name for name, node in nodes.items() if node.state is NodeState.READY}
         assert ready == {"outdoor", "indoor", "recorder", "player"}
         reasons = {name: node.reason.text for name, node in nodes.items() if node.reason}
         assert reasons == {

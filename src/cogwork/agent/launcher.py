@@ -76,7 +76,7 @@ class Launcher:
         return 0
 
     def _run_once(self, version: str) -> int | None:
-        signs = _SignsOfLife(self._layout.alive)
+        signs = _HeartbeatFile(self._layout.alive)
         python = self._layout.slot(_AGENT, version) / "bin" / "python"
         try:
             agent = subprocess.Popen(  # noqa: S603 - an installed version
@@ -123,7 +123,7 @@ class Launcher:
         self._stopping = True
 
 
-class _SignsOfLife:
+class _HeartbeatFile:
     """The file that the agent touches. The clock of the computer may jump, so it is not asked."""
 
     def __init__(self, path: Path) -> None:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
-from cogwork.auth.credentials import Credentials
+from cogwork.auth.credentials import KnownCredentials
 from cogwork.auth.errors import InvalidLogin, Unauthenticated
 from cogwork.auth.granted_access import GrantedAccess, read_principal
 from cogwork.auth.identity import CredentialType, Identity
@@ -30,7 +30,7 @@ _log = logging.getLogger("rdk.auth")
 class Authenticator:
     def __init__(
         self,
-        credentials: Credentials,
+        credentials: KnownCredentials,
         key: SigningKey,
         audience: str,
         limiter: AttemptLimiter,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from cogwork.auth.access_list import AccessList
-from cogwork.auth.credentials import Credentials, StoredSecret
+from cogwork.auth.credentials import KnownCredentials, StoredSecret
 from cogwork.auth.granted_access import GrantedAccess
 from cogwork.auth.roles import ROLE_NAMES, Role
 from cogwork.auth.signing_key import SigningKey
@@ -24,10 +24,10 @@ _ID_LENGTH = 16
 _log = logging.getLogger("rdk.auth")
 
 
-def read_credentials(config: MachineConfig, key: SigningKey) -> Credentials:
+def read_credentials(config: MachineConfig, key: SigningKey) -> KnownCredentials:
     handlers, external = config.auth.handlers, config.auth.external_auth_config
     names = allowed_host_names(config, socket.gethostname())
-    return Credentials(
+    return KnownCredentials(
         {
             key_id: StoredSecret(key.digest(secret), _role_of(handler.roles.get(key_id)))
             for handler in handlers

@@ -30,7 +30,7 @@ _NO_SECRET = StoredSecret(bytes(32))
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class KnownCredentials:
     api_keys: Mapping[str, StoredSecret] = field(default_factory=dict)
     """By the ID of the key."""
     location_secrets: Sequence[StoredSecret] = ()

@@ -26,7 +26,7 @@ _PATHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CompletionCandidate:
     word: str
     help: str = ""
 
@@ -59,7 +59,7 @@ def split_line(line: str) -> list[str]:
     return line.split(" ")
 
 
-def complete(words: Sequence[str]) -> list[Candidate]:
+def complete(words: Sequence[str]) -> list[CompletionCandidate]:
     """Return the candidates for the last word."""
     *before, current = words or [""]
     program = find_program(before[0]) if before else None
@@ -74,7 +74,7 @@ def complete(words: Sequence[str]) -> list[Candidate]:
     elif current.startswith("-"):
         found = _list_flags(command, current)
     elif command.commands:
-        found = [Candidate(each.words[-1], each.summary) for each in command.commands]
+        found = [CompletionCandidate(each.words[-1], each.summary) for each in command.commands]
     else:
         found = _complete_positional(command, position)
     return [each for each in found if each.is_request or each.word.startswith(current)]
@@ -103,14 +103,14 @@ def _find_option(command: Command, flag: str) -> Argument | None:
     return next((each for each in command.options if written.intersection(each.flags)), None)
 
 
-def _list_flags(command: Command, current: str) -> list[Candidate]:
+def _list_flags(command: Command, current: str) -> list[CompletionCandidate]:
     # The options of cogwork-server have one dash, but two are accepted.
     dash = "-" if current.startswith("--") else ""
     flags = ((each.flags[-1], each.help) for each in command.options)
-    return [Candidate(f if f.startswith("--") else dash + f, text) for f, text in flags]
+    return [CompletionCandidate(f if f.startswith("--") else dash + f, text) for f, text in flags]
 
 
-def _complete_positional(command: Command, position: int) -> list[Candidate]:
+def _complete_positional(command: Command, position: int) -> list[CompletionCandidate]:
     expected = command.positional
     if not expected:
         return _list_flags(command, "")
@@ -119,20 +119,20 @@ def _complete_positional(command: Command, position: int) -> list[Candidate]:
     return _list_values(expected[-1]) if any(each.repeated for each in expected) else []
 
 
-def _list_values(argument: Argument) -> list[Candidate]:
+def _list_values(argument: Argument) -> list[CompletionCandidate]:
     if argument.metavar in _PATHS:
-        return [Candidate(_PATHS[argument.metavar])]
+        return [CompletionCandidate(_PATHS[argument.metavar])]
     if argument.metavar == "CODE":
-        return [Candidate(code.id, code.title) for code in CODES.values()]
-    return [Candidate(choice) for choice in argument.choices]
+        return [CompletionCandidate(code.id, code.title) for code in CODES.values()]
+    return [CompletionCandidate(choice) for choice in argument.choices]
 
 
-def _format_for_zsh(candidate: Candidate) -> str:
+def _format_for_zsh(candidate: CompletionCandidate) -> str:
     escaped = candidate.word.replace(":", "\\:")
     return candidate.word if candidate.is_request else f"{escaped}:{candidate.help}"
 
 
-_FORMATS: dict[str, Callable[[Candidate], str]] = {
+_FORMATS: dict[str, Callable[[CompletionCandidate], str]] = {
     "bash": lambda candidate: candidate.word,
     "zsh": _format_for_zsh,
     "fish": lambda candidate: f"{candidate.word}\t{candidate.help}".rstrip("\t"),

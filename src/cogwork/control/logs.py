@@ -9,7 +9,7 @@ from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.entry import Entry, as_json
 from cogwork.logs.levels import Level
 from cogwork.logs.pattern import Pattern
-from cogwork.logs.ring_buffer import LogQuery, RingBuffer
+from cogwork.logs.ring_buffer import RingBuffer, RingQuery
 
 _POLL_INTERVAL = 0.2
 """Seconds between two polls for new lines."""
@@ -19,9 +19,9 @@ _CHUNK_SIZE = 16 * 1024
 """Characters that are sent at once."""
 
 
-def parse_query(params: Mapping[str, str]) -> LogQuery:
+def parse_query(params: Mapping[str, str]) -> RingQuery:
     """Parse the query parameters of a request. Raises ValueError if one is invalid."""
-    return LogQuery(
+    return RingQuery(
         level=Level.parse(params["level"]) if "level" in params else 0,
         logger=Pattern.parse(params["logger"]) if "logger" in params else None,
         text=params.get("text", ""),
@@ -30,7 +30,7 @@ def parse_query(params: Mapping[str, str]) -> LogQuery:
 
 
 async def stream_log_lines(
-    ring: RingBuffer, query: LogQuery, clock: Clock, throttle: LoopThrottle, *, follow: bool
+    ring: RingBuffer, query: RingQuery, clock: Clock, throttle: LoopThrottle, *, follow: bool
 ) -> AsyncIterator[str]:
     """Yield lines in small chunks, without buffering any for a client that is slow to read."""
     number = 0

@@ -110,7 +110,7 @@ CogworkError
 ├── CannotJoin      a claim code that a cloud does not accept
 ├── SystemctlFailed systemd does not do what it was asked to do (systemd/systemctl.py)
 ├── UsageError      an invalid command line of the server (server/options.py)
-├── CannotInstall   a server that cannot be installed as a service (server/install/errors.py)
+├── CannotInstallService   a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/storage/records.py, with the next)
 ├── DuplicateRecord a record that exists
@@ -166,7 +166,7 @@ CogworkError
 ├── CannotAsk       a question without a terminal (cli/confirmation.py)
 ├── CloudUnreachable a cloud that does not respond (cli/fleet/fleet_client.py, with the next)
 ├── CloudRefused    a cloud that rejected a call
-├── Outrun          a configuration that was saved by others (cli/fleet/config/config_update.py)
+├── EditConflict    a configuration that others saved first (cli/fleet/config/config_update.py)
 ├── CannotConnect   no connection through a cloud (cli/fleet/connect.py)
 └── CommandError    a command that names something that does not exist (cli/client/grpc_client.py)
 """

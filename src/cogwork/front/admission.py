@@ -21,7 +21,7 @@ _PARK_RETRY_INTERVAL = 0.02
 _log = logging.getLogger("rdk.networking")
 
 
-class Admission:
+class ConnectionAdmission:
     def __init__(
         self, connections: Connections, on_admitted: Callable[[AcceptedConnection], None]
     ) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from cogwork.front.accepted_connection import AcceptedConnection
-from cogwork.front.admission import Admission
+from cogwork.front.admission import ConnectionAdmission
 from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
 from cogwork.front.dispatcher import Dispatcher
 from cogwork.front.listener_limits import ListenerLimits
@@ -46,7 +46,7 @@ class PublicListener:
         self._acceptors: list[Acceptor] = []
         self._connections = Connections(time.monotonic, limits.connections)
         self._dispatcher = Dispatcher(grpc, http, self._connections, limits, on_client)
-        self._admission = Admission(self._connections, self._dispatcher.start)
+        self._admission = ConnectionAdmission(self._connections, self._dispatcher.start)
 
     @property
     def connection_count(self) -> int:

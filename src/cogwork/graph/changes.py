@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cogwork.graph.edges import Edges
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Call, LiveResource, Node, Reason
+from cogwork.graph.node import LifecycleCall, LiveResource, Node, Reason
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
@@ -178,7 +178,7 @@ def _is_older(node: Node | None, than: Node) -> bool:
 
 
 def call_matches(
-    call: Call, spec: Spec, offer: Offer, edges: Edges, nodes: Mapping[ResourceName, Node]
+    call: LifecycleCall, spec: Spec, offer: Offer, edges: Edges, nodes: Mapping[ResourceName, Node]
 ) -> bool:
     """Whether a running constructor or reconfiguration has the desired inputs."""
     needs, wants = edges.needs[spec.name], edges.wants[spec.name]

@@ -69,7 +69,7 @@ class Edges:
     faults: Mapping[ResourceName, tuple[EdgeFault, ...]]
     order: tuple[ResourceName, ...]
     """Topological order, dependencies first; within a cycle, the order is arbitrary."""
-    circular_wants: tuple[tuple[ResourceName, ResourceName], ...]
+    dropped_dependencies: tuple[tuple[ResourceName, ResourceName], ...]
     """Optional edges that are left out because they are part of a cycle."""
 
 
@@ -89,7 +89,7 @@ def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
     order, rest = topological_order(_merge_edges(needs, wants))
     dropped: list[tuple[ResourceName, ResourceName]] = []
     if rest:
-        dropped = _find_circular_wants(needs, wants)
+        dropped = _find_dropped_dependencies(needs, wants)
         for name, wanted in dropped:
             wants[name] = tuple(other for other in wants[name] if other != wanted)
         cycles = _find_cycles(needs)
@@ -196,7 +196,7 @@ def _drop_cycle_edges(graph: Adjacency, circular: Set[ResourceName]) -> Adjacenc
     }
 
 
-def _find_circular_wants(
+def _find_dropped_dependencies(
     needs: Adjacency, wants: Adjacency
 ) -> list[tuple[ResourceName, ResourceName]]:
     """Return the optional edges in cycles: using them would rebuild both nodes in turn forever."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cogwork.core import duration
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Activity, State
+from cogwork.graph.node import Activity, NodeState
 
 _log = logging.getLogger("rdk.resource_manager")
 
@@ -16,8 +16,8 @@ _log = logging.getLogger("rdk.resource_manager")
 @dataclass(frozen=True, slots=True)
 class StateChanged:
     name: ResourceName
-    before: State
-    after: State
+    before: NodeState
+    after: NodeState
     reason: str | None
 
 
@@ -55,11 +55,11 @@ def log_event(event: Event) -> None:
     """Log the event with the logger of the resource."""
     log = logging.getLogger(f"{_log.name}.{event.name}")
     match event:
-        case StateChanged(name, _, State.UNHEALTHY, reason):
+        case StateChanged(name, _, NodeState.UNHEALTHY, reason):
             log.error("%s is unhealthy: %s", name, reason)
-        case StateChanged(name, _, State.READY, _):
+        case StateChanged(name, _, NodeState.READY, _):
             log.info("%s is ready", name)
-        case StateChanged(name, _, State.REMOVING, _):
+        case StateChanged(name, _, NodeState.REMOVING, _):
             log.info("removing %s", name)
         case StateChanged(name, _, after, _):
             log.debug("%s is %s", name, after.name.lower())

@@ -13,7 +13,7 @@ from cogwork.core.clock import Clock
 from cogwork.graph.lifecycle_calls import LifecycleCalls
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Activity, LiveResource, Node, Reason, State
+from cogwork.graph.node import Activity, LiveResource, Node, NodeState, Reason
 from cogwork.graph.plan import Action, Plan, Step, build_inputs, call_serves_plan
 
 
@@ -134,25 +134,25 @@ class PlanExecution:
         if not step.action.builds:
             node.optional_deadline = None
         if step.reason is not None:
-            state = State.CONFIGURING if step.reason.is_temporary else State.UNHEALTHY
+            state = NodeState.CONFIGURING if step.reason.is_temporary else NodeState.UNHEALTHY
             self._calls.set_state(node, state, step.reason)
         elif step.action is Action.REMOVE:
-            self._calls.set_state(node, State.REMOVING)
+            self._calls.set_state(node, NodeState.REMOVING)
         elif not again:
             # A node that is retried keeps its reason until it is ready.
-            self._calls.set_state(node, State.CONFIGURING)
+            self._calls.set_state(node, NodeState.CONFIGURING)
 
     def _mark_ready(self, node: Node) -> None:
         """Reset what an earlier plan announced for the node but did not carry out."""
         node.optional_deadline = None
-        self._calls.set_state(node, State.READY)
+        self._calls.set_state(node, NodeState.READY)
 
     def _find_retries(self) -> set[ResourceName]:
         """Return nodes that failed with the same inputs, and nodes that wait only for those."""
         retries: set[ResourceName] = set()
         for name, step in self.plan.steps.items():
             node = self._nodes[name]
-            if step.action is Action.BUILD and node.state is State.UNHEALTHY:
+            if step.action is Action.BUILD and node.state is NodeState.UNHEALTHY:
                 needs = self.plan.edges.needs[name]
                 if self._failed_with_same_inputs(node, needs) or not retries.isdisjoint(needs):
                     retries.add(name)
@@ -227,7 +227,7 @@ class PlanExecution:
         inputs = build_inputs(spec, needs, self._nodes, offer)
         if inputs is None:
             obstacle = self._find_obstacle(needs)
-            self._calls.set_state(node, State.UNHEALTHY, obstacle)
+            self._calls.set_state(node, NodeState.UNHEALTHY, obstacle)
             if node.live is not None:
                 # Closing it requires another plan, because its holders must be closed first.
                 node.live.broken_reason = f"it could not be reconfigured: {obstacle.text}"

@@ -23,11 +23,11 @@ from cogwork.graph.node import (
     Activity,
     BuildFailure,
     BuildInputs,
-    Call,
+    LifecycleCall,
     LiveResource,
     Node,
+    NodeState,
     Reason,
-    State,
 )
 from cogwork.graph.progress import progress_listener
 from cogwork.graph.provider import Dependencies, Offer
@@ -71,16 +71,16 @@ class LifecycleCalls:
             node.held = LiveResource(resource, inputs.spec, offer, next(self._generations), holds)
             node.failure = None
             node.ready_at = self._clock.monotonic()
-            self.set_state(node, State.READY)
+            self.set_state(node, NodeState.READY)
 
         def failed(error: str) -> None:
             count = node.failure.count + 1 if node.failure else 1
             node.failure = self._make_failure(inputs, count, error)
-            self.set_state(node, State.UNHEALTHY, Reason(error))
+            self.set_state(node, NodeState.UNHEALTHY, Reason(error))
 
         def show_progress(text: str) -> None:
             # Not an event, because constructors may report progress many times a second.
-            if node.call is call and node.state is State.CONFIGURING:
+            if node.call is call and node.state is NodeState.CONFIGURING:
                 node.reason = Reason(self._redact(text))
 
         async def construct() -> object:
@@ -88,7 +88,7 @@ class LifecycleCalls:
                 return await offer.builder.build(inputs.spec, dependencies)
 
         work = self._create_task(construct(), node)
-        call = Call(Activity.BUILDING, work, inputs, holds, offer)
+        call = LifecycleCall(Activity.BUILDING, work, inputs, holds, offer)
         self._start(node, call, self._limits.build, succeeded, failed)
 
     def reconfigure(
@@ -104,7 +104,7 @@ class LifecycleCalls:
             held.holds = holds
             if held.broken_reason == _UNFINISHED:
                 held.broken_reason = None
-                self.set_state(node, State.READY)
+                self.set_state(node, NodeState.READY)
 
         def failed(error: str) -> None:
             held.broken_reason = f"it could not be reconfigured: {error}"
@@ -119,7 +119,9 @@ class LifecycleCalls:
                 await held.offer.builder.reconfigure(held.resource, inputs.spec, dependencies)
             return None
 
-        call = Call(Activity.RECONFIGURING, self._create_task(change(), node), inputs, holds)
+        call = LifecycleCall(
+            Activity.RECONFIGURING, self._create_task(change(), node), inputs, holds
+        )
         self._start(node, call, self._limits.build, succeeded, failed)
 
     def close(self, node: Node, held: LiveResource) -> None:
@@ -136,7 +138,7 @@ class LifecycleCalls:
             await self._before_close(node.spec.name, held.resource)
             return await _close_resource(held.offer, held.resource)
 
-        call = Call(Activity.CLOSING, self._create_task(close(), node))
+        call = LifecycleCall(Activity.CLOSING, self._create_task(close(), node))
         self._start(node, call, self._limits.close, closed, failed)
 
     def mark_lost(
@@ -173,7 +175,7 @@ class LifecycleCalls:
             call.supervisor.cancel()
         self._abandon_call(node, call)
 
-    def set_state(self, node: Node, state: State, reason: Reason | None = None) -> None:
+    def set_state(self, node: Node, state: NodeState, reason: Reason | None = None) -> None:
         before, reason_before = node.state, node.reason
         if reason is not None:
             # It may quote a driver or a module.
@@ -181,8 +183,8 @@ class LifecycleCalls:
         node.state, node.reason = state, reason
         if before is not state:
             node.since = self._clock.time()
-            node.is_being_replaced = state in (State.CONFIGURING, State.REMOVING) and (
-                before is State.READY or node.is_being_replaced
+            node.is_being_replaced = state in (NodeState.CONFIGURING, NodeState.REMOVING) and (
+                before is NodeState.READY or node.is_being_replaced
             )
             node.notify_state_change()
         elif reason_before == reason:
@@ -222,7 +224,7 @@ class LifecycleCalls:
     def _start(
         self,
         node: Node,
-        call: Call,
+        call: LifecycleCall,
         limit: float,
         succeeded: Callable[[object], None],
         failed: Callable[[str], None],
@@ -235,7 +237,7 @@ class LifecycleCalls:
     async def _supervise(
         self,
         node: Node,
-        call: Call,
+        call: LifecycleCall,
         limit: float,
         succeeded: Callable[[object], None],
         failed: Callable[[str], None],
@@ -253,7 +255,7 @@ class LifecycleCalls:
             succeeded(call.work.result())
         self._on_end(node)
 
-    async def _wait_with_warnings(self, node: Node, call: Call, limit: float) -> bool:
+    async def _wait_with_warnings(self, node: Node, call: LifecycleCall, limit: float) -> bool:
         started = self._clock.monotonic()
         for elapsed in slow_warning_times(limit):
             left = started + elapsed - self._clock.monotonic()
@@ -264,13 +266,13 @@ class LifecycleCalls:
                 self._observe(CallSlow(node.spec.name, call.activity, elapsed))
         return False
 
-    def _abandon_call(self, node: Node, call: Call) -> None:
+    def _abandon_call(self, node: Node, call: LifecycleCall) -> None:
         call.work.cancel()
         reaper = self._create_task(self._reap(node, call), node)
         node.abandoned[reaper] = self._clock.monotonic()
         reaper.add_done_callback(lambda _: self._on_reaped(node, reaper))
 
-    async def _reap(self, node: Node, call: Call) -> None:
+    async def _reap(self, node: Node, call: LifecycleCall) -> None:
         """Await an abandoned call, and close the resource that it may return."""
         await self._clock.wait({call.work}, self._limits.abandon_grace)
         if not call.work.done():

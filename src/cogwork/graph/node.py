@@ -13,7 +13,7 @@ from cogwork.graph.provider import Builder, Offer
 from cogwork.graph.spec import Spec
 
 
-class State(enum.IntEnum):
+class NodeState(enum.IntEnum):
     """The state of a resource, numbered as in `ResourceStatus.State` of the public API."""
 
     UNKNOWN = 0
@@ -24,7 +24,7 @@ class State(enum.IntEnum):
     UNHEALTHY = 5
 
 
-_TRANSIENT_STATES = (State.UNCONFIGURED, State.CONFIGURING, State.READY)
+_TRANSIENT_STATES = (NodeState.UNCONFIGURED, NodeState.CONFIGURING, NodeState.READY)
 """States in which a resource without a usable object is about to get one. In READY, it has just
 been lost."""
 
@@ -96,7 +96,7 @@ class Activity(enum.StrEnum):
 
 
 @dataclass(slots=True)
-class Call:
+class LifecycleCall:
     """A running constructor, reconfiguration or close."""
 
     activity: Activity
@@ -112,7 +112,7 @@ class Call:
 @dataclass(slots=True)
 class Node:
     spec: Spec
-    state: State = State.UNCONFIGURED
+    state: NodeState = NodeState.UNCONFIGURED
     reason: Reason | None = None
     since: float = 0.0
     revision: str = ""
@@ -124,7 +124,7 @@ class Node:
     """When the resource last became ready, on the monotonic clock."""
     is_being_replaced: bool = False
     """Whether the resource was ready and is being changed, replaced or removed."""
-    call: Call | None = None
+    call: LifecycleCall | None = None
     abandoned: dict[asyncio.Task[None], float] = field(default_factory=dict)
     """Abandoned calls that have not returned, with the times at which they were abandoned."""
     optional_deadline: float | None = None

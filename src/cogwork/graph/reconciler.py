@@ -23,7 +23,7 @@ from cogwork.graph.executor import PlanExecution
 from cogwork.graph.lifecycle_calls import LifecycleCalls
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Reference, ResourceName
-from cogwork.graph.node import Node, State
+from cogwork.graph.node import Node, NodeState
 from cogwork.graph.plan import Plan, build_inputs, plan
 from cogwork.graph.provider import Offer, Providers, Unavailable
 from cogwork.graph.spec import Spec
@@ -134,11 +134,11 @@ class Reconciler:
         faults = self._execution.plan.edges.faults.get(name, ())
         return tuple(fault.reference for fault in faults if isinstance(fault, MissingDependency))
 
-    def circular_wants(self, name: ResourceName) -> tuple[ResourceName, ...]:
+    def dropped_dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
         """Return the optional dependencies of a resource that are left out to avoid a cycle."""
         if self._execution is None:
             return ()
-        left_out = self._execution.plan.edges.circular_wants
+        left_out = self._execution.plan.edges.dropped_dependencies
         return tuple(wanted for wanting, wanted in left_out if wanting == name)
 
     def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
@@ -237,8 +237,8 @@ class Reconciler:
             return node.spec
         node.spec = spec
         node.failure = None
-        if node.state is State.UNHEALTHY:
-            self._calls.set_state(node, State.CONFIGURING)
+        if node.state is NodeState.UNHEALTHY:
+            self._calls.set_state(node, NodeState.CONFIGURING)
         return spec
 
     def _make_node(self, spec: Spec) -> Node:
@@ -319,7 +319,7 @@ class Reconciler:
         self._revision = pending.revision
         ready = 0
         for node in self._nodes.values():
-            if node.state is State.READY:
+            if node.state is NodeState.READY:
                 node.revision = pending.revision
                 ready += 1
         seconds = self._clock.monotonic() - pending.since

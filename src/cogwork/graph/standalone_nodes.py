@@ -25,7 +25,7 @@ SLICE: Final = 4
 """Nodes that are planned together. A slice takes about two milliseconds of the event loop."""
 _SHARE: Final = 0.2
 """Share of the time that slices may take."""
-_PATIENCE: Final = 0.05
+_EXECUTION_TIMEOUT: Final = 0.05
 """Seconds to wait for a slice. After that the next one begins: a close may wait for calls."""
 _MAX_PAUSE: Final = 0.05
 """Seconds between two slices."""
@@ -136,7 +136,7 @@ class StandaloneNodes:
         candidates = list(itertools.islice(self._stale, SLICE))
         await self._interrupt(self._find_executions(candidates))
         execution = self._start([name for name in candidates if name in self._stale])
-        await self._clock.wait({execution.done}, _PATIENCE)
+        await self._clock.wait({execution.done}, _EXECUTION_TIMEOUT)
         self._forget_ended()
 
     def _start(self, names: list[ResourceName]) -> PlanExecution:

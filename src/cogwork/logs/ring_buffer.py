@@ -19,7 +19,7 @@ _OVERHEAD = 500
 
 
 @dataclass(frozen=True, slots=True)
-class LogQuery:
+class RingQuery:
     level: int = 0
     logger: Pattern | None = None
     text: str = ""
@@ -54,7 +54,7 @@ class RingBuffer:
             self._size -= estimate_size(oldest)
 
     def read_after(
-        self, number: int, query: LogQuery, limit: int = MAX_LINES
+        self, number: int, query: RingQuery, limit: int = MAX_LINES
     ) -> tuple[int, list[Entry]]:
         """Return the number of the last line examined and the matching entries after `number`.
 

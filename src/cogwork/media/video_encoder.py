@@ -20,7 +20,7 @@ _KEY_FRAME_INTERVAL = 300
 """Pictures after which one that needs no others is sent, even if no viewer asks for it."""
 
 
-class Codec(enum.StrEnum):
+class VideoCodec(enum.StrEnum):
     H264 = "H264"
     VP8 = "VP8"
 
@@ -39,7 +39,7 @@ class VideoEncoder:
 
     def __init__(
         self,
-        codec: Codec,
+        codec: VideoCodec,
         width: int,
         height: int,
         bitrate: int,
@@ -53,7 +53,7 @@ class VideoEncoder:
         self.size = (width, height)
         self.bitrate = bitrate
         self.frame_rate = frame_rate
-        if codec is Codec.VP8:
+        if codec is VideoCodec.VP8:
             name, options = "libvpx", _VP8_OPTIONS
         else:
             name = choose_encoder() if in_hardware else SOFTWARE

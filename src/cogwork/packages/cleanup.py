@@ -17,7 +17,7 @@ from typing import Final
 
 from cogwork.core.files import atomic
 from cogwork.packages.errors import PackageUnavailable
-from cogwork.packages.slot import WORKING, Slot
+from cogwork.packages.slot import WORKING, PackageSlot
 
 _MAX_PART_AGE: Final = 72 * 3600.0
 """Seconds after which an interrupted download is not worth to be continued."""
@@ -53,17 +53,17 @@ class UsageFile:
         return frozenset(found)
 
 
-def find_unused(store: Path, used: Collection[Path]) -> list[Slot]:
+def find_unused(store: Path, used: Collection[Path]) -> list[PackageSlot]:
     """Return the packages that nothing uses; never a directory that we have not made."""
     return [
         slot
         for kind in _list(store)
         for each in _list(kind)
-        if (slot := Slot(each)).record.is_file() and each.is_dir() and each not in used
+        if (slot := PackageSlot(each)).record.is_file() and each.is_dir() and each not in used
     ]
 
 
-def remove_slots(slots: Iterable[Slot]) -> list[Path]:
+def remove_slots(slots: Iterable[PackageSlot]) -> list[Path]:
     """Remove packages, and return those that are gone."""
     gone = []
     for slot in slots:
@@ -78,13 +78,13 @@ def remove_leftovers(store: Path, used: Collection[Path]) -> None:
     for kind in _list(store):
         for working in _list(kind / WORKING):
             with contextlib.suppress(OSError, PackageUnavailable):
-                _remove_leftover(Slot(kind / working.name), used)
+                _remove_leftover(PackageSlot(kind / working.name), used)
         for record in kind.glob("*.status.json"):
             if not record.with_name(record.name.removesuffix(".status.json")).is_dir():
                 record.unlink(missing_ok=True)
 
 
-def _remove_leftover(slot: Slot, used: Collection[Path]) -> None:
+def _remove_leftover(slot: PackageSlot, used: Collection[Path]) -> None:
     with slot.lock():
         shutil.rmtree(slot.unpacked, ignore_errors=True)
         partial = slot.partial

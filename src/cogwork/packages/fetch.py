@@ -24,7 +24,7 @@ from cogwork.core.errors import Interrupted
 from cogwork.net.http_download import HttpDownload, RemoteFile, show_url
 from cogwork.packages.errors import BadPackage, PackageUnavailable
 from cogwork.packages.sizes import format_size
-from cogwork.packages.slot import Slot
+from cogwork.packages.slot import PackageSlot
 from cogwork.robot.hosts import PackageState
 
 LIMITS: Final = ArchiveLimits(is_strict=True)
@@ -48,7 +48,7 @@ class ArchiveSource:
         return str(self.file) if self.file is not None else show_url(self.url)
 
 
-class Progress(NamedTuple):
+class FetchProgress(NamedTuple):
     state: PackageState = PackageState.DOWNLOADING
     done: int = 0
     total: int | None = None
@@ -56,10 +56,10 @@ class Progress(NamedTuple):
 
 class Fetch:
     def __init__(
-        self, slot: Slot, source: ArchiveSource, package: str, version: str, sha256: str
+        self, slot: PackageSlot, source: ArchiveSource, package: str, version: str, sha256: str
     ) -> None:
         """`package` and `version` are recorded. `sha256`: of the archive; empty if unknown."""
-        self.progress = Progress()
+        self.progress = FetchProgress()
         self.received = 0
         """Bytes that arrived in this attempt."""
         self._slot = slot
@@ -128,7 +128,7 @@ class Fetch:
         if self._offset is None:
             self._offset = received
         self.received = received - self._offset
-        self.progress = Progress(PackageState.DOWNLOADING, received, total)
+        self.progress = FetchProgress(PackageState.DOWNLOADING, received, total)
         if received >= self._next_space_check:
             self._next_space_check = received + _SPACE_INTERVAL
             self._require_space((total or received) - received)
@@ -152,7 +152,7 @@ class Fetch:
                 sha256.update(chunk)
                 crc32c = google_crc32c.extend(crc32c, chunk)
                 done += len(chunk)
-                self.progress = Progress(PackageState.UNPACKING, done // 2, size)
+                self.progress = FetchProgress(PackageState.UNPACKING, done // 2, size)
         found = base64.b64encode(crc32c.to_bytes(4, "big")).decode()
         for name, expected, actual in (
             ("SHA-256 hash", self._sha256, sha256.hexdigest()),
@@ -172,7 +172,7 @@ class Fetch:
 
         def on_read(position: int) -> None:
             self._check_cancelled()
-            self.progress = Progress(PackageState.UNPACKING, (size + position) // 2, size)
+            self.progress = FetchProgress(PackageState.UNPACKING, (size + position) // 2, size)
 
         try:
             unpack(archive, self._slot.unpacked, on_read, LIMITS)

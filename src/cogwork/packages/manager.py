@@ -24,7 +24,7 @@ from cogwork.packages.archive_locator import ArchiveLocator
 from cogwork.packages.errors import BadPackage, PackageUnavailable
 from cogwork.packages.package_entry import PackageEntry
 from cogwork.packages.package_store import PackageStore
-from cogwork.packages.slot import Slot
+from cogwork.packages.slot import PackageSlot
 from cogwork.robot.hosts import PackageState as State
 from cogwork.robot.hosts import PackageStatus
 
@@ -146,7 +146,7 @@ class PackageManager:
     def _want(self, config: PackageConfig, directory: Path, *, is_present: bool) -> None:
         entry = self._entries.get(directory)
         if entry is None:
-            entry = PackageEntry(config, Slot(directory), self._clock.time())
+            entry = PackageEntry(config, PackageSlot(directory), self._clock.time())
             self._entries[directory] = entry
             if is_present:
                 entry.state = State.READY
@@ -175,11 +175,11 @@ class PackageManager:
             try:
                 async with self._slots:
                     await self._try(entry)
-            except _Proceeded as error:
+            except _InterruptedDownload as error:
                 proceeded, reason = True, str(error)
             except BadPackage as error:
                 retry, reason = _RETRY_BAD, str(error)
-            except _NotThere as error:
+            except _FilesMissing as error:
                 retry, reason = _RETRY_PRESENCE, str(error)
             except CogworkError as error:
                 reason = str(error)
@@ -208,11 +208,11 @@ class PackageManager:
         if await self._store.contains(directory):
             return
         if config.folder is not None:
-            raise _NotThere(f"the folder {directory} does not exist")
+            raise _FilesMissing(f"the folder {directory} does not exist")
         if config.status is not None and config.status.error:
-            raise _NotThere(f"the cloud says: {config.status.error}")
+            raise _FilesMissing(f"the cloud says: {config.status.error}")
         if not has_source(config, self._archives.cloud):
-            raise _NotThere(
+            raise _FilesMissing(
                 'there is no place to get it from; add its "url", join a cloud that has it, or put '
                 f"its files into {directory}"
             )
@@ -231,7 +231,7 @@ class PackageManager:
             self._follow(entry, fetch)
             work.result()
         except PackageUnavailable as error:
-            raise (_Proceeded(str(error)) if fetch.received else error) from None
+            raise (_InterruptedDownload(str(error)) if fetch.received else error) from None
         finally:
             fetch.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -254,9 +254,9 @@ class PackageManager:
             self._notify_changed()
 
 
-class _NotThere(CogworkError):
+class _FilesMissing(CogworkError):
     """Files that are missing on this computer."""
 
 
-class _Proceeded(CogworkError):
+class _InterruptedDownload(CogworkError):
     """A download that was interrupted after it had proceeded."""

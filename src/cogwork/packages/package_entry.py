@@ -8,7 +8,7 @@ from typing import Final
 
 from cogwork.config.schema.machine import PackageConfig
 from cogwork.packages.sizes import format_size
-from cogwork.packages.slot import Slot
+from cogwork.packages.slot import PackageSlot
 from cogwork.robot.hosts import PackageState as State
 
 _STEP: Final = 10
@@ -20,7 +20,7 @@ class PackageEntry:
     """One directory that is needed, under the names of its packages."""
 
     config: PackageConfig
-    slot: Slot
+    slot: PackageSlot
     since: float
     state: State = State.WAITING
     reason: str = ""

@@ -13,7 +13,7 @@ from cogwork.core.error_text import typed_error_text
 from cogwork.core.workers import TooMuchWork, run_in_thread
 from cogwork.packages.cleanup import UsageFile, find_unused, remove_leftovers, remove_slots
 from cogwork.packages.errors import PackageUnavailable
-from cogwork.packages.slot import Slot
+from cogwork.packages.slot import PackageSlot
 
 _DISK_TIMEOUT: Final = 30.0
 _CLEANUP_TIMEOUT: Final = 600.0
@@ -89,5 +89,5 @@ class PackageStore:
             self._preparing.cancel()
             await asyncio.gather(self._preparing, return_exceptions=True)
 
-    def _find_unused(self) -> list[Slot]:
+    def _find_unused(self) -> list[PackageSlot]:
         return find_unused(self._directory, self._usage.read_all())

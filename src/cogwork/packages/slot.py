@@ -28,7 +28,7 @@ _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PackageSlot:
     directory: Path
     """The directory of the package: complete if it exists."""
 

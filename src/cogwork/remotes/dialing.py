@@ -56,7 +56,7 @@ def find_login(config: RemoteConfig) -> RemoteLogin | None:
     return None
 
 
-class Destination(NamedTuple):
+class DialTarget(NamedTuple):
     address: str
     """`HOST:PORT`, with `https://` in front if TLS is required."""
     login: RemoteLogin | None
@@ -68,7 +68,7 @@ class Destination(NamedTuple):
     """The name in its certificate, if not that of the address."""
 
 
-async def dial(to: Destination, clock: Clock) -> GrpcConnection:
+async def dial(to: DialTarget, clock: Clock) -> GrpcConnection:
     """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
 
     async def connect() -> grpc.aio.Channel:
@@ -107,7 +107,7 @@ async def _race(open_channel: Callable[[], grpc.aio.Channel], clock: Clock) -> g
     )
 
 
-def _open_channel(to: Destination) -> grpc.aio.Channel:
+def _open_channel(to: DialTarget) -> grpc.aio.Channel:
     target = to.address.removeprefix(TLS_PREFIX)
     if not to.insecure or to.address.startswith(TLS_PREFIX):
         return grpc.aio.secure_channel(target, tls_credentials(), [*_OPTIONS, *_name_options(to)])
@@ -120,7 +120,7 @@ def _open_channel(to: Destination) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(target, _OPTIONS)
 
 
-def _name_options(to: Destination) -> list[tuple[str, str]]:
+def _name_options(to: DialTarget) -> list[tuple[str, str]]:
     name = to.certificate_name
     return [("grpc.ssl_target_name_override", name)] if name else []
 

@@ -10,7 +10,7 @@ from cogwork.core.clock import Clock
 from cogwork.discovery.search import find_machine
 from cogwork.net.address import TLS_PREFIX, is_ip_address
 from cogwork.remotes.connection import RemoteConnection
-from cogwork.remotes.dialing import Destination, dial, find_login, resolve_address
+from cogwork.remotes.dialing import DialTarget, dial, find_login, resolve_address
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
 from cogwork.remotes.grpc_connection import GrpcConnection
 from cogwork.remotes.webrtc_dialing import DialingProcess, call_machine
@@ -47,7 +47,7 @@ class MachineDialer:
             raise
         return connection
 
-    async def _dial(self, to: Destination) -> GrpcConnection:
+    async def _dial(self, to: DialTarget) -> GrpcConnection:
         try:
             return await dial(to, self._clock)
         except NotReached:
@@ -56,7 +56,7 @@ class MachineDialer:
                 raise
         return await dial(found, self._clock)
 
-    async def _find_on_network(self, to: Destination) -> Destination | None:
+    async def _find_on_network(self, to: DialTarget) -> DialTarget | None:
         """Return where a machine of this name is on the local network.
 
         Many computers do not resolve such names themselves.
@@ -91,8 +91,8 @@ class MachineDialer:
         finally:
             await signaling.aclose()
 
-    def _destination(self, config: RemoteConfig, address: str, default_port: int) -> Destination:
-        return Destination(
+    def _destination(self, config: RemoteConfig, address: str, default_port: int) -> DialTarget:
+        return DialTarget(
             resolve_address(address, default_port),
             find_login(config),
             config.insecure,

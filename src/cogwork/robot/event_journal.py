@@ -16,7 +16,7 @@ from typing import Any
 from cogwork.core.clock import Clock
 from cogwork.core.escape import escape_json
 from cogwork.graph.events import CallAbandoned, CallFailed, CallSlow, Event, StateChanged
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.logs.entry import format_timestamp
 from cogwork.logs.fields import limit_fields
 from cogwork.logs.rotating_file import RotatingFile, Rotation
@@ -143,7 +143,7 @@ def _read_lines_backwards(files: Iterable[Path]) -> Iterator[bytes]:
 
 def _format_event(event: Event) -> dict[str, Any] | None:
     match event:
-        case StateChanged(name, _, after, reason) if after is not State.UNCONFIGURED:
+        case StateChanged(name, _, after, reason) if after is not NodeState.UNCONFIGURED:
             return {"resource": str(name), "state": after.name.lower(), "reason": reason}
         case CallSlow(name, doing, elapsed):
             return {"resource": str(name), "state": f"still {doing}", "seconds": elapsed}

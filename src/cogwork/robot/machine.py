@@ -155,7 +155,7 @@ class Machine:
     def list_ignored(self, name: ResourceName) -> list[str]:
         """Return which parts of the configuration of a resource are ignored, and why."""
         ignored = list(self._ignored_settings.get(name, []))
-        for wanted in self._reconciler.circular_wants(name):
+        for wanted in self._reconciler.dropped_dependencies(name):
             why = f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without'
             # The configuration may say so already; only a module knows its other dependencies.
             if not any(why in each for each in ignored):

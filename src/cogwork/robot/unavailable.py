@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Node, State
+from cogwork.graph.node import Node, NodeState
 
 
 class NotConfigured(CogworkError):
@@ -41,9 +41,9 @@ def _describe_reason(node: Node) -> str:
     if node.reason is not None:
         return node.reason.text
     match node.state:
-        case State.REMOVING:
+        case NodeState.REMOVING:
             return "it is being removed"
-        case State.READY | State.CONFIGURING:
+        case NodeState.READY | NodeState.CONFIGURING:
             return "it is being reconfigured; try again" if node.revision else "it is being built"
         case _:
             return "it is not built yet"

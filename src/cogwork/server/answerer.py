@@ -36,7 +36,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.limits.fair_places import Holder
 from cogwork.net.peer import Peer
-from cogwork.robot.middleware.authentication import Admission
+from cogwork.robot.middleware.authentication import AdmittedClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.table.status import status_of
@@ -70,7 +70,7 @@ class SignalingSettings(NamedTuple):
     login: CloudLogin | None = None
 
 
-Admit = Callable[[Peer, Callable[[], None]], Awaitable[Admission]]
+Admit = Callable[[Peer, Callable[[], None]], Awaitable[AdmittedClient]]
 """Checks whether a client may connect, and calls the given function when it loses its access.
 Raises Unauthenticated."""
 

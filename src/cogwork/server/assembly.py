@@ -46,14 +46,15 @@ from cogwork.robot.status.update_file import UpdateFile
 from cogwork.server.apply_report import ApplyReport
 from cogwork.server.background_tasks import BackgroundTasks
 from cogwork.server.certificates import Certificates
+from cogwork.server.cloud_membership import CloudMembership
 from cogwork.server.config_applier import ConfigApplier
 from cogwork.server.discovery import Discovery
-from cogwork.server.joining import Joining
-from cogwork.server.login import Login
+from cogwork.server.journal_folder import prepare_journal_folder
+from cogwork.server.last_complete_config import LastCompleteConfig
+from cogwork.server.login import ConfiguredLogin
 from cogwork.server.public_network import PublicNetwork
 from cogwork.server.serve_options import ServeOptions
 from cogwork.server.serving_file import ServingFile
-from cogwork.server.settled_config import SettledConfig
 from cogwork.server.webrtc import WebRtc
 from cogwork.serving.certificate_watcher import CertificateWatcher
 from cogwork.serving.listeners import Listeners
@@ -103,7 +104,9 @@ class ServerParts:
         self.copies = (self._last_good, self._settled)
         """Stored texts of configurations."""
         journal_name = self._last_good.path.with_suffix(".jsonl").name
-        self.journal = EventJournal(self.home / "story" / journal_name, clock, log.redactor.redact)
+        self.journal = EventJournal(
+            prepare_journal_folder(self.home) / journal_name, clock, log.redactor.redact
+        )
         self._create_programs()
         self._create_machine()
         self._create_handlers()
@@ -199,7 +202,7 @@ class ServerParts:
         self.authentication = Authentication(
             machine.operations, allow_plaintext=options.allow_plaintext_credentials
         )
-        self.login = Login(self.authentication, self.home, self.clock)
+        self.login = ConfiguredLogin(self.authentication, self.home, self.clock)
         self.table = build_handler_table(
             machine,
             self.clock,
@@ -230,10 +233,10 @@ class ServerParts:
             self.processes,
             self.packages,
             self._gate,
-            SettledConfig(self._settled, context),
+            LastCompleteConfig(self._settled, context),
             clock,
         )
-        self.joining = Joining(
+        self.joining = CloudMembership(
             options.config_file,
             self.home,
             self.environment,

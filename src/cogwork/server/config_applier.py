@@ -12,12 +12,12 @@ from cogwork.core.clock import Clock
 from cogwork.graph.provider import Unavailable
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.modules.manager import ModuleManager
+from cogwork.packages.effective_config import EffectiveConfig, Former, hold_back
 from cogwork.packages.gate import PackageGate
-from cogwork.packages.holding import EffectiveConfig, Former, hold_back
 from cogwork.packages.manager import PackageManager
 from cogwork.processes.manager import ProcessManager
 from cogwork.robot.machine import Machine
-from cogwork.server.settled_config import SettledConfig, former_of
+from cogwork.server.last_complete_config import LastCompleteConfig, former_of
 
 _STOP_TIMEOUT: Final = 300.0
 """Seconds for modules and processes of an older version to end, before its files are removed."""
@@ -32,7 +32,7 @@ class ConfigApplier:
         processes: ProcessManager,
         packages: PackageManager,
         gate: PackageGate,
-        settled: SettledConfig,
+        settled: LastCompleteConfig,
         clock: Clock,
     ) -> None:
         self._machine = machine

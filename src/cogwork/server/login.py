@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cogwork.auth.signing_key import SigningKey
 
 
-class Login:
+class ConfiguredLogin:
     """Keeps the login of a machine in line with its configuration."""
 
     def __init__(self, authentication: Authentication, home: Path, clock: Clock) -> None:

@@ -9,7 +9,7 @@ from cogwork.server.background_tasks import BackgroundTasks
 from cogwork.server.certificates import Certificates
 from cogwork.server.discovery import Discovery
 from cogwork.server.listen_addresses import resolve_listen_addresses
-from cogwork.server.login import Login
+from cogwork.server.login import ConfiguredLogin
 from cogwork.server.serving_file import ServingFile
 from cogwork.serving.listen_addresses import ListenAddresses
 from cogwork.serving.listeners import Listeners
@@ -46,7 +46,7 @@ class PublicNetwork:
         self._config = config
         self._tasks.start(self._change(config, self._resolve(config)), "network")
 
-    def use_access(self, login: Login, access: AccessList) -> None:
+    def use_access(self, login: ConfiguredLogin, access: AccessList) -> None:
         """Let those in who have access by the cloud."""
         had_login = self._has_login
         login.use_access(access)

@@ -15,7 +15,7 @@ from cogwork.subprocesses.reaper import Reaper
 T = TypeVar("T")
 
 _THREADS = 2
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 """Seconds to wait for a free thread. After that, work gets a thread of its own, because a disk may
 hang."""
 
@@ -67,7 +67,7 @@ class ProgramHost:
 
     async def _wait_for_slot(self) -> bool:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_TIMEOUT):
                 return await self._threads.acquire()
         except TimeoutError:
             return False

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.source.last_good import LastGood
-from cogwork.config.source.sources import Candidate, ConfigSource
+from cogwork.config.source.sources import ConfigCandidate, ConfigSource
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
@@ -84,8 +84,8 @@ class JoinedSource:
         self._parse = parse
         self._connect = connect
         self._clock = clock
-        self._following_file: asyncio.Task[Candidate] | None = None
-        self._local: Candidate | None = None
+        self._following_file: asyncio.Task[ConfigCandidate] | None = None
+        self._local: ConfigCandidate | None = None
         self._document: dict[str, Any] = {}
         self._cloud: CloudConfig | None = None
         self._link: CloudLink | None = None
@@ -93,13 +93,13 @@ class JoinedSource:
         """Whether the cloud of the current file has given a first configuration."""
         self._text = ""
         """The text that was yielded last."""
-        self._unsaved: tuple[Candidate, bytes] | None = None
+        self._unsaved: tuple[ConfigCandidate, bytes] | None = None
         """What is kept once it is applied."""
         self._backoff = Backoff(_RETRY)
         self._reported: set[type[CloudUnavailable]] = set()
         """Kinds of failures that were logged since the cloud last answered."""
 
-    async def next(self) -> Candidate:
+    async def next(self) -> ConfigCandidate:
         if self._following_file is None:
             await self._read_file(await self._file.next())
             self._follow_file()
@@ -130,7 +130,7 @@ class JoinedSource:
         if self._link is not None:
             await self._link.aclose()
 
-    async def _read_file(self, candidate: Candidate) -> None:
+    async def _read_file(self, candidate: ConfigCandidate) -> None:
         """Take a new version of the machine's file."""
         if self._link is not None:
             await self._link.aclose()
@@ -164,7 +164,7 @@ class JoinedSource:
             await self._read_file(self._following_file.result())
             self._follow_file()
 
-    async def _start(self, link: CloudLink, cloud: CloudConfig) -> Candidate:
+    async def _start(self, link: CloudLink, cloud: CloudConfig) -> ConfigCandidate:
         """Return the first configuration: the cloud's, its last one, or that of the file alone."""
         self._has_started = True
         cached = await self._read_cache(cloud.id)
@@ -180,9 +180,9 @@ class JoinedSource:
         found = self._make_candidate(link, message) if message is not None else None
         if found is None:
             _log.error("there is no configuration of the cloud yet; waiting for it")
-        return found or Candidate(json.dumps(self._document))
+        return found or ConfigCandidate(json.dumps(self._document))
 
-    async def _poll(self, link: CloudLink, cloud: CloudConfig) -> Candidate | None:
+    async def _poll(self, link: CloudLink, cloud: CloudConfig) -> ConfigCandidate | None:
         """Return the configuration of the cloud if it has changed, after a while."""
         await self._wait_until_due(link, cloud)
         if link is not self._link:
@@ -211,7 +211,7 @@ class JoinedSource:
             if not link.is_pushed or self._backoff.failures or waited >= _SAFETY_INTERVAL:
                 return
 
-    def _make_candidate(self, link: CloudLink, message: bytes) -> Candidate | None:
+    def _make_candidate(self, link: CloudLink, message: bytes) -> ConfigCandidate | None:
         """Return None if the message changes nothing, or cannot be used."""
         try:
             text = link.render(message, self._document)
@@ -221,7 +221,7 @@ class JoinedSource:
         if text == self._text:
             return None
         self._text = text
-        candidate = Candidate(text)
+        candidate = ConfigCandidate(text)
         self._unsaved = candidate, message
         return candidate
 
@@ -262,7 +262,7 @@ class JoinedSource:
             _log.warning("%s; keeping the configuration, and trying again", error)
 
 
-async def _parse_document(candidate: Candidate, parse: ParseText) -> dict[str, Any]:
+async def _parse_document(candidate: ConfigCandidate, parse: ParseText) -> dict[str, Any]:
     """Return the file; empty if it names no cloud. What is wrong with it, its check explains."""
     if not isinstance(candidate.content, str) or _CLOUD_KEY not in candidate.content:
         return {}

@@ -10,7 +10,7 @@ from viam.components.board.client import BoardClient
 from viam.components.encoder import Encoder
 from viam.proto.component.encoder import PositionType
 
-from cogwork.config.schema.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Dependency
 from cogwork.contracts.board import BoardContract
 from cogwork.contracts.button import ButtonContract
 from cogwork.contracts.encoder import EncoderContract
@@ -73,7 +73,7 @@ class TestMotorOfTwoPins(OnMockBoard, MotorContract):
 
 
 class ShaftAttributes(Attributes):
-    board: Annotated[str, Needs("rdk:component:board")]
+    board: Annotated[str, Dependency("rdk:component:board")]
 
 
 class Shaft(Encoder):

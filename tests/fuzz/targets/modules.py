@@ -118,10 +118,10 @@ def target_output(data: bytes) -> None:
         raise ContractViolation("a line is longer than it may be")
 
 
-def target_story(data: bytes) -> None:
+def target_journal(data: bytes) -> None:
     """Check that any content of the journal can be read."""
     with tempfile.TemporaryDirectory(prefix="cogwork-fuzz-") as temporary:
-        file = Path(temporary) / "story.jsonl"
+        file = Path(temporary) / "journal.jsonl"
         file.write_bytes(data)
         journal = EventJournal(file, SystemClock())
         try:
@@ -249,8 +249,8 @@ TARGETS = (
         largest=8192,
     ),
     Target(
-        "modules.story",
-        target_story,
+        "modules.journal",
+        target_journal,
         lambda: [
             b'{"time": "x", "event": "resource", "resource": "rdk:component:camera/belt"}\n{"a'
         ],

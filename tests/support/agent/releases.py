@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cogwork.agent.release.archive import write_archive
-from cogwork.agent.release.manifest import FileEntry, Manifest
+from cogwork.agent.release.manifest import FileEntry, ReleaseManifest
 from cogwork.agent.slots.installer import REQUIREMENTS
 from cogwork.agent.slots.interpreter import PYTHON
 from cogwork.core.versions.platform_name import PLATFORM
@@ -120,7 +120,7 @@ class ReleaseMaker:
         entries = {
             name: FileEntry(path.stat().st_size, _sha256(path)) for name, path in files.items()
         }
-        manifest = Manifest(
+        manifest = ReleaseManifest(
             product, version, platform, python, 10_000_000, entries, minimum_version
         )
         archive = self.directory / manifest.archive_name

@@ -110,7 +110,7 @@ class ModuleMachine:
     """The machine as its clients and modules see it, over the socket for modules."""
 
     def __init__(self, directory: Path, deadlines: Deadlines, pauses: RetryPolicy, sockets: Path):
-        self.story: deque[Mapping[str, Any]] = deque(maxlen=100)
+        self.events: deque[Mapping[str, Any]] = deque(maxlen=100)
         self.mark = secrets.token_hex(8)
         self._home = directory / "home"
         machine_access = MachineAccess()
@@ -129,7 +129,7 @@ class ModuleMachine:
                 {**os.environ, MARK: self.mark},
                 LevelRules,
                 providers.notify_changed,
-                lambda event, details: self.story.append({"event": event, **details}),
+                lambda event, details: self.events.append({"event": event, **details}),
                 self._registry.has,
                 deadlines=deadlines,
                 retry=pauses,

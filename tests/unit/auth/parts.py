@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.authenticator import Authenticator
-from cogwork.auth.credentials import Credentials, StoredSecret
+from cogwork.auth.credentials import KnownCredentials, StoredSecret
 from cogwork.auth.roles import Role
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import ExternalKeys
@@ -51,11 +51,11 @@ def sign_externally(
 
 
 def make_authenticator(
-    credentials: Credentials | None = None, clock: ManualClock | None = None
+    credentials: KnownCredentials | None = None, clock: ManualClock | None = None
 ) -> Authenticator:
     clock = clock or ManualClock()
     return Authenticator(
-        credentials if credentials is not None else Credentials(api_keys()),
+        credentials if credentials is not None else KnownCredentials(api_keys()),
         KEY,
         AUDIENCE,
         AttemptLimiter(clock.monotonic),

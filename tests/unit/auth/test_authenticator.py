@@ -23,7 +23,7 @@ from tests.unit.auth.parts import (
 )
 
 from cogwork.auth.authenticator import Authenticator
-from cogwork.auth.credentials import Credentials
+from cogwork.auth.credentials import KnownCredentials
 from cogwork.auth.errors import InvalidLogin, TooManyAttempts, Unauthenticated
 from cogwork.auth.identity import CredentialType
 from cogwork.auth.roles import Role
@@ -71,7 +71,7 @@ async def test_token_with_a_lifetime_expires() -> None:
 
 
 def test_location_secret_logs_in_as_a_name_of_the_machine() -> None:
-    credentials = Credentials(
+    credentials = KnownCredentials(
         location_secrets=[stored("old"), stored("new")], is_own_name=lambda name: name == "here"
     )
     authenticator = make_authenticator(credentials)
@@ -129,7 +129,7 @@ def test_short_key_is_not_checked_after_too_many_guesses() -> None:
 
 def test_generated_key_is_accepted_however_many_logins_have_failed() -> None:
     generated = "v4x3nGQ1u9vM2oYtKpLr7wZs"
-    authenticator = make_authenticator(Credentials({**api_keys(), "phone": stored(generated)}))
+    authenticator = make_authenticator(KnownCredentials({**api_keys(), "phone": stored(generated)}))
     for number in range(10_000):
         with pytest.raises((Unauthenticated, TooManyAttempts)):
             authenticator.log_in(("phone", "owner", "x")[number % 3], "api-key", "wrong", ADDRESS)
@@ -144,11 +144,11 @@ def test_removed_replaced_or_demoted_key_ends_its_tokens() -> None:
     del keys["owner"]
     demoted = {**keys, "owner": stored(SECRETS["owner"], Role.VIEWER)}
     for changed in (keys, {**keys, "owner": stored("another")}):
-        after = make_authenticator(Credentials(changed))
+        after = make_authenticator(KnownCredentials(changed))
         assert not after.is_valid(identity)
         with pytest.raises(Unauthenticated, match="were removed"):
             after.identify(header)
-    after = make_authenticator(Credentials(demoted))
+    after = make_authenticator(KnownCredentials(demoted))
     assert not after.is_valid(identity)
     assert after.identify(header).role is Role.VIEWER
     assert make_authenticator().is_valid(identity)
@@ -230,7 +230,7 @@ CLAIMS = {"sub": "alice@example.com", "aud": [AUDIENCE], "rpc_creds_type": "exte
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512"])
 def test_token_of_the_external_issuer_is_accepted(algorithm: str) -> None:
-    authenticator = make_authenticator(Credentials(external=external_keys()))
+    authenticator = make_authenticator(KnownCredentials(external=external_keys()))
     token = sign_externally(CLAIMS, algorithm=algorithm)
     identity = authenticator.identify(f"Bearer {token}")
     assert (identity.entity, identity.type) == ("alice@example.com", CredentialType.EXTERNAL)
@@ -243,34 +243,34 @@ def test_token_of_the_external_issuer_is_accepted(algorithm: str) -> None:
     [({"role": "viewer"}, Role.VIEWER), ({"role": "Operator"}, Role.OPERATOR), ({}, Role.OWNER)],
 )
 def test_external_issuer_grants_roles(metadata: dict[str, str], role: Role) -> None:
-    authenticator = make_authenticator(Credentials(external=external_keys()))
+    authenticator = make_authenticator(KnownCredentials(external=external_keys()))
     token = sign_externally({**CLAIMS, "rpc_auth_md": metadata})
     assert authenticator.identify(f"Bearer {token}").role is role
 
 
 def test_unknown_role_of_the_external_issuer_is_the_lowest() -> None:
-    authenticator = make_authenticator(Credentials(external=external_keys()))
+    authenticator = make_authenticator(KnownCredentials(external=external_keys()))
     token = sign_externally({**CLAIMS, "rpc_auth_md": {"role": "janitor"}})
     assert authenticator.identify(f"Bearer {token}").role is Role.VIEWER
 
 
 async def test_external_token_ends_with_its_expiry_and_with_its_key() -> None:
     clock = ManualClock()
-    authenticator = make_authenticator(Credentials(external=external_keys()), clock)
+    authenticator = make_authenticator(KnownCredentials(external=external_keys()), clock)
     token = sign_externally({**CLAIMS, "exp": clock.time() + 60})
     identity = authenticator.identify(f"Bearer {token}")
     await clock.advance(60)
     with pytest.raises(Unauthenticated, match="has expired"):
         authenticator.identify(f"Bearer {token}")
     other = rsa.generate_private_key(65537, 2048)
-    replaced = make_authenticator(Credentials(external=external_keys(jwk(key=other))))
+    replaced = make_authenticator(KnownCredentials(external=external_keys(jwk(key=other))))
     assert not replaced.is_valid(identity)
     assert not make_authenticator().is_valid(identity)
 
 
 @pytest.mark.parametrize("audience", [AUDIENCE, NAME, [NAME], [AUDIENCE, NAME], [AUDIENCE, "old"]])
 def test_external_token_names_the_machine_by_its_id_or_by_its_name_alone(audience: Any) -> None:
-    authenticator = make_authenticator(Credentials(external=external_keys()))
+    authenticator = make_authenticator(KnownCredentials(external=external_keys()))
     token = sign_externally({**CLAIMS, "aud": audience})
     assert authenticator.identify(f"Bearer {token}").entity == CLAIMS["sub"]
 
@@ -287,7 +287,7 @@ def test_external_token_names_the_machine_by_its_id_or_by_its_name_alone(audienc
     ],
 )
 def test_other_external_token_is_refused(claims: dict[str, Any], key_id: str, error: str) -> None:
-    authenticator = make_authenticator(Credentials(external=external_keys()))
+    authenticator = make_authenticator(KnownCredentials(external=external_keys()))
     with pytest.raises(Unauthenticated, match=error):
         authenticator.identify("Bearer " + sign_externally(claims, key_id=key_id))
 

@@ -17,7 +17,7 @@ from cogwork.auth.access_list import (
 )
 from cogwork.auth.attempt_limiter import AttemptLimiter
 from cogwork.auth.authenticator import Authenticator
-from cogwork.auth.credentials import Credentials
+from cogwork.auth.credentials import KnownCredentials
 from cogwork.auth.errors import NotListed, Unauthenticated
 from cogwork.auth.granted_access import GrantedAccess, describe_principal
 from cogwork.auth.identity import CredentialType
@@ -45,7 +45,9 @@ ACCESS = AccessList(
 def authenticator(access: AccessList | None = ACCESS) -> Authenticator:
     clock = ManualClock()
     granted = GrantedAccess(access, lambda name: name == "here") if access is not None else None
-    return Authenticator(Credentials(), KEY, PART, AttemptLimiter(clock.monotonic), clock, granted)
+    return Authenticator(
+        KnownCredentials(), KEY, PART, AttemptLimiter(clock.monotonic), clock, granted
+    )
 
 
 def without(principal: Principal) -> AccessList:

@@ -74,7 +74,7 @@ def test_copy_shows_a_bar_for_a_large_file_and_counts_small_ones(
 ) -> None:
     monkeypatch.setattr(copy, "_QUIET_SECONDS", 0.0)
     with terminal_as_stderr(monkeypatch, columns=100) as terminal:
-        progress = copy.Progress()
+        progress = copy.CopyProgress()
         progress.update(messages.FileData(name="small", size=3, data=b"abc", eof=True))
         progress.update(messages.FileData(name="large", size=20_000_000, data=bytes(5_000_000)))
         progress.clear()

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from tests.unit.config.workshop import REGISTRY, load_config
 
 from cogwork.config.check.diff import as_text, diff, find_blocked
-from cogwork.config.schema.fields import Needs, Wants
+from cogwork.config.schema.fields import Dependency, OptionalDependency
 from cogwork.core.errors import InvalidName
 
 PART = '"api": "rdk:component:sensor", "model": "fake"'
@@ -62,7 +62,7 @@ def test_remote_dependency_is_not_reported_as_missing() -> None:
 
 @pytest.mark.parametrize("api", ["switch", "rdk:component:swich"])
 def test_dependency_marker_with_an_invalid_api_raises(api: str) -> None:
-    for marker in (Needs, Wants):
+    for marker in (Dependency, OptionalDependency):
         with pytest.raises(InvalidName):
             marker(api)
 

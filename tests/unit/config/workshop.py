@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from cogwork.config.check.diagnostics import Diagnostic
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import LoadedConfig, load
-from cogwork.config.schema.fields import Attributes, ExistingFile, Needs, Wants
+from cogwork.config.schema.fields import Attributes, Dependency, ExistingFile, OptionalDependency
 from cogwork.config.text.positions import Position
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import Api, ModelName, ResourceName
@@ -42,14 +42,14 @@ class CameraAttributes(Attributes):
 
 
 class Region(Attributes):
-    camera: Annotated[str, Needs("rdk:component:camera")]
+    camera: Annotated[str, Dependency("rdk:component:camera")]
 
 
 class VisionAttributes(Attributes):
-    camera: Annotated[str, Needs("rdk:component:camera")] | None = None
-    extra_cameras: list[Annotated[str, Needs("rdk:component:camera")]] = []
-    helper: Annotated[str, Wants()] = ""
-    lamp: Annotated[str, Wants("rdk:component:switch")] = ""
+    camera: Annotated[str, Dependency("rdk:component:camera")] | None = None
+    extra_cameras: list[Annotated[str, Dependency("rdk:component:camera")]] = []
+    helper: Annotated[str, OptionalDependency()] = ""
+    lamp: Annotated[str, OptionalDependency("rdk:component:switch")] = ""
     label_path: Annotated[str, ExistingFile()] = ""
     regions: list[Region] = []
 

@@ -39,7 +39,7 @@ FOREIGN_PAGE = {"origin": "https://evil.example", "sec_fetch_site": "cross-site"
 @pytest.fixture
 async def site(bench: Bench, tmp_path: Path) -> AsyncIterator[Application]:
     await bench.apply(thing("a"))
-    journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
+    journal = EventJournal(tmp_path / "journal.jsonl", bench.clock)
     yield MachineApp(
         bench.machine,
         bench.report,

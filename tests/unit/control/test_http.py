@@ -135,7 +135,7 @@ async def test_optional_dependency_that_was_left_out_is_shown(
     await bench.apply(thing("a"), thing("b", needs="a"))
     left_out = {full_name("a"): (full_name("b"),)}
     monkeypatch.setattr(
-        bench.machine._reconciler, "circular_wants", lambda name: left_out.get(name, ())
+        bench.machine._reconciler, "dropped_dependencies", lambda name: left_out.get(name, ())
     )
     view = json.loads((await get_path(bench, "/status.json"))[2])
     assert [each["ignored_settings"] for each in view["resources"]] == [
@@ -190,7 +190,7 @@ async def test_unknown_path_is_not_found(bench: Bench) -> None:
 
 @pytest.fixture
 async def journal(bench: Bench, tmp_path: Path) -> AsyncIterator[EventJournal]:
-    event_journal = EventJournal(tmp_path / "story.jsonl", bench.clock)
+    event_journal = EventJournal(tmp_path / "journal.jsonl", bench.clock)
     yield event_journal
     event_journal.close()
 

@@ -19,7 +19,7 @@ from tests.unit.auth.test_granted_access import (
 from tests.unit.control.asgi import AsgiResponse, send_body, send_request
 
 from cogwork.auth.access_list import AccessList
-from cogwork.auth.credentials import Credentials
+from cogwork.auth.credentials import KnownCredentials
 from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.auth.refusal_delay import DELAY
 from cogwork.control.http_login import HttpLogin
@@ -227,6 +227,6 @@ async def test_connection_is_aborted_when_its_key_is_removed() -> None:
     assert not aborted.is_set()
     keys = api_keys()
     del keys["viewer"]
-    site.authentication.use(make_authenticator(Credentials(keys)))
+    site.authentication.use(make_authenticator(KnownCredentials(keys)))
     assert aborted.is_set()
     await following

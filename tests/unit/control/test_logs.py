@@ -11,7 +11,7 @@ from cogwork.control.logs import parse_query, stream_log_lines
 from cogwork.core.clock import ManualClock
 from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.entry import Entry
-from cogwork.logs.ring_buffer import LogQuery, RingBuffer
+from cogwork.logs.ring_buffer import RingBuffer, RingQuery
 
 
 def fill(ring: RingBuffer, count: int, message: str = "line") -> None:
@@ -25,7 +25,7 @@ async def test_lines_are_sent_in_small_parts() -> None:
     parts = [
         part
         async for part in stream_log_lines(
-            ring, LogQuery(), ManualClock(), LoopThrottle(), follow=False
+            ring, RingQuery(), ManualClock(), LoopThrottle(), follow=False
         )
     ]
     lines = "".join(parts).splitlines()
@@ -39,7 +39,7 @@ async def test_lines_are_sent_in_small_parts() -> None:
 async def test_slow_client_skips_evicted_lines() -> None:
     ring = RingBuffer(lines=1000)
     fill(ring, 1000, "old")
-    lines = stream_log_lines(ring, LogQuery(), ManualClock(), LoopThrottle(), follow=False)
+    lines = stream_log_lines(ring, RingQuery(), ManualClock(), LoopThrottle(), follow=False)
     assert "old 0" in await anext(lines)
     fill(ring, 1000, "new")
     assert "new 0" in await anext(lines)
@@ -48,14 +48,14 @@ async def test_slow_client_skips_evicted_lines() -> None:
 
 async def test_follower_checks_only_new_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     checked_entries = 0
-    original_matches = LogQuery.matches
+    original_matches = RingQuery.matches
 
-    def count(query: LogQuery, entry: Entry) -> bool:
+    def count(query: RingQuery, entry: Entry) -> bool:
         nonlocal checked_entries
         checked_entries += 1
         return original_matches(query, entry)
 
-    monkeypatch.setattr(LogQuery, "matches", count)
+    monkeypatch.setattr(RingQuery, "matches", count)
     ring, clock = RingBuffer(), ManualClock()
     fill(ring, 5000)
     query = parse_query({"text": "news"})

@@ -109,7 +109,7 @@ def test_order_lists_dependents_of_a_cycle_after_it() -> None:
 
 def test_want_that_would_close_a_cycle_is_dropped() -> None:
     edges = resolve_edges({"a": "", "b": "a"}, {"a": "b"})
-    assert edges.circular_wants == ((full_name("a"), full_name("b")),)
+    assert edges.dropped_dependencies == ((full_name("a"), full_name("b")),)
     assert edges.wants[full_name("a")] == ()
     assert edges.faults == {}
 
@@ -164,7 +164,7 @@ def test_random_graphs_match_a_naive_graph_walk(
         and wanted not in needs[name]
         and (wanted == name or name in reachable(wanted, both))
     }
-    assert {(a.short, b.short) for a, b in edges.circular_wants} == dropped
+    assert {(a.short, b.short) for a, b in edges.dropped_dependencies} == dropped
     for name in NODES:
         kept = [
             wanted

@@ -13,11 +13,11 @@ from cogwork.graph.node import (
     Activity,
     BuildFailure,
     BuildInputs,
-    Call,
+    LifecycleCall,
     LiveResource,
     Node,
+    NodeState,
     Reason,
-    State,
 )
 from cogwork.graph.plan import MAX_ABANDONED, Action, Plan, Step, call_serves_plan, plan
 from cogwork.graph.provider import Offer, Unavailable
@@ -53,7 +53,7 @@ class Scene:
     def add_live(self, item: Spec, *holds: str, wanted: bool = True) -> Node:
         """Add a ready node with the next generation number."""
         self.generation += 1
-        node = Node(item, State.READY)
+        node = Node(item, NodeState.READY)
         generations = {name: self._held(name).generation for name in map(full_name, holds)}
         node.held = LiveResource(object(), item, self._offer(item), self.generation, generations)
         self.nodes[item.name] = node
@@ -321,7 +321,7 @@ def test_running_constructor_serves_the_plan_only_with_equal_inputs(
     scene.add_live(spec("z"))
     before = spec("b", "a")
     holds = {full_name("a"): 1}
-    call = Call(Activity.BUILDING, loop.create_future(), scene.inputs(before, a=1), holds)
+    call = LifecycleCall(Activity.BUILDING, loop.create_future(), scene.inputs(before, a=1), holds)
     node = Node(after, call=call)
     scene.nodes[after.name] = node
     scene.desired[after.name] = after

@@ -23,7 +23,7 @@ from tests.unit.graph.world import (
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.graph.events import CallAbandoned, CallFailed, StateChanged
 from cogwork.graph.name import Reference, ResourceName
-from cogwork.graph.node import Activity, State
+from cogwork.graph.node import Activity, NodeState
 from cogwork.graph.plan import MAX_ABANDONED
 from cogwork.graph.provider import Dependencies, Offer, Providers
 from cogwork.graph.reconciler import Applied, Reconciler, Superseded
@@ -83,9 +83,9 @@ async def test_hanging_constructor_blocks_only_dependents_until_its_timeout() ->
         world.script("stuck", HANGS)
         applied = world.apply(spec("stuck"), spec("on_stuck", "stuck"), spec("a"), spec("b", "a"))
         await world.clock.settle()
-        assert [world.state(name) for name in ("a", "b")] == [State.READY, State.READY]
+        assert [world.state(name) for name in ("a", "b")] == [NodeState.READY, NodeState.READY]
         await world.advance_to(119.999)
-        assert world.state("stuck") is State.CONFIGURING
+        assert world.state("stuck") is NodeState.CONFIGURING
         assert not applied.done()
         await world.advance_to(120)
         assert world.slow("stuck") == [2.0, *range(5, 120, 5)]
@@ -93,7 +93,7 @@ async def test_hanging_constructor_blocks_only_dependents_until_its_timeout() ->
         assert world.reason("on_stuck") == (
             'depends on "stuck", which is not ready: building timed out after 2m0s'
         )
-        assert world.state("on_stuck") is State.UNHEALTHY
+        assert world.state("on_stuck") is NodeState.UNHEALTHY
         assert applied.result() == Applied("", 120.0, ready=2, unhealthy=2)
 
 
@@ -143,12 +143,12 @@ async def test_reconfigure_keeps_the_object_and_its_dependents() -> None:
         await world.run(mutable("a"), spec("b", "a"))
         a, b = world.thing("a"), world.thing("b")
         await world.run(mutable("a", settings=1), spec("b", "a"))
-        assert world.state("a") is State.CONFIGURING
+        assert world.state("a") is NodeState.CONFIGURING
         await world.advance(3)
         assert world.thing("a") is a
         assert a.settings == 1
         assert world.thing("b") is b
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
 
 
 @pytest.mark.parametrize("behavior", [fails("not like this"), HANGS, stubborn(0.0), stubborn(5.0)])
@@ -194,12 +194,12 @@ async def test_resource_is_closed_when_its_new_dependency_fails() -> None:
             mutable("a", "x"), spec("b", "a"), spec("c", "a"), spec("x", "root"), spec("root")
         )
         assert world.times("build", "c") == []
-        assert [world.state(name) for name in ("a", "b", "x")] == [State.UNHEALTHY] * 3
+        assert [world.state(name) for name in ("a", "b", "x")] == [NodeState.UNHEALTHY] * 3
         assert world.reason("b") == 'depends on "a", which waits for "root": no such device'
         assert world.things == []
         world.script("root")
         await world.advance(30)
-        assert [world.state(name) for name in ("a", "b", "x")] == [State.READY] * 3
+        assert [world.state(name) for name in ("a", "b", "x")] == [NodeState.READY] * 3
 
 
 async def test_running_reconfigure_continues_when_the_next_configuration_agrees() -> None:
@@ -211,7 +211,7 @@ async def test_running_reconfigure_continues_when_the_next_configuration_agrees(
         await world.run(mutable("a", settings=1), spec("b"))
         await world.advance(5)
         assert world.times("reconfigure", "a") == [0]
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
 
 
 async def test_constructor_is_not_repeated_when_its_dependency_is_reconfigured() -> None:
@@ -238,7 +238,7 @@ async def test_new_configuration_keeps_constructors_with_equal_inputs() -> None:
         assert first.result() == Superseded("r1")
         assert list(world.graph.nodes) == [full_name("same"), full_name("changed")]
         await world.advance_to(10)
-        assert world.state("same") is State.READY
+        assert world.state("same") is NodeState.READY
         assert not second.done()
         await world.advance_to(14)
         assert second.result() == Applied("r2", 10.0, 2, 0)
@@ -268,7 +268,7 @@ async def test_late_result_of_an_abandoned_constructor_is_closed_once() -> None:
         assert world.times("build", "a") == [0]
         await world.advance_to(2)
         assert world.times("build", "a") == [0, 2]
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert [event for _, event in world.events if isinstance(event, CallAbandoned)] == [
             CallAbandoned(full_name("a"), Activity.BUILDING)
         ]
@@ -321,8 +321,8 @@ async def test_failed_build_is_retried_with_back_off() -> None:
         assert max(pauses) <= 30
         world.script("a")
         await world.advance(30)
-        assert world.state("a") is State.READY
-        assert world.states("a").count((world.states("a")[-1][0], State.READY)) == 1
+        assert world.state("a") is NodeState.READY
+        assert world.states("a").count((world.states("a")[-1][0], NodeState.READY)) == 1
 
 
 async def test_changed_attributes_are_retried_at_once() -> None:
@@ -332,7 +332,7 @@ async def test_changed_attributes_are_retried_at_once() -> None:
         await world.advance(100)
         world.script("a")
         await world.run(spec("a", settings=1))
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
 
 
 async def test_replaced_dependency_ends_the_back_off() -> None:
@@ -343,7 +343,7 @@ async def test_replaced_dependency_ends_the_back_off() -> None:
         world.script("b")
         before = len(world.times("build", "b"))
         await world.run(spec("a", settings=1), spec("b", "a"))
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
         assert len(world.times("build", "b")) == before + 1
 
 
@@ -355,7 +355,7 @@ async def test_replaced_provider_ends_the_back_off() -> None:
         other = OtherProvider(world)
         world.providers.add("acme", other)
         await world.clock.settle()
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert other.built == 1
 
 
@@ -366,7 +366,7 @@ async def test_provider_replaced_during_construction_builds_the_resource() -> No
         other = OtherProvider(world)
         world.providers.add("acme", other)
         await world.advance(10)
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert other.built == 1
 
 
@@ -398,7 +398,7 @@ async def test_dependents_recover_with_their_dependency() -> None:
         assert world.reason("b") == 'depends on "a", which is not ready: no such device'
         assert world.reason("c") == 'depends on "b", which waits for "a": no such device'
         await world.advance(1)
-        assert [world.state(name) for name in "abc"] == [State.READY] * 3
+        assert [world.state(name) for name in "abc"] == [NodeState.READY] * 3
 
 
 async def test_resources_follow_a_provider_that_leaves_and_returns() -> None:
@@ -415,7 +415,7 @@ async def test_resources_follow_a_provider_that_leaves_and_returns() -> None:
         assert world.thing("c") is c
         world.suppliers["other"].come_back()
         await world.clock.settle()
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
         assert world.thing("a") is not a
         assert world.thing("b").holds == {full_name("a"): world.thing("a")}
 
@@ -434,7 +434,7 @@ async def test_dependents_of_a_removed_resource_wait_and_recover() -> None:
         await world.run(spec("x"), spec("a", "x"), spec("b", "a"))
         await world.run(spec("a", "x"), spec("b", "a"))
         assert list(world.graph.nodes) == [full_name("a"), full_name("b")]
-        assert world.state("a") is State.UNHEALTHY
+        assert world.state("a") is NodeState.UNHEALTHY
         assert world.reason("a") == 'depends on "x", which is not configured'
         assert world.reason("b") == (
             'depends on "a", which is not ready: depends on "x", which is not configured'
@@ -445,7 +445,7 @@ async def test_dependents_of_a_removed_resource_wait_and_recover() -> None:
             (0, "close", "x"),
         ]
         await world.run(spec("a", "x"), spec("b", "a"), spec("x"))
-        assert [world.state(name) for name in "xab"] == [State.READY] * 3
+        assert [world.state(name) for name in "xab"] == [NodeState.READY] * 3
 
 
 async def test_faulty_spec_is_unhealthy_until_it_is_fixed() -> None:
@@ -453,9 +453,9 @@ async def test_faulty_spec_is_unhealthy_until_it_is_fixed() -> None:
         await world.run(spec("a"), spec("b", "a"))
         await world.run(spec("a", fault='"pin" must be a number'), spec("b", "a"))
         assert world.reason("a") == '"pin" must be a number'
-        assert world.state("b") is State.UNHEALTHY
+        assert world.state("b") is NodeState.UNHEALTHY
         await world.run(spec("a"), spec("b", "a"))
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
 
 
 async def test_cycle_and_its_dependents_are_unhealthy_until_it_is_fixed() -> None:
@@ -470,7 +470,7 @@ async def test_cycle_and_its_dependents_are_unhealthy_until_it_is_fixed() -> Non
             'depends on "middle", which waits for "a": circular dependency: "a" -> "b" -> "a"'
         )
         await world.run(spec("top", "middle"), spec("middle", "a"), spec("a", "b"), spec("b"))
-        assert world.state("top") is State.READY
+        assert world.state("top") is NodeState.READY
 
 
 async def test_optional_dependency_is_waited_for_briefly() -> None:
@@ -554,23 +554,23 @@ async def test_resource_runs_without_a_failed_or_removed_optional_dependency() -
     async with World() as world:
         world.script("w", [fails(), OK])
         await world.run(spec("a", wants="w"), spec("w"))
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert world.thing("a").holds == {}
         await world.advance(1)
         assert world.thing("a").holds == {full_name("w"): world.thing("w")}
         await world.run(spec("a", wants="w"))
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert world.thing("a").holds == {}
 
 
 async def test_optional_dependency_in_a_cycle_is_dropped() -> None:
     async with World() as world:
         await world.run(spec("a", wants="b"), spec("b", "a"))
-        assert [world.state(name) for name in "ab"] == [State.READY] * 2
+        assert [world.state(name) for name in "ab"] == [NodeState.READY] * 2
         assert world.thing("a").holds == {}
         assert world.thing("b").holds == {full_name("a"): world.thing("a")}
-        assert world.graph.circular_wants(full_name("a")) == (full_name("b"),)
-        assert world.graph.circular_wants(full_name("b")) == ()
+        assert world.graph.dropped_dependencies(full_name("a")) == (full_name("b"),)
+        assert world.graph.dropped_dependencies(full_name("b")) == ()
 
 
 async def test_constructor_given_its_future_dependent_is_repeated_without_it() -> None:
@@ -597,9 +597,9 @@ async def test_resources_that_swap_their_dependency_never_hold_each_other(
         await world.advance(20)
         await world.run(mutable("a", wants="b"), mutable("b", "c"), spec("c"), spec("d"))
         await world.advance(100)
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         if behavior.error:
-            assert world.state("b") is State.UNHEALTHY
+            assert world.state("b") is NodeState.UNHEALTHY
             assert world.thing("a").holds == {}
             assert len(world.things) == 2
         else:
@@ -620,10 +620,10 @@ async def test_resources_never_hold_each_other_through_an_unchanged_third(
         world.lose("m", "the cable was pulled")
         await world.advance(40)
         if behavior.error:
-            assert {world.state(name) for name in "abcm"} == {State.UNHEALTHY}
+            assert {world.state(name) for name in "abcm"} == {NodeState.UNHEALTHY}
             assert world.things == []
         else:
-            assert {world.state(name) for name in "abcm"} == {State.READY}
+            assert {world.state(name) for name in "abcm"} == {NodeState.READY}
             assert world.thing("b").holds == {full_name("m"): world.thing("m")}
 
 
@@ -649,7 +649,7 @@ async def test_lost_resource_is_rebuilt_with_only_its_dependents() -> None:
         assert world.thing("a") is not a
         assert world.thing("b") is not b
         assert world.thing("c") is c
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
 
 
 async def test_repeatedly_lost_resource_is_rebuilt_with_back_off() -> None:
@@ -659,16 +659,16 @@ async def test_repeatedly_lost_resource_is_rebuilt_with_back_off() -> None:
             world.lose("a", "the cable is loose")
             await world.advance(1)
         assert 2 <= len(world.times("built", "a")) <= 8
-        assert world.state("a") is State.UNHEALTHY
+        assert world.state("a") is NodeState.UNHEALTHY
         assert world.reason("a") == "the cable is loose"
         assert world.reason("b") == 'depends on "a", which is not ready: the cable is loose'
         await world.advance(60)
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
         a = world.thing("a")
         world.lose("a", "once in a while")
         await world.clock.settle()
         assert world.thing("a") is not a
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
 
 
 async def test_failing_observer_does_not_stop_the_reconciler(
@@ -676,12 +676,12 @@ async def test_failing_observer_does_not_stop_the_reconciler(
 ) -> None:
     async with World() as world:
 
-        def raise_error(name: ResourceName, state: State) -> None:
+        def raise_error(name: ResourceName, state: NodeState) -> None:
             raise ValueError(name, state)
 
         world.on_state = raise_error
         await world.run(spec("a"), spec("b", "a"))
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
     assert "an observer of the resource graph failed" in caplog.text
 
 
@@ -691,9 +691,9 @@ async def test_unhealthy_reason_is_cleared_when_the_dependency_appears() -> None
         await world.run(spec("a", "x"))
         assert world.reason("a") == 'depends on "x", which is not configured'
         await world.run(spec("a", "x"), spec("x"))
-        assert world.state("a") is State.CONFIGURING
+        assert world.state("a") is NodeState.CONFIGURING
         await world.advance(1)
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
 
 
 async def test_resource_lost_during_reconfigure_is_rebuilt() -> None:
@@ -705,7 +705,7 @@ async def test_resource_lost_during_reconfigure_is_rebuilt() -> None:
         world.lose("a", "the cable was pulled")
         await world.advance(5)
         assert world.thing("a") is not a
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
 
 
 async def test_dependency_named_by_the_provider_is_passed() -> None:
@@ -725,7 +725,7 @@ async def test_dependency_dropped_by_the_provider_during_construction_is_release
         world.suppliers["acme"].needs.clear()
         world.providers.notify_changed()
         await world.advance(5)
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
         assert world.thing("b").holds == {}
 
 
@@ -734,7 +734,7 @@ async def test_failed_close_is_reported_and_counts_as_closed() -> None:
         world.script("a", close=fails("stuck valve"))
         await world.run(spec("a"))
         await world.run(spec("a", settings=1))
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert (0, CallFailed(full_name("a"), Activity.CLOSING, "stuck valve")) in world.events
 
 
@@ -748,7 +748,7 @@ async def test_hanging_close_is_abandoned_after_its_timeout(behavior: CallBehavi
         assert world.times("build", "a") == [0]
         await world.advance_to(31)
         assert world.times("build", "a") == [0, 30 if behavior is HANGS else 31]
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
         assert world.slow("a") == [2, 5, 10, 15, 20, 25]
 
 
@@ -812,9 +812,9 @@ async def test_edit_reverted_before_its_execution_keeps_the_object(edit: Edit) -
         await world.run(spec("a"), spec("b", "a"))
         await world.advance(10)
         assert world.thing("a") is a
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
         assert world.reason("a") is None
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
 
 
 async def test_first_of_two_specs_with_the_same_name_counts() -> None:
@@ -889,7 +889,7 @@ async def test_running_constructor_survives_the_limit_of_abandoned_ones() -> Non
             await world.advance(2)
         await world.run(spec("a", settings=4), spec("b"))
         await world.advance(10)
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY
 
 
 async def test_aclose_returns_resources_that_did_not_close_in_the_budget() -> None:
@@ -1016,7 +1016,7 @@ async def test_constructor_failure_is_the_reason_of_the_node(
         outcome = await graph.apply([spec("a")])
         assert isinstance(outcome, Applied)
         node = graph.nodes[full_name("a")]
-        assert node.state is State.UNHEALTHY
+        assert node.state is NodeState.UNHEALTHY
         assert node.reason is not None
         assert node.reason.text == message
     finally:
@@ -1064,8 +1064,8 @@ async def test_configuration_applied_when_a_dependency_becomes_ready(turns: int)
         await world.run(spec("a"), spec("b", "a"))
         is_ready = asyncio.Event()
 
-        def notice(name: object, state: State) -> None:
-            if (name, state) == (full_name("a"), State.READY):
+        def notice(name: object, state: NodeState) -> None:
+            if (name, state) == (full_name("a"), NodeState.READY):
                 is_ready.set()
 
         world.on_state = notice
@@ -1075,7 +1075,7 @@ async def test_configuration_applied_when_a_dependency_becomes_ready(turns: int)
         world.apply(spec("a"), spec("b", "a", family="other"))
         await advancing
         await world.clock.settle()
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
         assert other.built == 1
 
 
@@ -1083,16 +1083,16 @@ async def test_observer_may_apply_another_configuration() -> None:
     async with World() as world:
         world.script("b", takes(1))
 
-        def add(name: object, state: State) -> None:
-            if (name, state) == (full_name("a"), State.CONFIGURING):
+        def add(name: object, state: NodeState) -> None:
+            if (name, state) == (full_name("a"), NodeState.CONFIGURING):
                 world.apply(spec("a"), spec("b"))
 
         world.on_state = add
         await world.run(spec("a"))
-        assert (world.state("a"), world.state("b")) == (State.READY, State.CONFIGURING)
-        assert world.states("b") == [(0, State.CONFIGURING)]
+        assert (world.state("a"), world.state("b")) == (NodeState.READY, NodeState.CONFIGURING)
+        assert world.states("b") == [(0, NodeState.CONFIGURING)]
         await world.advance(1)
-        assert world.state("b") is State.READY
+        assert world.state("b") is NodeState.READY
 
 
 async def test_each_state_change_is_reported_once() -> None:
@@ -1102,9 +1102,9 @@ async def test_each_state_change_is_reported_once() -> None:
         await world.advance(1)
         await world.run()
         assert [event for _, event in world.events if isinstance(event, StateChanged)] == [
-            StateChanged(full_name("a"), State.UNCONFIGURED, State.CONFIGURING, None),
-            StateChanged(full_name("a"), State.CONFIGURING, State.READY, None),
-            StateChanged(full_name("a"), State.READY, State.REMOVING, None),
+            StateChanged(full_name("a"), NodeState.UNCONFIGURED, NodeState.CONFIGURING, None),
+            StateChanged(full_name("a"), NodeState.CONFIGURING, NodeState.READY, None),
+            StateChanged(full_name("a"), NodeState.READY, NodeState.REMOVING, None),
         ]
 
 
@@ -1168,13 +1168,13 @@ async def test_reasons_and_events_contain_no_secret() -> None:
 async def test_discovered_resources_come_and_go_without_the_configuration() -> None:
     async with World() as world:
         await world.run(spec("a", needs="far"))
-        assert world.state("a") is State.UNHEALTHY
+        assert world.state("a") is NodeState.UNHEALTHY
         world.graph.set_discovered([spec("far")])
         await world.advance(0)
-        assert (world.state("a"), world.state("far")) == (State.READY, State.READY)
+        assert (world.state("a"), world.state("far")) == (NodeState.READY, NodeState.READY)
         world.graph.set_discovered([])
         await world.advance(0)
-        assert world.state("a") is State.UNHEALTHY
+        assert world.state("a") is NodeState.UNHEALTHY
         assert full_name("far") not in world.graph.nodes
 
 
@@ -1185,4 +1185,4 @@ async def test_configured_resource_takes_precedence_over_a_discovered_one() -> N
         assert world.graph.nodes[full_name("a")].spec.settings == 2
         await world.run()
         assert world.graph.nodes[full_name("a")].spec.settings == 1
-        assert world.state("a") is State.READY
+        assert world.state("a") is NodeState.READY

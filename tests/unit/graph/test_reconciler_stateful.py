@@ -24,7 +24,7 @@ from tests.unit.graph.world import (
 )
 
 from cogwork.graph.name import Reference
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.plan import plan
 from cogwork.graph.reconciler import Outcome
 from cogwork.graph.spec import Spec
@@ -159,7 +159,7 @@ class RandomWalk:
         self.apply("good")
         await self.world.advance(200)
         assert not (mismatches := self.find_mismatches()), mismatches
-        assert {node.state for node in self.world.graph.nodes.values()} == {State.READY}
+        assert {node.state for node in self.world.graph.nodes.values()} == {NodeState.READY}
         assert len(self.world.graph.nodes) == len(self.names)
 
     def add(self) -> None:
@@ -239,12 +239,14 @@ class RandomWalk:
         if nodes.keys() != self.specs.keys():
             mismatches.append(f"nodes {sorted(nodes)} instead of {sorted(self.specs)}")
             return mismatches
-        is_ready = {name for name, node in nodes.items() if node.state is State.READY}
+        is_ready = {name for name, node in nodes.items() if node.state is NodeState.READY}
         for name, (can, must) in self.expected_readiness(is_ready).items():
             node = nodes[name]
             if (name in is_ready and not can) or (name not in is_ready and must):
                 mismatches.append(f"{name} is {node.state.name}: {world.reason(name)}")
-            if name not in is_ready and not (node.state is State.UNHEALTHY and world.reason(name)):
+            if name not in is_ready and not (
+                node.state is NodeState.UNHEALTHY and world.reason(name)
+            ):
                 mismatches.append(f"{name} is {node.state.name} without a reason")
         if not mismatches:
             mismatches += self.find_object_mismatches(is_ready)
@@ -317,7 +319,7 @@ class RandomWalk:
         assert first == second
         assert list(first.steps) == list(second.steps)
         for name in first.steps:
-            assert graph.nodes[name].state is State.UNHEALTHY, first.steps[name]
+            assert graph.nodes[name].state is NodeState.UNHEALTHY, first.steps[name]
 
 
 def reachable(start: str, graph: Mapping[str, list[str]]) -> set[str]:

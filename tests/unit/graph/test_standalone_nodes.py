@@ -7,7 +7,7 @@ import pytest
 from tests.support.waiting import run_others
 from tests.unit.graph.world import World, fails, full_name, spec, takes
 
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.graph.standalone_nodes import SLICE
@@ -43,7 +43,7 @@ async def test_they_are_built_a_few_at_a_time() -> None:
                 before = len(world.graph.nodes)
         await world.advance(0)
         assert at_once <= SLICE
-        assert {node.state for node in world.graph.nodes.values()} == {State.READY}
+        assert {node.state for node in world.graph.nodes.values()} == {NodeState.READY}
 
 
 async def test_their_changes_do_not_plan_other_resources() -> None:
@@ -96,7 +96,7 @@ async def test_one_that_returns_while_it_is_closed_is_built_again() -> None:
         await world.advance(1)
         world.graph.set_discovered([far(0)])
         await world.advance(5)
-        assert world.state("far:s0") is State.READY
+        assert world.state("far:s0") is NodeState.READY
         assert len(world.times("built", "far:s0")) == 2
 
 
@@ -105,9 +105,12 @@ async def test_failed_one_is_built_again_later() -> None:
         world.script("far:s0", [fails(), fails(), takes(0)])
         world.graph.set_discovered([far(0), far(1)])
         await world.advance(0)
-        assert (world.state("far:s0"), world.state("far:s1")) == (State.UNHEALTHY, State.READY)
+        assert (world.state("far:s0"), world.state("far:s1")) == (
+            NodeState.UNHEALTHY,
+            NodeState.READY,
+        )
         await world.advance(5)
-        assert world.state("far:s0") is State.READY
+        assert world.state("far:s0") is NodeState.READY
 
 
 async def test_lost_one_is_rebuilt() -> None:
@@ -126,10 +129,10 @@ async def test_all_follow_their_provider() -> None:
         await world.advance(1)
         world.suppliers["acme"].leave()
         await world.advance(1)
-        assert {node.state for node in world.graph.nodes.values()} == {State.UNHEALTHY}
+        assert {node.state for node in world.graph.nodes.values()} == {NodeState.UNHEALTHY}
         world.suppliers["acme"].come_back()
         await world.advance(1)
-        assert {node.state for node in world.graph.nodes.values()} == {State.READY}
+        assert {node.state for node in world.graph.nodes.values()} == {NodeState.READY}
 
 
 @pytest.mark.parametrize("reference", ["far:s0", "s0"])
@@ -140,9 +143,9 @@ async def test_reference_from_the_configuration_keeps_the_object(reference: str)
         await world.advance(1)
         before = world.thing("far:s0")
         await world.run(spec("user", needs=reference))
-        expected = State.READY if reference == "far:s0" else State.UNHEALTHY
+        expected = NodeState.READY if reference == "far:s0" else NodeState.UNHEALTHY
         assert world.state("user") is expected
-        if expected is State.UNHEALTHY:
+        if expected is NodeState.UNHEALTHY:
             assert 'write "far:s0"' in (world.reason("user") or "")
         await world.run()
         await world.advance(1)
@@ -170,7 +173,7 @@ async def test_changes_of_a_remote_do_not_count_as_a_reconfiguration() -> None:
         await world.advance(1)
         world.graph.set_discovered([])
         await world.advance(1)
-        assert world.state("far:s0") is State.REMOVING
+        assert world.state("far:s0") is NodeState.REMOVING
         assert not world.graph.is_replacing
 
 

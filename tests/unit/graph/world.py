@@ -30,7 +30,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.graph.events import CallSlow, Event, StateChanged
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, Reference, ResourceName
-from cogwork.graph.node import Node, State
+from cogwork.graph.node import Node, NodeState
 from cogwork.graph.provider import Dependencies, Offer, Providers, Unavailable
 from cogwork.graph.reconciler import Outcome, Reconciler
 from cogwork.graph.spec import Spec
@@ -190,7 +190,7 @@ class World:
             observe=self._observe,
             redact=redact,
         )
-        self.on_state: Callable[[ResourceName, State], None] = lambda _name, _state: None
+        self.on_state: Callable[[ResourceName, NodeState], None] = lambda _name, _state: None
         self._numbers = itertools.count(1)
 
     async def __aenter__(self) -> World:
@@ -251,7 +251,7 @@ class World:
     def node(self, name: str) -> Node:
         return self.graph.nodes[full_name(name)]
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> NodeState:
         return self.node(name).state
 
     def lose(self, name: str, why: str) -> None:
@@ -281,7 +281,7 @@ class World:
             at for at, e in self.events if isinstance(e, CallSlow) and e.name == full_name(name)
         ]
 
-    def states(self, name: str) -> list[tuple[float, State]]:
+    def states(self, name: str) -> list[tuple[float, NodeState]]:
         """Return the states of a node over time."""
         return [
             (at, event.after)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cogwork.media.encoded_frames import TICKS_PER_SECOND
-from cogwork.media.video_encoder import Codec, VideoEncoder, default_bitrate
+from cogwork.media.video_encoder import VideoCodec, VideoEncoder, default_bitrate
 
 
 def picture(width: int = 320, height: int = 240, shift: int = 0) -> np.ndarray:
@@ -17,8 +17,8 @@ def picture(width: int = 320, height: int = 240, shift: int = 0) -> np.ndarray:
     return pixels
 
 
-@pytest.mark.parametrize(("codec", "decoder"), [(Codec.H264, "h264"), (Codec.VP8, "vp8")])
-def test_pictures_can_be_decoded(codec: Codec, decoder: str) -> None:
+@pytest.mark.parametrize(("codec", "decoder"), [(VideoCodec.H264, "h264"), (VideoCodec.VP8, "vp8")])
+def test_pictures_can_be_decoded(codec: VideoCodec, decoder: str) -> None:
     encoder = VideoEncoder(codec, 160, 120, 500_000)
     context: Any = av.CodecContext.create(decoder, "r")
     decoded, keys = [], []
@@ -40,7 +40,7 @@ def test_bitrate_limits_the_size() -> None:
     noise = np.random.default_rng(0)
     sizes = []
     for bitrate in (200_000, 2_000_000):
-        encoder = VideoEncoder(Codec.H264, 320, 240, bitrate)
+        encoder = VideoEncoder(VideoCodec.H264, 320, 240, bitrate)
         total = 0
         for number in range(45):
             pixels = noise.integers(0, 255, (240, 320, 3), np.uint8)
@@ -53,7 +53,7 @@ def test_bitrate_limits_the_size() -> None:
 @pytest.mark.parametrize("rate", [5, 15, 30])
 def test_bits_are_divided_among_the_pictures(rate: int) -> None:
     noise = np.random.default_rng(0)
-    encoder = VideoEncoder(Codec.H264, 320, 240, 500_000, rate)
+    encoder = VideoEncoder(VideoCodec.H264, 320, 240, 500_000, rate)
     total = 0
     for number in range(4 * rate):
         pixels = noise.integers(0, 255, (240, 320, 3), np.uint8)

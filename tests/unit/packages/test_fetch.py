@@ -35,7 +35,7 @@ from cogwork.packages import fetch as fetch_module
 from cogwork.packages.cleanup import remove_leftovers
 from cogwork.packages.errors import BadPackage, PackageUnavailable
 from cogwork.packages.fetch import LIMITS, ArchiveSource, Fetch
-from cogwork.packages.slot import Slot
+from cogwork.packages.slot import PackageSlot
 
 FILES = {"model.bin": random.Random(1).randbytes(700_000), "deep/er/labels.txt": b"cat\n"}
 ARCHIVE = make_archive(**FILES)
@@ -49,11 +49,11 @@ def server() -> Iterator[FileServer]:
 
 
 @pytest.fixture
-def slot(tmp_path: Path) -> Slot:
-    return Slot(tmp_path / "data" / "ml_model" / "acme-detector-1_2")
+def slot(tmp_path: Path) -> PackageSlot:
+    return PackageSlot(tmp_path / "data" / "ml_model" / "acme-detector-1_2")
 
 
-def make_fetch(server: FileServer, slot: Slot, sha256: str = "") -> Fetch:
+def make_fetch(server: FileServer, slot: PackageSlot, sha256: str = "") -> Fetch:
     return Fetch(slot, ArchiveSource(server.url("/a")), "acme/detector", "1.2", sha256)
 
 
@@ -65,12 +65,14 @@ def read_files(directory: Path) -> dict[str, bytes]:
     }
 
 
-def assert_only_the_package_is_left(slot: Slot) -> None:
+def assert_only_the_package_is_left(slot: PackageSlot) -> None:
     assert read_files(slot.directory) == FILES
     assert not list((slot.directory.parent / "part").iterdir())
 
 
-def test_package_is_complete_and_nothing_else_is_left(server: FileServer, slot: Slot) -> None:
+def test_package_is_complete_and_nothing_else_is_left(
+    server: FileServer, slot: PackageSlot
+) -> None:
     make_fetch(server, slot, hashlib.sha256(ARCHIVE).hexdigest().upper()).run()
     assert_only_the_package_is_left(slot)
     assert slot.record.is_file()
@@ -79,7 +81,7 @@ def test_package_is_complete_and_nothing_else_is_left(server: FileServer, slot: 
     assert len(server.requests) == before
 
 
-def test_cut_download_continues_in_another_attempt(server: FileServer, slot: Slot) -> None:
+def test_cut_download_continues_in_another_attempt(server: FileServer, slot: PackageSlot) -> None:
     server.cuts = [100_000] * 6
     for _ in range(6):
         fetch = make_fetch(server, slot)
@@ -91,7 +93,7 @@ def test_cut_download_continues_in_another_attempt(server: FileServer, slot: Slo
     assert server.ranges("/a")[-1] == "bytes=600000-"
 
 
-def test_local_archive_is_unpacked_where_it_is(tmp_path: Path, slot: Slot) -> None:
+def test_local_archive_is_unpacked_where_it_is(tmp_path: Path, slot: PackageSlot) -> None:
     archive = tmp_path / "a.tar.gz"
     archive.write_bytes(ARCHIVE)
     Fetch(slot, ArchiveSource(file=archive), "", "1", hashlib.sha256(ARCHIVE).hexdigest()).run()
@@ -99,14 +101,14 @@ def test_local_archive_is_unpacked_where_it_is(tmp_path: Path, slot: Slot) -> No
     assert archive.read_bytes() == ARCHIVE
 
 
-def test_missing_local_archive(tmp_path: Path, slot: Slot) -> None:
+def test_missing_local_archive(tmp_path: Path, slot: PackageSlot) -> None:
     with pytest.raises(PackageUnavailable, match="does not exist"):
         Fetch(slot, ArchiveSource(file=tmp_path / "a.tar.gz"), "", "1", "").run()
 
 
 @pytest.mark.parametrize("check", ["sha256", "crc32c"])
 def test_damaged_archive_is_refused_and_not_kept(
-    server: FileServer, slot: Slot, check: str
+    server: FileServer, slot: PackageSlot, check: str
 ) -> None:
     if check == "crc32c":
         server.checksums["/a"] = "AAAAAA=="
@@ -122,14 +124,14 @@ def test_damaged_archive_is_refused_and_not_kept(
 @pytest.mark.parametrize(
     ("status", "words"), [(404, "does not have it"), (403, "check the login"), (500, "answers 500")]
 )
-def test_refusing_server(server: FileServer, slot: Slot, status: int, words: str) -> None:
+def test_refusing_server(server: FileServer, slot: PackageSlot, status: int, words: str) -> None:
     server.status = status
     with pytest.raises(PackageUnavailable, match=words):
         make_fetch(server, slot).run()
 
 
 def test_full_disk_is_explained_before_the_download(
-    server: FileServer, slot: Slot, monkeypatch: pytest.MonkeyPatch
+    server: FileServer, slot: PackageSlot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil.disk_usage("/")._replace(free=100_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
@@ -139,7 +141,7 @@ def test_full_disk_is_explained_before_the_download(
 
 
 def test_disk_that_fills_up_while_unpacking_keeps_the_download(
-    server: FileServer, slot: Slot, monkeypatch: pytest.MonkeyPatch
+    server: FileServer, slot: PackageSlot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch_module, "LIMITS", replace(LIMITS, reserve=1 << 60))
     monkeypatch.setattr(Fetch, "_require_space", lambda *_: None)
@@ -152,14 +154,14 @@ def test_disk_that_fills_up_while_unpacking_keeps_the_download(
     assert len(server.requests) == 1
 
 
-def test_second_server_waits_for_the_first(server: FileServer, slot: Slot) -> None:
+def test_second_server_waits_for_the_first(server: FileServer, slot: PackageSlot) -> None:
     with slot.lock(), pytest.raises(PackageUnavailable, match="another server"):
         make_fetch(server, slot).run()
     make_fetch(server, slot).run()
     assert_only_the_package_is_left(slot)
 
 
-def test_cancelled_fetch_changes_nothing_more(server: FileServer, slot: Slot) -> None:
+def test_cancelled_fetch_changes_nothing_more(server: FileServer, slot: PackageSlot) -> None:
     fetch = make_fetch(server, slot)
     fetch.cancel()
     with pytest.raises(Interrupted):
@@ -169,7 +171,11 @@ def test_cancelled_fetch_changes_nothing_more(server: FileServer, slot: Slot) ->
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_hostile_archive_is_refused(
-    server: FileServer, slot: Slot, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    server: FileServer,
+    slot: PackageSlot,
+    tmp_path: Path,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """R17: nothing is written outside, nothing is left, and the package does not appear."""
     # Creating as many files as are allowed takes a minute.
@@ -192,7 +198,7 @@ def test_hostile_archive_is_refused(
     assert {each.name for each in tmp_path.iterdir()} == {"outside", "data"}
 
 
-def test_unusual_but_honest_archive(server: FileServer, slot: Slot) -> None:
+def test_unusual_but_honest_archive(server: FileServer, slot: PackageSlot) -> None:
     """Names that differ in case or are not UTF-8, members of gzip, links, and attributes."""
     setuid = entry("bin/run", content=b"x")
     setuid[0].mode = 0o6777
@@ -216,7 +222,7 @@ def test_unusual_but_honest_archive(server: FileServer, slot: Slot) -> None:
     assert (slot.directory / "bin/again").stat().st_mode & 0o7777 == 0o755
 
 
-def test_large_honest_archive_is_not_a_bomb(server: FileServer, slot: Slot) -> None:
+def test_large_honest_archive_is_not_a_bomb(server: FileServer, slot: PackageSlot) -> None:
     content = os.urandom(1 << 20) * 40
     server.files["/a"] = tar_of(entry("f", content=content), compress=False)
     make_fetch(server, slot).run()
@@ -251,7 +257,7 @@ class CrashingDisk:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(size(ci=3, full=10)))
 def test_crash_at_every_step_leaves_all_or_nothing(
-    server: FileServer, slot: Slot, monkeypatch: pytest.MonkeyPatch, seed: int
+    server: FileServer, slot: PackageSlot, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Crash at every step in turn, and start again."""
     rng = random.Random(seed)
@@ -276,7 +282,7 @@ def test_crash_at_every_step_leaves_all_or_nothing(
     assert crash_at > 20
 
 
-def test_removal_leaves_all_or_nothing(server: FileServer, slot: Slot) -> None:
+def test_removal_leaves_all_or_nothing(server: FileServer, slot: PackageSlot) -> None:
     make_fetch(server, slot).run()
     slot.remove()
     assert not slot.directory.exists()

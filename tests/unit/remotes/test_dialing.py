@@ -18,7 +18,7 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResp
 from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.remotes import dialing
-from cogwork.remotes.dialing import Destination, RemoteLogin, dial, find_login, resolve_address
+from cogwork.remotes.dialing import DialTarget, RemoteLogin, dial, find_login, resolve_address
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
 
 LOGIN = RemoteLogin("cell", "api-key", "s")
@@ -49,8 +49,8 @@ class Served(NamedTuple):
     machine: Machine
     port: int
 
-    def at(self, **changes: Any) -> Destination:
-        to = Destination(f"127.0.0.1:{self.port}", LOGIN, insecure=True, allow_plaintext=False)
+    def at(self, **changes: Any) -> DialTarget:
+        to = DialTarget(f"127.0.0.1:{self.port}", LOGIN, insecure=True, allow_plaintext=False)
         return to._replace(**changes)
 
 
@@ -70,7 +70,7 @@ async def serve(certificate: trustme.LeafCert | None = None) -> AsyncIterator[Se
         await server.stop(None)
 
 
-async def connect(to: Destination) -> tuple[tuple[str, str], ...]:
+async def connect(to: DialTarget) -> tuple[tuple[str, str], ...]:
     """Return the metadata of the login."""
     connection = await dial(to, SystemClock())
     try:
@@ -97,7 +97,7 @@ async def test_refused_login_closes_the_connection() -> None:
 async def test_machine_that_does_not_run_is_not_waited_for() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        to = Destination(f"127.0.0.1:{unused.getsockname()[1]}", None, True, False)
+        to = DialTarget(f"127.0.0.1:{unused.getsockname()[1]}", None, True, False)
         with pytest.raises(RemoteUnavailable, match=r"it cannot be reached: .*refused"):
             await connect(to)
 
@@ -121,7 +121,7 @@ async def test_certificate_must_be_trusted_and_of_the_machine(
 
 
 async def test_login_does_not_travel_unencrypted() -> None:
-    to = Destination("192.0.2.7:8080", LOGIN, insecure=True, allow_plaintext=False)
+    to = DialTarget("192.0.2.7:8080", LOGIN, insecure=True, allow_plaintext=False)
     with pytest.raises(RemoteUnavailable, match="would travel unencrypted to 192"):
         await connect(to)
 

@@ -9,7 +9,7 @@ import pytest
 from cogwork.config.schema.machine import RemoteConfig
 from cogwork.core.clock import ManualClock
 from cogwork.discovery.sightings import FoundMachine
-from cogwork.remotes.dialing import Destination
+from cogwork.remotes.dialing import DialTarget
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
 from cogwork.remotes.machine_dialing import MachineDialer
 from cogwork.remotes.webrtc_dialing import DialingProcess
@@ -37,7 +37,7 @@ class Network:
     """What can be reached, and what was tried."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.dialed: list[Destination] = []
+        self.dialed: list[DialTarget] = []
         self.faults: dict[str, Exception] = {}
         """By address."""
         self.calls_fault: Exception | None = None
@@ -50,7 +50,7 @@ class Network:
         patch.setattr(f"{_MODULE}.find_machine", self._find)
         patch.setattr(f"{_MODULE}.call_machine", self._call)
 
-    async def _dial(self, to: Destination, _: object) -> Connection:
+    async def _dial(self, to: DialTarget, _: object) -> Connection:
         self.dialed.append(to)
         if to.address in self.faults:
             raise self.faults[to.address]
@@ -89,7 +89,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
 
 async def test_machine_has_a_port_if_none_is_given(network: Network) -> None:
     connection = await network.connect(address="line")
-    assert network.dialed == [Destination("line:8080", None, False, False)]
+    assert network.dialed == [DialTarget("line:8080", None, False, False)]
     assert connection.can_call
 
 

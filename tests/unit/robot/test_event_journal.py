@@ -9,7 +9,7 @@ import pytest
 from cogwork.core.clock import ManualClock
 from cogwork.graph.events import CallFailed, CallSlow, StateChanged
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import Activity, State
+from cogwork.graph.node import Activity, NodeState
 from cogwork.robot.event_journal import MAX_CLIENTS_PER_MINUTE, EventJournal
 
 BELT = ResourceName.parse("rdk:component:motor/belt")
@@ -23,7 +23,7 @@ def clock() -> ManualClock:
 
 def open_journal(directory: Path, clock: ManualClock) -> EventJournal:
     return EventJournal(
-        directory / "story" / "m.jsonl", clock, lambda text: text.replace("hunter2", "***")
+        directory / "journal" / "m.jsonl", clock, lambda text: text.replace("hunter2", "***")
     )
 
 
@@ -31,7 +31,7 @@ def test_events_persist_across_runs(tmp_path: Path, clock: ManualClock) -> None:
     journal = open_journal(tmp_path, clock)
     journal.record("started", {"version": "1"})
     journal.record_graph_event(
-        StateChanged(BELT, State.CONFIGURING, State.UNHEALTHY, "the cable was pulled")
+        StateChanged(BELT, NodeState.CONFIGURING, NodeState.UNHEALTHY, "the cable was pulled")
     )
     journal.close()
     again = open_journal(tmp_path, clock)
@@ -50,7 +50,7 @@ def test_events_persist_across_runs(tmp_path: Path, clock: ManualClock) -> None:
 
 def test_read_filters_by_resource(tmp_path: Path, clock: ManualClock) -> None:
     journal = open_journal(tmp_path, clock)
-    journal.record_graph_event(StateChanged(BELT, State.CONFIGURING, State.READY, None))
+    journal.record_graph_event(StateChanged(BELT, NodeState.CONFIGURING, NodeState.READY, None))
     journal.record_graph_event(CallSlow(GUARD, Activity.BUILDING, 2.0))
     journal.record_graph_event(CallFailed(BELT, Activity.CLOSING, "stuck"))
     journal.close()
@@ -62,7 +62,7 @@ def test_read_filters_by_resource(tmp_path: Path, clock: ManualClock) -> None:
 def test_secrets_are_masked(tmp_path: Path, clock: ManualClock) -> None:
     journal = open_journal(tmp_path, clock)
     journal.record_graph_event(
-        StateChanged(BELT, State.READY, State.UNHEALTHY, "login hunter2 failed")
+        StateChanged(BELT, NodeState.READY, NodeState.UNHEALTHY, "login hunter2 failed")
     )
     journal.close()
     assert journal.read()[0]["reason"] == "login *** failed"
@@ -86,7 +86,7 @@ def test_journal_is_bounded_and_keeps_the_newest(tmp_path: Path, clock: ManualCl
     for number in range(20_000):
         journal.record("resource", {"resource": str(BELT), "number": number, "reason": "x" * 300})
     journal.close()
-    files = list((tmp_path / "story").iterdir())
+    files = list((tmp_path / "journal").iterdir())
     assert sum(file.stat().st_size for file in files) <= 4 << 20
     numbers = [line["number"] for line in journal.read()]
     assert numbers == list(range(numbers[0], 20_000))
@@ -97,7 +97,7 @@ def test_torn_line_is_skipped(tmp_path: Path, clock: ManualClock) -> None:
     journal = open_journal(tmp_path, clock)
     journal.record("started", {})
     journal.close()
-    file = tmp_path / "story" / "m.jsonl"
+    file = tmp_path / "journal" / "m.jsonl"
     file.write_bytes(file.read_bytes() + b'{"time": "1970')
     again = open_journal(tmp_path, clock)
     again.record("stopping", {})
@@ -109,7 +109,7 @@ def test_invalid_lines_are_skipped(tmp_path: Path, clock: ManualClock) -> None:
     journal = open_journal(tmp_path, clock)
     journal.record("started", {})
     journal.close()
-    with (tmp_path / "story" / "m.jsonl").open("a") as file:
+    with (tmp_path / "journal" / "m.jsonl").open("a") as file:
         file.write("[" * 100_000 + "\n5\nnull\n")
     assert [line["event"] for line in journal.read()] == ["started"]
 
@@ -121,7 +121,7 @@ def test_read_is_limited_in_bytes(
     journal = open_journal(tmp_path, clock)
     journal.record("started", {})
     journal.close()
-    file = tmp_path / "story" / "m.jsonl"
+    file = tmp_path / "journal" / "m.jsonl"
     with file.open("a") as stream:
         for number in range(1000):
             stream.write(f'{{"event": "resource", "number": {number}}}\n')
@@ -131,7 +131,7 @@ def test_read_is_limited_in_bytes(
 
 
 def test_latest_records_are_all_records_backwards(tmp_path: Path, clock: ManualClock) -> None:
-    file = tmp_path / "story" / "m.jsonl"
+    file = tmp_path / "journal" / "m.jsonl"
     journal = open_journal(tmp_path, clock)
     for number in range(9000):  # more than one file, and many blocks of each
         journal.record("resource", {"resource": f"rdk:component:motor/{number}", "n": "é" * 90})
@@ -152,7 +152,7 @@ def test_latest_records_read_only_the_end(tmp_path: Path, clock: ManualClock) ->
     latest = journal.iter_latest_records()
     assert next(latest)[1]["n"] == 4999
     # Most of the file may disappear now without changing what was read.
-    file = tmp_path / "story" / "m.jsonl"
+    file = tmp_path / "journal" / "m.jsonl"
     file.write_bytes(b"")
     assert 0 < len(list(latest)) < 2000
 

@@ -35,7 +35,7 @@ async def test_only_a_few_threads_work_at_a_time() -> None:
 async def test_hanging_work_delays_others_only_for_a_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(host_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(host_module, "_TIMEOUT", 0.05)
     host, released = ProgramHost(SystemClock()), threading.Event()
     hanging = [
         asyncio.ensure_future(host.run_in_thread("hang", 60, released.wait)) for _ in range(5)

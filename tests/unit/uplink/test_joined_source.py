@@ -13,7 +13,7 @@ from tests.support.waiting import wait_until_asleep
 
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.source.last_good import LastGood
-from cogwork.config.source.sources import Candidate, ConfigRefused, PushedSource
+from cogwork.config.source.sources import ConfigCandidate, ConfigRefused, PushedSource
 from cogwork.core.clock import ManualClock
 from cogwork.graph.reconciler import Applied
 from cogwork.uplink.errors import CloudUnavailable
@@ -72,7 +72,7 @@ class Bench:
         )
         return self.source
 
-    async def next(self, seconds: float = 0.0) -> Candidate:
+    async def next(self, seconds: float = 0.0) -> ConfigCandidate:
         """Return the next candidate, which must come within so many seconds."""
         following = asyncio.create_task(self.source.next())
         for _ in range(int(seconds) + 1):
@@ -215,17 +215,17 @@ async def test_cloud_that_tells_is_asked_only_now_and_then(bench: Bench) -> None
     await bench.source.aclose()
 
 
-def _refuse(candidate: Candidate) -> None:
+def _refuse(candidate: ConfigCandidate) -> None:
     candidate.decide(ConfigRefused(()))
 
 
-def _fail(candidate: Candidate) -> None:
+def _fail(candidate: ConfigCandidate) -> None:
     candidate.fail(RuntimeError("a fault"))
 
 
 @pytest.mark.parametrize("end", [_refuse, _fail])
 async def test_configuration_that_was_not_applied_is_not_kept(
-    bench: Bench, end: Callable[[Candidate], None]
+    bench: Bench, end: Callable[[ConfigCandidate], None]
 ) -> None:
     bench.file.push(json.dumps(JOINED))
     end(await bench.next())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from cogwork.agent.errors import BadRelease
-from cogwork.agent.release.manifest import MAX_MANIFEST, FileEntry, Manifest, parse_manifest
+from cogwork.agent.release.manifest import MAX_MANIFEST, FileEntry, ReleaseManifest, parse_manifest
 from cogwork.agent.release.signature import SIGNATURE_SIZE, TrustedKeys
 
 _MANIFEST: Final = "manifest.json"
@@ -22,13 +22,13 @@ _SIGNATURE: Final = "manifest.sig"
 _CHUNK: Final = 1 << 20
 
 
-def read_manifest(archive: Path, keys: TrustedKeys) -> Manifest:
+def read_manifest(archive: Path, keys: TrustedKeys) -> ReleaseManifest:
     """Return the verified manifest. The other files are not read. Raise BadRelease or OSError."""
     with _open(archive) as tar:
         return _verify_manifest(tar, keys)
 
 
-def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> Manifest:
+def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> ReleaseManifest:
     """Write the files of a release into an empty directory, and verify the hash of each.
 
     Raise BadRelease or OSError; the directory may contain some of the files then.
@@ -51,7 +51,7 @@ def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> Manifest:
 
 
 def write_archive(
-    path: Path, manifest: Manifest, signature: bytes, files: Mapping[str, Path], time: int
+    path: Path, manifest: ReleaseManifest, signature: bytes, files: Mapping[str, Path], time: int
 ) -> None:
     """Write an archive that depends on nothing but the arguments and the contents of the files."""
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
@@ -84,7 +84,7 @@ class _RegularMember(tarfile.TarInfo):
         return found
 
 
-def _verify_manifest(tar: tarfile.TarFile, keys: TrustedKeys) -> Manifest:
+def _verify_manifest(tar: tarfile.TarFile, keys: TrustedKeys) -> ReleaseManifest:
     manifest = _read_small(tar, _MANIFEST, MAX_MANIFEST)
     keys.verify(manifest, _read_small(tar, _SIGNATURE, SIGNATURE_SIZE))
     return parse_manifest(manifest)

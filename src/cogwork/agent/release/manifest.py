@@ -32,7 +32,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ReleaseManifest:
     product: Product
     version: str
     platform: str
@@ -68,7 +68,7 @@ class Manifest:
         return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def parse_manifest(data: bytes) -> Manifest:
+def parse_manifest(data: bytes) -> ReleaseManifest:
     """Raise BadRelease. Keys that a newer version added are ignored."""
     try:
         value = json.loads(data)
@@ -77,7 +77,7 @@ def parse_manifest(data: bytes) -> Manifest:
                 f"the release has format {value['format']!r}, and this agent knows {_FORMAT}; "
                 "update the agent first"
             )
-        manifest = Manifest(
+        manifest = ReleaseManifest(
             Product(value["product"]),
             value["version"],
             value["platform"],
@@ -111,7 +111,7 @@ def is_version(text: object) -> bool:
     return isinstance(text, str) and _VERSION.fullmatch(text) is not None
 
 
-def _check(manifest: Manifest) -> None:
+def _check(manifest: ReleaseManifest) -> None:
     names_are_valid = all(_FILE_NAME.fullmatch(name) for name in manifest.files)
     entries_are_valid = all(
         _is_size(each.size) and _matches(_SHA256, each.sha256) for each in manifest.files.values()

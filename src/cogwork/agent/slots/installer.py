@@ -15,7 +15,7 @@ from typing import Final
 
 from cogwork.agent.errors import BadRelease, InstallFailed
 from cogwork.agent.release.archive import read_manifest, unpack
-from cogwork.agent.release.manifest import Manifest
+from cogwork.agent.release.manifest import ReleaseManifest
 from cogwork.agent.release.signature import TrustedKeys
 from cogwork.agent.slots.disk import require_space
 from cogwork.agent.slots.interpreter import find_python
@@ -43,7 +43,7 @@ class Installer:
         self._keys = keys
         self._minimums = MinimumStore(layout.minimums)
 
-    def check(self, archive: Path) -> Manifest:
+    def check(self, archive: Path) -> ReleaseManifest:
         """Return the manifest of a release that may be installed here.
 
         Raise BadRelease or BadState.
@@ -59,7 +59,7 @@ class Installer:
             )
         return manifest
 
-    def install(self, archive: Path, progress: Progress) -> Manifest:
+    def install(self, archive: Path, progress: Progress) -> ReleaseManifest:
         """Install a release and return its manifest. An installed version is left as it is.
 
         Raise BadRelease, BadState, DiskFull, InstallFailed or OSError.
@@ -119,7 +119,7 @@ class Installer:
         _check_version(python, manifest, work)
 
 
-def _check_version(python: str, manifest: Manifest, directory: Path) -> None:
+def _check_version(python: str, manifest: ReleaseManifest, directory: Path) -> None:
     option = "-version" if manifest.product is Product.SERVER else "--version"
     output = _run([python, "-I", "-m", manifest.product.module, option], directory)
     if manifest.version not in output.split():

@@ -24,7 +24,7 @@ _MAX_FAILED: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SlotTrial:
     """A version that is current and has not shown yet that it works."""
 
     version: str
@@ -47,7 +47,7 @@ class ProductState:
     last_good: str | None = None
     previous: str | None = None
     """The one that was good before."""
-    trial: Trial | None = None
+    trial: SlotTrial | None = None
     failed: Mapping[str, Failure] = field(default_factory=dict)
     """By version. They are not tried again."""
 
@@ -57,7 +57,7 @@ class ProductState:
         if self.trial is not None and self.trial.version == current:
             # It is not known to work, so it is nothing to return to.
             fallback = self.trial.fallback or current
-        return dataclasses.replace(self, trial=Trial(version, fallback, now))
+        return dataclasses.replace(self, trial=SlotTrial(version, fallback, now))
 
     def count_boot(self) -> ProductState:
         """Record that the version on trial is started once more."""
@@ -122,7 +122,7 @@ def _parse(value: Mapping[str, Any]) -> ProductState:
         _parse_version(value.get("previous")),
         None
         if trial is None
-        else Trial(
+        else SlotTrial(
             _require_version(trial["version"]),
             _parse_version(trial.get("fallback")),
             float(trial["since"]),

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import find_version, is_version
-from cogwork.agent.updates.source import Target
+from cogwork.agent.updates.source import UpdateTarget
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.text.json_errors import JsonSyntaxError
 from cogwork.config.text.json_reader import read_json
@@ -52,7 +52,7 @@ class CloudSource:
 
     async def check(
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
-    ) -> Mapping[Product, Target]:
+    ) -> Mapping[Product, UpdateTarget]:
         installed = {product: version or "" for product, version in current.items()}
         # The cloud concludes from a version that runs that it works.
         running = {**installed, **dict.fromkeys(on_trial, "")}
@@ -114,14 +114,16 @@ class CloudSource:
         return read_current_cloud(link_directory(self._server_home, cloud), cloud)
 
 
-def _make_target(product: Product, offered: pb.UpdateInfo, is_rollback: bool) -> Target | None:
+def _make_target(
+    product: Product, offered: pb.UpdateInfo, is_rollback: bool
+) -> UpdateTarget | None:
     version: str | None = offered.version
     if version == _ANY_VERSION:
         name = unquote(urlsplit(offered.url).path).rpartition("/")[2]
         version = find_version(name, product, PLATFORM)
     if version is None or not is_version(version) or not offered.url:
         return None
-    return Target(version, offered.url, offered.sha256.hex(), is_rollback)
+    return UpdateTarget(version, offered.url, offered.sha256.hex(), is_rollback)
 
 
 def read_cloud(config: Path) -> CloudConfig:

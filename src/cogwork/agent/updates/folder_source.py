@@ -13,7 +13,7 @@ from typing import Final
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name, is_version
 from cogwork.agent.updates.download import fetch_small
-from cogwork.agent.updates.source import Target
+from cogwork.agent.updates.source import UpdateTarget
 from cogwork.core.versions.platform_name import PLATFORM
 from cogwork.core.versions.product import Product
 from cogwork.core.workers import run_in_thread
@@ -31,7 +31,7 @@ class FolderSource:
 
     async def check(
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
-    ) -> Mapping[Product, Target]:
+    ) -> Mapping[Product, UpdateTarget]:
         del current, on_trial
         address = f"{self._url}/{CHANNEL}"
         try:
@@ -53,8 +53,8 @@ class FolderSource:
 
     async def aclose(self) -> None: ...
 
-    def _describe(self, product: Product, version: object, is_rollback: bool) -> Target:
+    def _describe(self, product: Product, version: object, is_rollback: bool) -> UpdateTarget:
         if not is_version(version):
             raise ValueError(f"{version!r} is not a version")
         name = archive_name(product, str(version), PLATFORM)
-        return Target(str(version), f"{self._url}/{name}", is_rollback=is_rollback)
+        return UpdateTarget(str(version), f"{self._url}/{name}", is_rollback=is_rollback)

@@ -10,7 +10,7 @@ from pathlib import Path
 from cogwork.core.clock import Clock
 from cogwork.core.files import atomic
 from cogwork.core.versions.product import Product
-from cogwork.core.versions.update_progress import ProductProgress, Progress
+from cogwork.core.versions.update_progress import MachineProgress, ProductProgress
 
 _log = logging.getLogger("agent.updates")
 
@@ -65,5 +65,5 @@ class UpdateProgress:
         return since
 
     def _save(self) -> None:
-        value = dataclasses.asdict(Progress(self._products, self._source_fault))
+        value = dataclasses.asdict(MachineProgress(self._products, self._source_fault))
         atomic.write(self._path, json.dumps(value, indent=1).encode() + b"\n", 0o644)

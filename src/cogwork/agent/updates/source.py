@@ -11,7 +11,7 @@ from cogwork.wire.messages.update_method import UpdateReport
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class UpdateTarget:
     """A version that the machine should have."""
 
     version: str
@@ -26,7 +26,7 @@ class Target:
 class UpdateSource(Protocol):
     async def check(
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
-    ) -> Mapping[Product, Target]:
+    ) -> Mapping[Product, UpdateTarget]:
         """Return the versions that the machine should have, given those that it has.
 
         `on_trial` are the products whose version has not shown yet that it works. Raise

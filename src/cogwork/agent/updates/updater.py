@@ -17,7 +17,7 @@ from cogwork.agent.slots.store import StateStore
 from cogwork.agent.updates.downgrade import Refusal, find_refusal
 from cogwork.agent.updates.download import download
 from cogwork.agent.updates.progress import UpdateProgress
-from cogwork.agent.updates.source import Target, UpdateSource
+from cogwork.agent.updates.source import UpdateSource, UpdateTarget
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
@@ -85,7 +85,7 @@ class Updater:
         self._reported.clear()
         self._layout.retry.unlink(missing_ok=True)
 
-    async def _check(self) -> Mapping[Product, Target]:
+    async def _check(self) -> Mapping[Product, UpdateTarget]:
         current = {product: self._layout.current_version(product) for product in Product}
         on_trial = {product for product in Product if self._states[product].trial is not None}
         try:
@@ -97,7 +97,7 @@ class Updater:
         self._progress.note_source(None)
         return targets
 
-    async def _advance(self, targets: Mapping[Product, Target]) -> bool:
+    async def _advance(self, targets: Mapping[Product, UpdateTarget]) -> bool:
         """Update what can be updated now, and return whether something waits for its window."""
         waits = False
         # The server first: the new agent may be the one that does not work.
@@ -106,7 +106,7 @@ class Updater:
                 waits |= await self._update(product, targets[product])
         return waits
 
-    async def _update(self, product: Product, target: Target) -> bool:
+    async def _update(self, product: Product, target: UpdateTarget) -> bool:
         """Return whether the update waits for its window, or for a person."""
         version = target.version
         if version == self._layout.current_version(product):
@@ -151,7 +151,7 @@ class Updater:
             self._layout.allowed(product).unlink()
         self._progress.note_current(product, version)
 
-    async def _install(self, product: Product, target: Target) -> None:
+    async def _install(self, product: Product, target: UpdateTarget) -> None:
         if target.version in self._layout.installed(product):
             return
 
@@ -175,7 +175,7 @@ class Updater:
         finally:
             archive.unlink(missing_ok=True)
 
-    def _find_refusal(self, product: Product, target: Target) -> Refusal | None:
+    def _find_refusal(self, product: Product, target: UpdateTarget) -> Refusal | None:
         current = self._layout.current_version(product)
         minimum = self._minimums.find(product)
         is_wanted = target.is_rollback or self._is_allowed(product, target.version)

@@ -83,12 +83,12 @@ def _fetch_json(address: str, path: str, query: Mapping[str, str]) -> Any:
         raise NotCogwork(address, f"the reply is not JSON: {NOT_A_SERVER}") from error
 
 
-class ApiKey(NamedTuple):
+class LoginKey(NamedTuple):
     id: str
     secret: str
 
 
-def find_api_key(address: str) -> ApiKey | None:
+def find_api_key(address: str) -> LoginKey | None:
     """Return the API key in the environment, if there is one.
 
     Raise Declined if it must not be sent to the address.
@@ -101,7 +101,7 @@ def find_api_key(address: str) -> ApiKey | None:
             f"not sending the API key to {address} without TLS; write https:// before the address, "
             f"or set {ALLOW_PLAINTEXT_VARIABLE}=1"
         )
-    return ApiKey(key_id, key)
+    return LoginKey(key_id, key)
 
 
 def log_in(address: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import grpc
 
 from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient
-from cogwork.cli.fleet.selection import Choice, select, select_only
+from cogwork.cli.fleet.selection import SelectionChoice, select, select_only
 from cogwork.cli.terminal import ProgressLine, format_bar
 from cogwork.resource.sdk import clean_import as sdk
 
@@ -19,7 +19,7 @@ from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Machine(NamedTuple):
+class FleetMachine(NamedTuple):
     robot: pb.Robot
     location: str
     """The name of its location, or the ID if that is not shared with the user."""
@@ -38,17 +38,17 @@ def list_locations(client: FleetClient, organization: pb.Organization) -> Sequen
     return client.call("ListLocations", request, pb.ListLocationsResponse).locations
 
 
-def list_machines(client: FleetClient) -> Iterator[Machine]:
+def list_machines(client: FleetClient) -> Iterator[FleetMachine]:
     """Yield the machines of all organizations on which the user has a role."""
     for organization in list_organizations(client):
         names = {each.id: each.name for each in list_locations(client, organization)}
         request = pb.ListRobotsForOrgRequest(org_id=organization.id)
         reply = client.call("ListRobotsForOrg", request, pb.ListRobotsForOrgResponse)
         for robot in reply.robots:
-            yield Machine(robot, names.get(robot.location, robot.location), organization)
+            yield FleetMachine(robot, names.get(robot.location, robot.location), organization)
 
 
-def list_parts(client: FleetClient, machines: Sequence[Machine]) -> list[list[pb.RobotPart]]:
+def list_parts(client: FleetClient, machines: Sequence[FleetMachine]) -> list[list[pb.RobotPart]]:
     """Return the parts of each machine, the main one first."""
     requests = [pb.GetRobotPartsRequest(robot_id=each.robot.id) for each in machines]
     found = []
@@ -61,7 +61,9 @@ def list_parts(client: FleetClient, machines: Sequence[Machine]) -> list[list[pb
 
 def find_organization(client: FleetClient, wanted: str | None) -> pb.Organization:
     """Return the organization with this name or ID; None is the only one. Raise CommandError."""
-    choices = [(Choice(each.id, (each.name,)), each) for each in list_organizations(client)]
+    choices = [
+        (SelectionChoice(each.id, (each.name,)), each) for each in list_organizations(client)
+    ]
     if wanted is None:
         return select_only("organization", choices, "--org", "cogwork-cloud init")
     return select("organization", wanted, choices, "cogwork fleet orgs")
@@ -70,7 +72,7 @@ def find_organization(client: FleetClient, wanted: str | None) -> pb.Organizatio
 def find_location(client: FleetClient, wanted: str | None) -> pb.Location:
     """Return the location with this name or ID; None is the only one. Raise CommandError."""
     choices = [
-        (Choice(each.id, (each.name,), organization.name), each)
+        (SelectionChoice(each.id, (each.name,), organization.name), each)
         for organization in list_organizations(client)
         for each in list_locations(client, organization)
     ]
@@ -80,10 +82,10 @@ def find_location(client: FleetClient, wanted: str | None) -> pb.Location:
     return select("location", wanted, choices, "cogwork fleet locations")
 
 
-def find_machine(client: FleetClient, wanted: str) -> Machine:
+def find_machine(client: FleetClient, wanted: str) -> FleetMachine:
     """Return the machine with this name or ID. Raise CommandError."""
     choices = (
-        (Choice(each.robot.id, (each.robot.name,), f"in {each.location}"), each)
+        (SelectionChoice(each.robot.id, (each.robot.name,), f"in {each.location}"), each)
         for each in list_machines(client)
     )
     return select("machine", wanted, choices, "cogwork fleet machines")
@@ -105,10 +107,10 @@ def find_part(client: FleetClient, wanted: str) -> pb.RobotPart:
     return read_part(client, select("part", wanted, choices, "cogwork fleet machines").id)
 
 
-def describe_part_choice(machine: Machine, part: pb.RobotPart) -> Choice:
+def describe_part_choice(machine: FleetMachine, part: pb.RobotPart) -> SelectionChoice:
     robot = machine.robot
     names = (part.name, robot.name, robot.id) if part.main_part else (part.name,)
-    return Choice(part.id, names, f"of machine {robot.name} in {machine.location}")
+    return SelectionChoice(part.id, names, f"of machine {robot.name} in {machine.location}")
 
 
 def read_part(client: FleetClient, part: str) -> pb.RobotPart:

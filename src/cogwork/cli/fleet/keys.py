@@ -23,7 +23,7 @@ from cogwork.cli.fleet.inventory import (
     list_organizations,
 )
 from cogwork.cli.fleet.listing import print_table
-from cogwork.cli.fleet.selection import Choice, select
+from cogwork.cli.fleet.selection import SelectionChoice, select
 from cogwork.cli.fleet.stored_login import LoginStore, read_variables
 from cogwork.cli.table import format_age
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
@@ -187,7 +187,7 @@ def _list_resource_names(client: FleetClient, organization: pb.Organization) -> 
 
 def _find_key(client: FleetClient, wanted: str) -> pb.APIKey:
     choices = [
-        (Choice(each.api_key.id, (each.api_key.name,), organization.name), each.api_key)
+        (SelectionChoice(each.api_key.id, (each.api_key.name,), organization.name), each.api_key)
         for organization in list_organizations(client)
         for each in _list_keys(client, organization)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import (
-    Machine,
+    FleetMachine,
     find_location,
     find_machine,
     list_locations,
@@ -123,7 +123,7 @@ def location_rows(found: Sequence[tuple[pb.Organization, Sequence[pb.Location]]]
 
 
 def machine_rows(
-    found: Sequence[Machine], parts: Sequence[Sequence[pb.RobotPart]], now: float
+    found: Sequence[FleetMachine], parts: Sequence[Sequence[pb.RobotPart]], now: float
 ) -> Rows:
     rows = [
         (
@@ -187,7 +187,7 @@ def _find_state(robot: pb.Robot, parts: Sequence[pb.RobotPart], now: float) -> O
 
 
 def _describe_machine(
-    machine: Machine, parts: Sequence[pb.RobotPart], now: float
+    machine: FleetMachine, parts: Sequence[pb.RobotPart], now: float
 ) -> dict[str, Any]:
     return {
         **_describe_created(machine.robot),

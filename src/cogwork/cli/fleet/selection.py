@@ -12,7 +12,7 @@ from cogwork.config.check.diagnostics import did_you_mean
 T = TypeVar("T")
 
 
-class Choice(NamedTuple):
+class SelectionChoice(NamedTuple):
     """Something that can be selected."""
 
     id: str
@@ -22,7 +22,9 @@ class Choice(NamedTuple):
     """What tells it from others of the same name."""
 
 
-def select(kind: str, wanted: str, choices: Iterable[tuple[Choice, T]], list_command: str) -> T:
+def select(
+    kind: str, wanted: str, choices: Iterable[tuple[SelectionChoice, T]], list_command: str
+) -> T:
     """Return the value of the only choice with this ID or name.
 
     `kind` is what the user calls it, such as "machine". Raise CommandError.
@@ -41,7 +43,7 @@ def select(kind: str, wanted: str, choices: Iterable[tuple[Choice, T]], list_com
 
 
 def select_only(
-    kind: str, choices: Sequence[tuple[Choice, T]], option: str, create_command: str
+    kind: str, choices: Sequence[tuple[SelectionChoice, T]], option: str, create_command: str
 ) -> T:
     """Return the value if there is only one choice, so that the user need not name it.
 
@@ -62,10 +64,10 @@ def _explain_missing(kind: str, wanted: str, names: Sequence[str], list_command:
     return f'there is no {kind} "{wanted}"; {hint or f"list them with: {list_command}"}'
 
 
-def _explain_ambiguous(kind: str, wanted: str, found: Sequence[Choice]) -> str:
+def _explain_ambiguous(kind: str, wanted: str, found: Sequence[SelectionChoice]) -> str:
     head = f'"{wanted}" is the name of {len(found)} {kind}s; use the ID of the one you mean:'
     return "\n".join((head, *align_rows(_describe(choice) for choice in found)))
 
 
-def _describe(choice: Choice) -> tuple[str, ...]:
+def _describe(choice: SelectionChoice) -> tuple[str, ...]:
     return f"  {choice.id}", choice.names[0], choice.details

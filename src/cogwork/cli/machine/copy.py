@@ -59,7 +59,7 @@ def _copy(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
             f"`cogwork copy file {_REMOTE_PREFIX}file` or `cogwork copy {_REMOTE_PREFIX}file file`"
         )
     name = find_shell(channel, arguments.name)
-    progress = Progress()
+    progress = CopyProgress()
     try:
         if all(remote):
             paths = [source.removeprefix(_REMOTE_PREFIX) for source in sources]
@@ -95,7 +95,7 @@ def _download(
     channel: grpc.Channel,
     wanted: messages.CopyFilesFromMachineRequestMetadata,
     destination: Path,
-    progress: Progress,
+    progress: CopyProgress,
 ) -> None:
     start: Any = channel.stream_stream(
         f"/{SERVICE}/CopyFilesFromMachine",
@@ -128,7 +128,7 @@ def _upload(
     paths: Sequence[Path],
     destination: str,
     arguments: argparse.Namespace,
-    progress: Progress,
+    progress: CopyProgress,
 ) -> None:
     try:
         outgoing = FileSender(paths, recursive=arguments.recursive, preserve=arguments.preserve)
@@ -173,7 +173,7 @@ class _Upload:
         self,
         metadata: messages.CopyFilesToMachineRequestMetadata,
         outgoing: FileSender,
-        progress: Progress,
+        progress: CopyProgress,
     ) -> None:
         self._metadata = metadata
         self._outgoing = outgoing
@@ -204,7 +204,7 @@ class _Upload:
             self.error = error
 
 
-class Progress:
+class CopyProgress:
     """Shows the progress of the copy on the terminal and counts what was copied."""
 
     def __init__(self) -> None:

@@ -185,7 +185,7 @@ def _report_cycles(
             if isinstance(fault, Cycle) and not seen.issuperset(fault.path):
                 seen.update(fault.path)
                 _report_cycle(fault, by_name, collector)
-    for name, wanted in edges.circular_wants:
+    for name, wanted in edges.dropped_dependencies:
         resource = by_name[name]
         collector.add(
             codes.CIRCULAR_OPTIONAL,

@@ -9,10 +9,10 @@ from typing import Annotated, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cogwork.config.schema.fields import ExistingFile, Needs, Wants
+from cogwork.config.schema.fields import Dependency, ExistingFile, OptionalDependency
 from cogwork.config.text.positions import Pointer
 
-Marker = Needs | Wants | ExistingFile
+Marker = Dependency | OptionalDependency | ExistingFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ def _find_markers(field: FieldInfo) -> list[Marker]:
     return [
         item
         for item in (*field.metadata, *_nested_metadata(field.annotation))
-        if isinstance(item, Needs | Wants | ExistingFile)
+        if isinstance(item, Dependency | OptionalDependency | ExistingFile)
     ]
 
 
 def _nested_metadata(annotation: object) -> Iterator[object]:
-    """Yield nested metadata, as in `list[Annotated[str, Needs()]]` or `Annotated[…] | None`."""
+    """Yield nested metadata, as in `list[Annotated[str, Dependency()]]`."""
     if get_origin(annotation) is Annotated:
         yield from get_args(annotation)[1:]
     for argument in get_args(annotation):

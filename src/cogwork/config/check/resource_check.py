@@ -14,7 +14,7 @@ from cogwork.config.check.references import find_references, find_references_in_
 from cogwork.config.check.unsupported import warn_associated_configs
 from cogwork.config.check.validator import Validator
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, ExistingFile, Needs, parse_api
+from cogwork.config.schema.fields import Attributes, Dependency, ExistingFile, parse_api
 from cogwork.config.schema.machine import ComponentConfig, ResourceConfig, ServiceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog, ModelSchema
 from cogwork.config.text.positions import Json, Pointer
@@ -93,7 +93,7 @@ class ResourceCheck:
             if isinstance(mention.marker, ExistingFile):
                 self._packages.require_file(mention.text, mention.pointer)
             else:
-                kind = resource.needs if isinstance(mention.marker, Needs) else resource.wants
+                kind = resource.needs if isinstance(mention.marker, Dependency) else resource.wants
                 self._add_dependency(kind, mention.text, mention.marker.api, mention.pointer)
         return attributes
 

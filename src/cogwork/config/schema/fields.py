@@ -75,7 +75,7 @@ class Attributes(DocumentedModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Dependency:
     """Marks an attribute that names a required dependency."""
 
     api: str | None = None
@@ -85,7 +85,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class OptionalDependency:
     """Marks an attribute that names an optional dependency."""
 
     api: str | None = None

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from cogwork.config.source.change_summary import summarize_change
 from cogwork.config.source.history_entry import (
     FILE_AUTHOR,
-    Announcement,
+    AnnouncedSave,
     Author,
     DamagedEntry,
     EntryDetails,
@@ -91,7 +91,7 @@ class ConfigHistory:
 
     def announce(self, text: str, author: Author, now: float) -> None:
         """Name the author of a text that is about to be written to the file. Raises OSError."""
-        announcement = Announcement(checksum(text.encode()), author, now)
+        announcement = AnnouncedSave(checksum(text.encode()), author, now)
         with self._lock:
             self._write(self._announcement_path, encode_announcement(announcement))
 
@@ -136,7 +136,7 @@ class ConfigHistory:
             self._announcement_path.unlink(missing_ok=True)
         return announced.author if is_this else FILE_AUTHOR
 
-    def _read_announcement(self) -> Announcement | None:
+    def _read_announcement(self) -> AnnouncedSave | None:
         try:
             return decode_announcement(_read_file(self._announcement_path))
         except FileNotFoundError:

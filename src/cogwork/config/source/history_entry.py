@@ -79,7 +79,7 @@ class HistoryEntry(EntryDetails):
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class AnnouncedSave:
     """Who is about to write a text to the configuration file."""
 
     checksum: str
@@ -131,7 +131,7 @@ def describe_author(author: Author) -> dict[str, Any]:
     return {"kind": author.kind.value, "name": author.name, "restored": author.restored}
 
 
-def encode_announcement(announcement: Announcement) -> bytes:
+def encode_announcement(announcement: AnnouncedSave) -> bytes:
     details = {
         "checksum": announcement.checksum,
         "author": describe_author(announcement.author),
@@ -140,11 +140,11 @@ def encode_announcement(announcement: Announcement) -> bytes:
     return _seal(json.dumps(details).encode())
 
 
-def decode_announcement(content: bytes) -> Announcement:
+def decode_announcement(content: bytes) -> AnnouncedSave:
     """Return the announcement. Raises DamagedEntry."""
     try:
         details = json.loads(_unseal(content))
-        return Announcement(
+        return AnnouncedSave(
             _expect_text(details["checksum"]),
             _decode_author(details["author"]),
             _expect_time(details["time"]),

@@ -49,7 +49,7 @@ Verdict = Applied | Superseded | ConfigRefused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class ConfigCandidate:
     """A configuration to apply: text, a value, or the error that prevented reading it."""
 
     content: str | dict[str, Json] | Unreadable
@@ -71,7 +71,7 @@ class Candidate:
 
 
 class ConfigSource(Protocol):
-    async def next(self) -> Candidate:
+    async def next(self) -> ConfigCandidate:
         """Return the first candidate immediately, and later ones when something changes."""
 
     async def aclose(self) -> None: ...
@@ -81,7 +81,7 @@ class PushedSource:
     """A source for configurations that are pushed, as by the cloud."""
 
     def __init__(self) -> None:
-        self._pushed: Candidate | None = None
+        self._pushed: ConfigCandidate | None = None
         self._arrived = asyncio.Event()
         self._closed = False
 
@@ -89,13 +89,13 @@ class PushedSource:
         """Submit a configuration and return a future for its verdict."""
         if self._pushed is not None:
             self._pushed.decide(Superseded(""))
-        self._pushed = Candidate(content)
+        self._pushed = ConfigCandidate(content)
         self._arrived.set()
         if self._closed:
             self._pushed.decide(Superseded(""))
         return self._pushed.verdict
 
-    async def next(self) -> Candidate:
+    async def next(self) -> ConfigCandidate:
         await self._arrived.wait()
         self._arrived.clear()
         candidate, self._pushed = self._pushed, None
@@ -129,13 +129,13 @@ class FileSource:
         """Counts how often in a row the file was temporarily unreadable."""
         self._thread = Workers("config-file")
 
-    async def next(self) -> Candidate:
+    async def next(self) -> ConfigCandidate:
         while True:
             candidate = await self._poll()
             if candidate is not None:
                 return candidate
 
-    async def _poll(self) -> Candidate | None:
+    async def _poll(self) -> ConfigCandidate | None:
         """Return a changed configuration; wait and return None if there is no change."""
         try:
             if self._backoff.failures:
@@ -180,16 +180,16 @@ class FileSource:
         except Unreadable as error:
             return error
 
-    def _make_candidate(self, content: str | Unreadable) -> Candidate | None:
+    def _make_candidate(self, content: str | Unreadable) -> ConfigCandidate | None:
         """Return a candidate, or None if the text is unchanged."""
         text = content if isinstance(content, str) else None
         if self._has_delivered and text is not None and text == self._last_text:
             return None
         self._has_delivered = True
         self._last_text = text
-        return Candidate(content, str(self._path))
+        return ConfigCandidate(content, str(self._path))
 
-    def _schedule_retry(self, error: CogworkError) -> Candidate | None:
+    def _schedule_retry(self, error: CogworkError) -> ConfigCandidate | None:
         """Schedule another attempt. If this was the first read, return the error as a candidate;
         otherwise the last candidate stays in effect."""
         if not self._backoff.failures:
@@ -202,7 +202,7 @@ class FileSource:
         if self._has_delivered:
             return None
         self._has_delivered = True
-        return Candidate(Unreadable(str(error)), str(self._path))
+        return ConfigCandidate(Unreadable(str(error)), str(self._path))
 
     async def _read_signature(self) -> FileIdentity | None:
         return await self._thread.run(lambda: file_signature(self._path))

@@ -28,7 +28,7 @@ from cogwork.config.source.config_report import (
     RunningConfig,
 )
 from cogwork.config.source.last_good import DamagedCopy, LastGood
-from cogwork.config.source.sources import RETRY, Candidate, ConfigRefused, ConfigSource
+from cogwork.config.source.sources import RETRY, ConfigCandidate, ConfigRefused, ConfigSource
 from cogwork.config.text.file import Unreadable
 from cogwork.config.text.positions import Json, format_pointer
 from cogwork.core.backoff import Backoff
@@ -75,13 +75,13 @@ class ConfigWatcher:
         # Two threads: a superseded check cannot be interrupted, and the next must not wait for it.
         self._thread = Workers("config", threads=2)
         self._has_loaded_first = False
-        self._first: tuple[Candidate, LoadedConfig] | None = None
+        self._first: tuple[ConfigCandidate, LoadedConfig] | None = None
         self._publish = publish
         self._report: ConfigReport | None = None
 
     async def run(self) -> None:
         """Load and apply configurations until cancelled."""
-        following: asyncio.Task[Candidate] | None = None
+        following: asyncio.Task[ConfigCandidate] | None = None
         try:
             await self.load_first()
             if self._first is not None:
@@ -120,7 +120,9 @@ class ConfigWatcher:
                 self._first = candidate, loaded
         return self._first[1] if self._first is not None else None
 
-    async def _process(self, candidate: Candidate, following: asyncio.Task[Candidate]) -> None:
+    async def _process(
+        self, candidate: ConfigCandidate, following: asyncio.Task[ConfigCandidate]
+    ) -> None:
         """Check the candidate and apply it, unless a newer one arrives during the check."""
         check = asyncio.create_task(self._load_with_retry(candidate), name="check configuration")
         try:
@@ -144,14 +146,14 @@ class ConfigWatcher:
         self._publish_report(candidate, loaded, running)
 
     def _publish_report(
-        self, candidate: Candidate, loaded: LoadedConfig, running: RunningConfig
+        self, candidate: ConfigCandidate, loaded: LoadedConfig, running: RunningConfig
     ) -> None:
         self._report = _build_report(
             candidate.file, loaded, running, self._clock.time(), self._report
         )
         self._publish(self._report)
 
-    async def _load_with_retry(self, candidate: Candidate) -> LoadedConfig:
+    async def _load_with_retry(self, candidate: ConfigCandidate) -> LoadedConfig:
         """Load a candidate; retry while memory or threads are exhausted."""
         backoff = Backoff(RETRY)
         while True:
@@ -166,7 +168,9 @@ class ConfigWatcher:
                     )
             await self._clock.sleep(backoff.next_delay())
 
-    async def _load_last_good(self, file: str | None) -> tuple[Candidate, LoadedConfig] | None:
+    async def _load_last_good(
+        self, file: str | None
+    ) -> tuple[ConfigCandidate, LoadedConfig] | None:
         try:
             text = await self._thread.run(self._last_good.read) if self._last_good else None
         except DamagedCopy as error:
@@ -178,7 +182,7 @@ class ConfigWatcher:
                 file or "the configuration",
             )
             return None
-        candidate = Candidate(text)
+        candidate = ConfigCandidate(text)
         loaded = await self._load_once(candidate)
         if loaded.is_refused:
             _log.error(
@@ -194,7 +198,7 @@ class ConfigWatcher:
         )
         return candidate, loaded
 
-    def _start_applying(self, candidate: Candidate, loaded: LoadedConfig) -> None:
+    def _start_applying(self, candidate: ConfigCandidate, loaded: LoadedConfig) -> None:
         try:
             outcome = self._apply(loaded)
         except Exception as error:
@@ -208,7 +212,7 @@ class ConfigWatcher:
         task.add_done_callback(self._applying.discard)
 
     async def _await_outcome(
-        self, candidate: Candidate, loaded: LoadedConfig, outcome: asyncio.Future[Outcome]
+        self, candidate: ConfigCandidate, loaded: LoadedConfig, outcome: asyncio.Future[Outcome]
     ) -> None:
         try:
             verdict = await outcome
@@ -254,13 +258,13 @@ class ConfigWatcher:
         await self._source.aclose()
         self._thread.close()
 
-    async def _load_once(self, candidate: Candidate) -> LoadedConfig:
+    async def _load_once(self, candidate: ConfigCandidate) -> LoadedConfig:
         try:
             return await self._load(candidate)
         except MemoryError:
             return load_unreadable(Unreadable("not enough memory to check the configuration"))
 
-    async def _load(self, candidate: Candidate) -> LoadedConfig:
+    async def _load(self, candidate: ConfigCandidate) -> LoadedConfig:
         """Load a candidate in a thread and log its faults. Raises MemoryError and TooMuchWork."""
         cancelled = threading.Event()
         try:
@@ -283,7 +287,7 @@ class _LoadResult(NamedTuple):
 
 
 def _load_and_format(
-    candidate: Candidate, context: LoadContext, is_cancelled: Callable[[], bool]
+    candidate: ConfigCandidate, context: LoadContext, is_cancelled: Callable[[], bool]
 ) -> _LoadResult:
     loaded = load_content(candidate.content, context, is_cancelled)
     log_lines = [

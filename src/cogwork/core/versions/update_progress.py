@@ -25,13 +25,13 @@ class ProductProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MachineProgress:
     products: dict[Product, ProductProgress]
     source_fault: str | None = None
     """Why updates cannot be looked for."""
 
 
-def read_progress(path: Path) -> Progress:
+def read_progress(path: Path) -> MachineProgress:
     """Return what the file says; nothing if it is missing or damaged."""
     try:
         with path.open("rb") as file:
@@ -42,9 +42,9 @@ def read_progress(path: Path) -> Progress:
             if product in value["products"]
         }
         fault = value.get("source_fault")
-        return Progress(found, None if fault is None else str(fault))
+        return MachineProgress(found, None if fault is None else str(fault))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return Progress({})
+        return MachineProgress({})
 
 
 def _parse(value: Any) -> ProductProgress:

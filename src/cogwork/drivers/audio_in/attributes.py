@@ -7,13 +7,13 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Duration, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, Duration, fault
 
 
 class FakeAudioInAttributes(Attributes):
     frequency_hz: Annotated[int, Field(ge=1, le=100_000)] = 440
     """Frequency of the tone; at most half of the sample rate."""
-    hears: Annotated[str, Needs("rdk:component:audio_out")] | None = None
+    hears: Annotated[str, Dependency("rdk:component:audio_out")] | None = None
     """Name of a fake speaker to record instead of the tone."""
     sample_rate_hz: Annotated[int, Field(ge=1000, le=384_000)] = 44_100
     """Samples per second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cogwork.drivers.audio_out.pcm import CODECS, Codec, PcmFormat
+from cogwork.drivers.audio_out.pcm import CODECS, PcmCodec, PcmFormat
 
 _AMPLITUDE = 0.5
 
@@ -29,7 +29,7 @@ class Tone:
         return (period * times)[first * size : (first + frames) * size]
 
 
-def _encode_channels(channels: int, samples: list[float], codec: Codec) -> bytes:
+def _encode_channels(channels: int, samples: list[float], codec: PcmCodec) -> bytes:
     one = codec.encode(samples)
     size = len(one) // len(samples)
     frames = bytearray(len(one) * channels)

@@ -18,7 +18,7 @@ MAX_SAMPLE_RATE = 384_000
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
+class PcmCodec:
     name: str
     typecode: str
     """The type of a sample, as a type code of `array`."""
@@ -57,16 +57,16 @@ class Codec:
 CODECS = {
     codec.name: codec
     for codec in (
-        Codec("pcm16", "h", 2.0**15),
-        Codec("pcm32", "i", 2.0**31),
-        Codec("pcm32_float", "f", None),
+        PcmCodec("pcm16", "h", 2.0**15),
+        PcmCodec("pcm32", "i", 2.0**31),
+        PcmCodec("pcm32_float", "f", None),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PcmFormat:
-    codec: Codec
+    codec: PcmCodec
     rate: int
     """Frames per second. A frame has one sample per channel."""
     channels: int
@@ -82,7 +82,7 @@ class PcmFormat:
         )
 
 
-def find_codec(name: str, display_name: str) -> Codec:
+def find_codec(name: str, display_name: str) -> PcmCodec:
     """Return the codec. `display_name` is how errors refer to the device, such as `audio_out
     "mic"`."""
     codec = CODECS.get(name)

@@ -7,11 +7,11 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Duration, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, Duration, fault
 
 
 class FakeButtonAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")] | None = None
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")] | None = None
     """Board with a pin that every push sets high for a moment."""
     pin: Annotated[str, Field(min_length=1)] | None = None
     """Pin of the board."""
@@ -29,7 +29,7 @@ class FakeButtonAttributes(Attributes):
 
 
 class GpioButtonAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the button is connected to."""
     pin: Annotated[str, Field(min_length=1)]
     """Pin that is set for the duration of a push."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Duration, FileField, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, Duration, FileField, fault
 
 PixelCount = Annotated[int, Field(gt=0, le=10_000)]
 FrameRate = Annotated[float, Field(gt=0, le=240)]
@@ -206,7 +206,7 @@ class DetectionsAttributes(Attributes):
 
 
 class DetectionsBy(Attributes):
-    detector_name: Annotated[str, Needs("rdk:service:vision")]
+    detector_name: Annotated[str, Dependency("rdk:service:vision")]
     """Vision service to use."""
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Minimum confidence of drawn detections."""
@@ -222,7 +222,7 @@ class ClassificationsAttributes(Attributes):
 
 
 class ClassificationsBy(Attributes):
-    classifier_name: Annotated[str, Needs("rdk:service:vision")]
+    classifier_name: Annotated[str, Dependency("rdk:service:vision")]
     """Vision service to use."""
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Minimum confidence of drawn labels."""
@@ -243,7 +243,7 @@ PipelineStep = Annotated[
 
 
 class TransformAttributes(Optics):
-    source: Annotated[str, Needs("rdk:component:camera")]
+    source: Annotated[str, Dependency("rdk:component:camera")]
     """Camera whose images to transform."""
     pipeline: Annotated[list[PipelineStep], Field(min_length=1)]
     """Steps to apply to each image, in this order: `{"type": "rotate", "attributes": {"angle_degs":

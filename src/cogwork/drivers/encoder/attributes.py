@@ -7,13 +7,13 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, fault
 
 _Interrupt = Annotated[str, Field(min_length=1)]
 
 
 class FakeEncoderAttributes(Attributes):
-    motor: Annotated[str, Field(min_length=1), Needs("rdk:component:motor")] | None = None
+    motor: Annotated[str, Field(min_length=1), Dependency("rdk:component:motor")] | None = None
     """Motor to follow, which must report its position."""
     ticks_per_revolution: Annotated[float, Field(gt=0)] = 360.0
     """Ticks per revolution of the shaft."""
@@ -35,7 +35,7 @@ class IncrementalPins(Attributes):
 
 
 class IncrementalEncoderAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the encoder is connected to."""
     pins: IncrementalPins
     """Names of the board's digital interrupts `a` and `b`. Every edge of either is a tick: an
@@ -48,7 +48,7 @@ class SinglePins(Attributes):
 
 
 class SingleEncoderAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the encoder is connected to."""
     pins: SinglePins
     """Name of the board's digital interrupt `i`. Every rising edge is a tick. The motor that uses

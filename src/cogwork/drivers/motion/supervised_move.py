@@ -14,12 +14,15 @@ STOP_TIMEOUT = 5.0
 """Seconds that a cancelled move gets to end, and that the component gets to stop."""
 
 
-class Stoppable(Protocol):
+class StoppableMover(Protocol):
     async def stop(self) -> None: ...
 
 
 async def run_move(
-    mover: Stoppable, move: Coroutine[Any, Any, None], clock: Clock, timeout: float | None = None
+    mover: StoppableMover,
+    move: Coroutine[Any, Any, None],
+    clock: Clock,
+    timeout: float | None = None,
 ) -> bool:
     """Return whether the move finished before the timeout; None means no timeout."""
     task = asyncio.ensure_future(move)
@@ -33,7 +36,7 @@ async def run_move(
             await await_shielded(_abort_move(mover, task))
 
 
-async def _abort_move(mover: Stoppable, move: asyncio.Task[None]) -> None:
+async def _abort_move(mover: StoppableMover, move: asyncio.Task[None]) -> None:
     """Cancel the move and stop the component: cancelling alone does not stop every component."""
     move.cancel()
     await asyncio.wait([move], timeout=STOP_TIMEOUT)

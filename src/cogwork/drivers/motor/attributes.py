@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, fault
 
 
 class FakeMotorAttributes(Attributes):
@@ -61,7 +61,7 @@ class GpioMotorPins(Attributes):
 
 
 class GpioMotorAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the motor driver is connected to."""
     pins: GpioMotorPins
     """Pins that the motor driver is connected to: `dir` and `pwm`, or `a` and `b`, or `a`, `b` and
@@ -78,7 +78,7 @@ class GpioMotorAttributes(Attributes):
     it."""
     max_power_pct: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Maximum power, from 0 to 1."""
-    encoder: Annotated[str, Needs("rdk:component:encoder")] = ""
+    encoder: Annotated[str, Dependency("rdk:component:encoder")] = ""
     """Encoder on the shaft, which measures the position. Without one, `go_for` is timed by
     `max_rpm`."""
     ticks_per_rotation: Annotated[int, Field(ge=0)] = 0

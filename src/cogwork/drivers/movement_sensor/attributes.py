@@ -7,11 +7,12 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, fault
 
-BaseName = Annotated[str, Field(min_length=1), Needs("rdk:component:base")]
+BaseName = Annotated[str, Field(min_length=1), Dependency("rdk:component:base")]
 MotorNames = Annotated[
-    list[Annotated[str, Field(min_length=1), Needs("rdk:component:motor")]], Field(min_length=1)
+    list[Annotated[str, Field(min_length=1), Dependency("rdk:component:motor")]],
+    Field(min_length=1),
 ]
 
 

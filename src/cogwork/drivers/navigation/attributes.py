@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Dependency
 
 Positive = Annotated[float, Field(gt=0)]
 Latitude = Annotated[float, Field(ge=-80, le=80)]
 Longitude = Annotated[float, Field(ge=-180, le=180)]
-BaseName = Annotated[str, Field(min_length=1), Needs("rdk:component:base")]
-MovementSensorName = Annotated[str, Field(min_length=1), Needs("rdk:component:movement_sensor")]
+BaseName = Annotated[str, Field(min_length=1), Dependency("rdk:component:base")]
+MovementSensorName = Annotated[
+    str, Field(min_length=1), Dependency("rdk:component:movement_sensor")
+]
 
 
 class MapOriginAttributes(Attributes):

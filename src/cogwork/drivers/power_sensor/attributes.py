@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, Needs
+from cogwork.config.schema.fields import Attributes, Dependency
 
 
 class FakePowerSensorAttributes(Attributes):
@@ -16,7 +16,7 @@ class FakePowerSensorAttributes(Attributes):
     """Current in amperes, not counting the motor."""
     is_ac: bool = False
     """Whether the current alternates."""
-    motor: Annotated[str, Field(min_length=1), Needs("rdk:component:motor")] | None = None
+    motor: Annotated[str, Field(min_length=1), Dependency("rdk:component:motor")] | None = None
     """Motor that draws additional current while it is powered."""
     motor_current: Annotated[float, Field(ge=0)] = 2.0
     """Amperes that the motor draws at full power."""

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, fault
 
 _Angle = Annotated[int, Field(ge=0, lt=2**32)]
 _FineAngle = Annotated[float, Field(ge=0, le=360)]
@@ -32,7 +32,7 @@ class FakeServoAttributes(Attributes):
 
 
 class GpioServoAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the signal wire is connected to."""
     pin: Annotated[str, Field(min_length=1)]
     """Pin of the signal wire."""

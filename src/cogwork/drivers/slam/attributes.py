@@ -7,14 +7,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, fault
 
 Side = Annotated[float, Field(ge=1000, le=100_000)]
 _MAX_POINTS = 1_000_000
 
 
 class FakeSlamAttributes(Attributes):
-    base: Annotated[str, Field(min_length=1), Needs("rdk:component:base")] | None = None
+    base: Annotated[str, Field(min_length=1), Dependency("rdk:component:base")] | None = None
     """Fake base to follow. It starts between the pillar and the corner of the room with the largest
     x and the smallest y, facing along y. Without a base, the position circles the pillar."""
     room_width_mm: Side = 6000.0

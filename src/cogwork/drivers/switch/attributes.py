@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Needs, fault
+from cogwork.config.schema.fields import Attributes, Dependency, fault
 
 
 class FakeSwitchAttributes(Attributes):
@@ -39,7 +39,7 @@ class FakeSwitchAttributes(Attributes):
 
 
 class GpioSwitchAttributes(Attributes):
-    board: Annotated[str, Field(min_length=1), Needs("rdk:component:board")]
+    board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the switch is connected to."""
     pins: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=16)]
     """Pins that encode the position."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, FileField, Needs, Wants
+from cogwork.config.schema.fields import Attributes, Dependency, FileField, OptionalDependency
 
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
@@ -18,9 +18,9 @@ Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "d
 
 
 class MlmodelVisionAttributes(Attributes):
-    mlmodel_name: Annotated[str, Field(min_length=1), Needs("rdk:service:mlmodel")]
+    mlmodel_name: Annotated[str, Field(min_length=1), Dependency("rdk:service:mlmodel")]
     """Name of the ML model service to run."""
-    camera_name: Annotated[str, Wants("rdk:component:camera")] | None = None
+    camera_name: Annotated[str, OptionalDependency("rdk:component:camera")] | None = None
     """Camera to use for calls that do not name one."""
     remap_input_names: dict[str, str] = {}
     """Maps the model's input name to `image`."""
@@ -76,7 +76,7 @@ class ColorDetectorAttributes(Attributes):
     """Minimum size of a blob in pixels."""
     label: str = ""
     """Label of the detections. Defaults to the name of the nearest basic color."""
-    camera_name: Annotated[str, Wants("rdk:component:camera")] | None = None
+    camera_name: Annotated[str, OptionalDependency("rdk:component:camera")] | None = None
     """Camera to use for calls that do not name one."""
 
 
@@ -101,5 +101,5 @@ class FakeVisionAttributes(Attributes):
     """Detections to report for every image: `label`, `confidence`, `box`."""
     classifications: list[FakeClassification] = [FakeClassification(label="thing")]
     """Classifications to report for every image: `label`, `confidence`."""
-    camera_name: Annotated[str, Wants("rdk:component:camera")] | None = None
+    camera_name: Annotated[str, OptionalDependency("rdk:component:camera")] | None = None
     """Camera to use for calls that do not name one."""

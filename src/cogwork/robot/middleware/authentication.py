@@ -41,7 +41,7 @@ async def _has_no_cloud() -> bool:
     return False
 
 
-class Admission(NamedTuple):
+class AdmittedClient(NamedTuple):
     """A client that may connect."""
 
     identity: Identity | None
@@ -114,13 +114,13 @@ class Authentication:
                 newest = self._authenticator or authenticator
                 return newest.log_in(entity, kind, payload, address, lifetime)
 
-    async def admit(self, client: Peer, end: Callable[[], None]) -> Admission:
+    async def admit(self, client: Peer, end: Callable[[], None]) -> AdmittedClient:
         """Hold the connection of a client that a signaling server has introduced.
 
         `end` is called when the client loses its access. Raise Unauthenticated.
         """
         identity = await self.ask_cloud_if_unlisted(lambda: self._identify_introduced(client))
-        return Admission(identity, self.hold_connection(identity, end))
+        return AdmittedClient(identity, self.hold_connection(identity, end))
 
     def _identify_introduced(self, client: Peer) -> Identity | None:
         if self._authenticator is not None:

@@ -62,7 +62,7 @@ def session_id_of(stream: Stream) -> str | None:
     return given if isinstance(given, str) else None
 
 
-class Target(NamedTuple):
+class MotionTarget(NamedTuple):
     """What a call moves or stops."""
 
     name: ResourceName
@@ -173,7 +173,7 @@ class SessionManager:
         Raise SessionExpired.
         """
         attempt = _ClaimAttempt(self, stream)
-        attempt.acquire(lambda: Target(name))
+        attempt.acquire(lambda: MotionTarget(name))
         with attempt.undone_if_refused():
             yield
 
@@ -194,14 +194,14 @@ class SessionManager:
 
         return wrapper
 
-    def read_target(self, method: Method, api: Api, request: Any) -> Target:
+    def read_target(self, method: Method, api: Api, request: Any) -> MotionTarget:
         """Return what a call moves or stops."""
         short = read_resource_name(request) if isinstance(request, bytes) else request.name
         name = self.resolve(ResourceName.from_short(api, short or ""))
         if api != MOTION_API:
-            return Target(name)
+            return MotionTarget(name)
         plan = MotionPlan(name, read_component(method, request))
-        return Target(self.find_moved(plan, read_transforms(method, request)), plan)
+        return MotionTarget(self.find_moved(plan, read_transforms(method, request)), plan)
 
     async def watch(self) -> None:
         """Expire sessions that are silent for too long. Run until cancelled."""
@@ -277,7 +277,7 @@ class _ClaimAttempt:
         self._peer = stream.peer
         self._acquired: tuple[ResourceName, Claim, Claim | None] | None = None
 
-    def acquire(self, read_target: Callable[[], Target]) -> None:
+    def acquire(self, read_target: Callable[[], MotionTarget]) -> None:
         """Claim what the call moves, which `read_target` returns.
 
         Raise SessionExpired, also if the session ended between the call and its first message.

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from cogwork.graph.node import Node, State
+from cogwork.graph.node import Node, NodeState
 
 
-class Health(NamedTuple):
-    state: State
+class ResourceHealth(NamedTuple):
+    state: NodeState
     reason: str | None
 
 
-def health_of(node: Node, redact: Callable[[str], str] = str) -> Health:
+def health_of(node: Node, redact: Callable[[str], str] = str) -> ResourceHealth:
     """Return the health of a resource, including its `fault` if it reports one (`ReportsFault`).
 
     `redact` removes secrets from the fault.
     """
-    if node.state is State.READY and node.usable is not None:
+    if node.state is NodeState.READY and node.usable is not None:
         # A runtime-checkable protocol would take ten times as long as the rest of a status.
         fault = getattr(node.usable.resource, "fault", None)
         if isinstance(fault, str):
-            return Health(State.UNHEALTHY, redact(fault))
-    return Health(node.state, node.reason.text if node.reason is not None else None)
+            return ResourceHealth(NodeState.UNHEALTHY, redact(fault))
+    return ResourceHealth(node.state, node.reason.text if node.reason is not None else None)
 
 
 def count_ready(nodes: Iterable[Node]) -> tuple[int, int]:
     """Return how many resources are ready, as the status shows it, and how many are not."""
-    ready = [health_of(node).state is State.READY for node in nodes]
+    ready = [health_of(node).state is NodeState.READY for node in nodes]
     return sum(ready), len(ready) - sum(ready)

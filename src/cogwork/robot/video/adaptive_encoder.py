@@ -66,7 +66,7 @@ class AdaptiveEncoder:
         """Takes some milliseconds. Raise what libraries raise."""
         from cogwork.media.video_encoder import (
             DEFAULT_FRAME_RATE,
-            Codec,
+            VideoCodec,
             VideoEncoder,
             default_bitrate,
         )
@@ -79,7 +79,7 @@ class AdaptiveEncoder:
         if self.current is None or self.current.size != size or self._should_change(bitrate, rate):
             _log.debug("encoding %s as %s, %d kbit/s", self._name, self._codec, bitrate // 1000)
             self.current = VideoEncoder(
-                Codec(self._codec), *size, bitrate, rate, in_hardware=self._in_hardware
+                VideoCodec(self._codec), *size, bitrate, rate, in_hardware=self._in_hardware
             )
             self._since = self._clock.monotonic()
         return self.current.encode(frame.pixels, time, as_key=as_key)

@@ -34,7 +34,7 @@ _NARROW_INTERVAL = 30.0
 """Seconds until what a camera encodes is tried again, after the networks could not carry it."""
 _METER_INTERVAL = 2.0
 """Seconds over which the bit rate of a camera is measured."""
-_PATIENCE = 3
+_MAX_REPEATS = 3
 """Measurements that the networks of the viewers must fail; estimates begin low."""
 
 GetFrame = Callable[[], Awaitable[Frame]]
@@ -137,7 +137,7 @@ class VideoStream:
             if now - since >= _METER_INTERVAL:
                 is_too_much = self._is_too_much(received * 8 / (now - since))
                 times_too_much = times_too_much + 1 if is_too_much else 0
-                if times_too_much >= _PATIENCE:
+                if times_too_much >= _MAX_REPEATS:
                     self._passes_on_after = now + _NARROW_INTERVAL
                     return
                 since, received = now, 0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cogwork.core.errors import CogworkError
-from cogwork.server.install.errors import CannotInstall
+from cogwork.server.install.errors import CannotInstallService
 from cogwork.server.install.service_installer import ServiceInstaller
 from cogwork.server.install.service_paths import CONFIG, ServicePaths
 from cogwork.systemd.systemctl import Systemctl
@@ -46,12 +46,12 @@ def _require_packed(packed: Path | None) -> Path:
     if packed is not None:
         return packed.resolve()
     if getattr(sys, "frozen", False):
-        raise CannotInstall(
+        raise CannotInstallService(
             "this server was installed by a package, which brings its service; to start it, run: "
             "sudo systemctl enable --now cogwork-server"
         )
     program = Path(sys.executable).with_name("cogwork-server")
-    raise CannotInstall(
+    raise CannotInstallService(
         "only the one-file executable installs itself, and this server is part of a Python "
         f"environment. Download the executable from the releases, or run `{program} -config "
         f"{CONFIG}` as a service of your own: {GUIDE}#python-package"
@@ -62,7 +62,7 @@ def _require_root(packed: Path, option: str) -> None:
     if os.geteuid() != 0:
         has_sudo = shutil.which("sudo") is not None
         command = format_root_command([str(packed), option], has_sudo=has_sudo)
-        raise CannotInstall(f"{option} needs the rights of root; run: {command}")
+        raise CannotInstallService(f"{option} needs the rights of root; run: {command}")
 
 
 def format_root_command(words: Sequence[str], *, has_sudo: bool) -> str:

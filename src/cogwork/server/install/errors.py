@@ -5,7 +5,7 @@ from __future__ import annotations
 from cogwork.core.errors import CogworkError
 
 
-class CannotInstall(CogworkError):
+class CannotInstallService(CogworkError):
     """The server cannot be installed or removed."""
 
     status = "FAILED_PRECONDITION"

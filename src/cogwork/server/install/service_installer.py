@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.core.files import atomic
-from cogwork.server.install.errors import CannotInstall
+from cogwork.server.install.errors import CannotInstallService
 from cogwork.server.install.service_paths import CONFIG, DATA, EXECUTABLE, SERVICE, ServicePaths
 from cogwork.server.install.unit_file import format_unit
 from cogwork.systemd.systemctl import Systemctl
@@ -31,7 +31,7 @@ class ServiceInstaller:
     """Takes each line that says what was done or what to do."""
 
     def install(self, source: Path) -> None:
-        """Install the executable `source`, or replace another version. Raises CannotInstall."""
+        """Install the executable `source`, or replace a version. Raise CannotInstallService."""
         self._refuse_beside_agent()
         self._refuse_beside_package()
         try:
@@ -39,7 +39,7 @@ class ServiceInstaller:
             self._create_config()
             self._write_unit()
         except OSError as error:
-            raise CannotInstall(_describe(error)) from error
+            raise CannotInstallService(_describe(error)) from error
         self._start()
         self.report(f"To undo this, run: sudo {EXECUTABLE} --aix-uninstall")
 
@@ -47,7 +47,7 @@ class ServiceInstaller:
         """Remove everything that `install` created but the configuration and the data."""
         self._refuse_beside_agent()
         if not self.paths.unit.exists() and not self.paths.executable.exists():
-            raise CannotInstall(
+            raise CannotInstallService(
                 f"there is nothing to remove: neither {EXECUTABLE} nor {self.paths.unit} exists"
             )
         self._stop()
@@ -60,7 +60,7 @@ class ServiceInstaller:
                 self.systemctl.run("daemon-reload")
             self._remove_unpacked()
         except OSError as error:
-            raise CannotInstall(_describe(error)) from error
+            raise CannotInstallService(_describe(error)) from error
         self.report(
             f"Kept the configuration {CONFIG} and the data in {DATA}. "
             f"To delete them as well, run: sudo rm -r {CONFIG} {DATA}"
@@ -72,7 +72,7 @@ class ServiceInstaller:
 
     def _refuse_beside_agent(self) -> None:
         if self.paths.agent_unit.exists():
-            raise CannotInstall(
+            raise CannotInstallService(
                 "the agent is installed here, and keeps the server; give it a newer release, or "
                 "remove it first with `sudo cogwork-agent uninstall`"
             )
@@ -80,7 +80,7 @@ class ServiceInstaller:
     def _refuse_beside_package(self) -> None:
         for unit in self.paths.packaged_units:
             if unit.exists():
-                raise CannotInstall(
+                raise CannotInstallService(
                     f"the Debian package cogwork is installed here, with {unit}; update it with "
                     "`sudo apt install ./cogwork_<version>_<arch>.deb`, or remove it first with "
                     "`sudo apt remove cogwork`"
@@ -179,12 +179,12 @@ def _try(executable: Path, data: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise CannotInstall(
+        raise CannotInstallService(
             f"the copy did not print its version within {_TRIAL_DEADLINE:.0f}s; nothing was changed"
         ) from error
     if done.returncode != 0:
         said = done.stderr.strip() or f"exit code {done.returncode}"
-        raise CannotInstall(f"the copy does not run, and nothing was changed: {said}")
+        raise CannotInstallService(f"the copy does not run, and nothing was changed: {said}")
 
 
 def _describe(error: OSError) -> str:

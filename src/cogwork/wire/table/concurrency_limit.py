@@ -73,7 +73,7 @@ class ConcurrencyLimiter:
 
     def hold(
         self, key: Hashable, client: str, target: str
-    ) -> contextlib.AbstractAsyncContextManager[Slot]:
+    ) -> contextlib.AbstractAsyncContextManager[CallSlot]:
         """Run a call with a slot of the resource `key`, which errors call `target`.
 
         Raise TooManyCalls.
@@ -94,7 +94,7 @@ class ConcurrencyLimiter:
             yield
 
     @contextlib.asynccontextmanager
-    async def _release_when_open(self, slot: Slot) -> AsyncIterator[None]:
+    async def _release_when_open(self, slot: CallSlot) -> AsyncIterator[None]:
         """Release the slot of a stream that opens in this block."""
 
         async def release() -> None:
@@ -108,7 +108,7 @@ class ConcurrencyLimiter:
             releasing.cancel()
 
 
-class Slot:
+class CallSlot:
     """A call's slot, until it is released."""
 
     __slots__ = ("_client", "_queue")
@@ -132,7 +132,7 @@ class SlotQueues:
         self._queues: dict[Hashable, SlotQueue] = {}
 
     @contextlib.asynccontextmanager
-    async def hold(self, key: Hashable, client: str, target: str) -> AsyncIterator[Slot]:
+    async def hold(self, key: Hashable, client: str, target: str) -> AsyncIterator[CallSlot]:
         """Run the block with a slot of the resource `key`, which errors call `target`.
 
         The block may release it earlier. Raise TooManyCalls if the client waits for too many slots,
@@ -144,7 +144,7 @@ class SlotQueues:
         try:
             if not slots.try_acquire(client):
                 await self._wait_for_slot(slots, client, target)
-            slot = Slot(slots, client)
+            slot = CallSlot(slots, client)
             try:
                 yield slot
             finally:

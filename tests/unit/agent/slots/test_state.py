@@ -6,7 +6,7 @@ import pytest
 
 from cogwork.agent.errors import BadState
 from cogwork.agent.slots.layout import Layout
-from cogwork.agent.slots.state import ProductState, Trial, load_state, save_state
+from cogwork.agent.slots.state import ProductState, SlotTrial, load_state, save_state
 from cogwork.agent.slots.store import StateStore
 from cogwork.core.versions.product import Product
 
@@ -80,7 +80,7 @@ def test_previous_is_the_one_that_was_good_before() -> None:
 
 def test_version_that_is_on_trial_is_not_returned_to() -> None:
     state = ProductState("1").begin_trial("2", "1", 0).begin_trial("3", "2", 1)
-    assert state.trial == Trial("3", "1", 1)
-    assert ProductState().begin_trial("1", None, 0).begin_trial("2", "1", 1).trial == Trial(
+    assert state.trial == SlotTrial("3", "1", 1)
+    assert ProductState().begin_trial("1", None, 0).begin_trial("2", "1", 1).trial == SlotTrial(
         "2", "1", 1
     )

@@ -14,7 +14,7 @@ from tests.support.cloud.scripted_cloud import ScriptedCloud
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name
 from cogwork.agent.updates.cloud_source import CloudSource, read_cloud
-from cogwork.agent.updates.source import Target
+from cogwork.agent.updates.source import UpdateTarget
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.core.versions.platform_name import PLATFORM
 from cogwork.core.versions.product import Product
@@ -101,8 +101,8 @@ async def test_offers_become_targets(site: Site) -> None:
         agent=pb.UpdateInfo(version="0.0.9", url=URL),
     )
     assert await site.source.check(CURRENT, ()) == {
-        SERVER: Target("1.1.0", URL, "01ff"),
-        AGENT: Target("0.0.9", URL, is_rollback=True),
+        SERVER: UpdateTarget("1.1.0", URL, "01ff"),
+        AGENT: UpdateTarget("0.0.9", URL, is_rollback=True),
     }
 
 
@@ -123,7 +123,7 @@ async def test_offer_of_nothing(site: Site, offer: Any) -> None:
 async def test_address_of_an_own_build_names_its_version(site: Site) -> None:
     url = f"https://builds.test/a/{archive_name(SERVER, '1.5.0', PLATFORM)}?key=1"
     site.offer(server=pb.UpdateInfo(version="customURL", url=url))
-    assert await site.source.check(CURRENT, ()) == {SERVER: Target("1.5.0", url)}
+    assert await site.source.check(CURRENT, ()) == {SERVER: UpdateTarget("1.5.0", url)}
 
 
 async def test_outcome_is_reported_in_the_name_of_the_part(site: Site) -> None:

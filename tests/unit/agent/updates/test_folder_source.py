@@ -10,7 +10,7 @@ import pytest
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import archive_name
 from cogwork.agent.updates.folder_source import FolderSource
-from cogwork.agent.updates.source import Target
+from cogwork.agent.updates.source import UpdateTarget
 from cogwork.core.versions.platform_name import PLATFORM
 from cogwork.core.versions.product import Product
 
@@ -21,7 +21,7 @@ SERVER, AGENT = Product.SERVER, Product.AGENT
 async def test_channel_names_the_releases_beside_it(tmp_path: Path, form: str) -> None:
     (tmp_path / "channel.json").write_text(json.dumps({"server": "1.5.0", "toaster": 7}))
     name = archive_name(SERVER, "1.5.0", PLATFORM)
-    expected = {SERVER: Target("1.5.0", f"file://{tmp_path}/{name}")}
+    expected = {SERVER: UpdateTarget("1.5.0", f"file://{tmp_path}/{name}")}
     assert await FolderSource(form.format(tmp_path)).check({}, ()) == expected
 
 

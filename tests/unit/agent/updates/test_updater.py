@@ -22,13 +22,13 @@ from cogwork.agent.slots.layout import Layout
 from cogwork.agent.slots.minimum_store import Minimum, MinimumStore
 from cogwork.agent.slots.store import StateStore
 from cogwork.agent.updates.progress import UpdateProgress
-from cogwork.agent.updates.source import Target
+from cogwork.agent.updates.source import UpdateTarget
 from cogwork.agent.updates.updater import CHECK_INTERVAL, DECISION_INTERVAL, Updater
 from cogwork.agent.window.permission import UpdatePermission
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError
 from cogwork.core.versions.product import Product
-from cogwork.core.versions.update_progress import Progress, read_progress
+from cogwork.core.versions.update_progress import MachineProgress, read_progress
 from cogwork.wire.messages.update_method import Outcome, UpdateReport
 
 SERVER, AGENT = Product.SERVER, Product.AGENT
@@ -47,7 +47,7 @@ class Machine:
             self.layout.switch(product, "1.0.0")
         self.states = StateStore(self.layout)
         self.minimums = MinimumStore(self.layout.minimums)
-        self.targets: dict[Product, Target] = {}
+        self.targets: dict[Product, UpdateTarget] = {}
         self.is_away = False
         self.takes_reports = True
         self.checks: list[Mapping[Product, str | None]] = []
@@ -86,7 +86,7 @@ class Machine:
 
     async def check(
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
-    ) -> Mapping[Product, Target]:
+    ) -> Mapping[Product, UpdateTarget]:
         self.checks.append(current)
         self.trials.append(set(on_trial))
         if self.is_away:
@@ -117,7 +117,7 @@ class Machine:
 
     async def offer_release(self, archive: Path, version: str = "2.0.0", sha256: str = "") -> str:
         """Offer a release that has to be fetched, and return the phase in which that ends."""
-        self.targets[SERVER] = Target(version, archive.as_uri(), sha256)
+        self.targets[SERVER] = UpdateTarget(version, archive.as_uri(), sha256)
         await self.advance(0 if self._running is None else CHECK_INTERVAL)
         await wait_until(lambda: self.phase not in ("", "installing"))
         return self.phase
@@ -137,14 +137,14 @@ class Machine:
         return [each.name for each in self.layout.downloads.iterdir()]
 
     def offer(self, version: str, product: Product = SERVER, *, is_rollback: bool = False) -> None:
-        self.targets[product] = Target(version, "", is_rollback=is_rollback)
+        self.targets[product] = UpdateTarget(version, "", is_rollback=is_rollback)
 
     @property
     def outcomes(self) -> list[tuple[Product, str, Outcome]]:
         return [(each.product, each.version, each.outcome) for each in self.reports]
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> MachineProgress:
         return read_progress(self.layout.progress)
 
 
@@ -355,7 +355,7 @@ async def test_release_that_was_damaged_on_its_way_is_fetched_again(machine: Mac
     assert "was damaged on its way" in machine.progress.products[SERVER].detail
     assert machine.outcomes == []
     assert machine.states[SERVER].failed == {}
-    machine.targets[SERVER] = Target("2.0.0", archive.as_uri())
+    machine.targets[SERVER] = UpdateTarget("2.0.0", archive.as_uri())
     await machine.advance(CHECK_INTERVAL)
     # It has arrived: what is wrong with it is another thing.
     await wait_until(lambda: machine.reports)

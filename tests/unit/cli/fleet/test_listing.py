@@ -5,7 +5,7 @@ from typing import Any
 
 from viam.gen.app.v1 import app_pb2 as pb
 
-from cogwork.cli.fleet.inventory import Machine, describe_part_choice
+from cogwork.cli.fleet.inventory import FleetMachine, describe_part_choice
 from cogwork.cli.fleet.keys import key_rows
 from cogwork.cli.fleet.listing import describe_part, location_rows, machine_rows, part_rows
 
@@ -17,8 +17,8 @@ ARM = pb.RobotPart(
 )
 
 
-def machine(robot: pb.Robot | None = None) -> Machine:
-    return Machine(robot or pb.Robot(id="m", name="press", location="l"), "Hall 1", ACME)
+def machine(robot: pb.Robot | None = None) -> FleetMachine:
+    return FleetMachine(robot or pb.Robot(id="m", name="press", location="l"), "Hall 1", ACME)
 
 
 def test_machine_has_its_parts_and_when_it_was_seen() -> None:

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from cogwork.cli.client.grpc_client import CommandError
-from cogwork.cli.fleet.selection import Choice, select, select_only
+from cogwork.cli.fleet.selection import SelectionChoice, select, select_only
 
 CHOICES = [
-    (Choice("id-1", ("press-main", "press"), "in Hall 1"), 1),
-    (Choice("id-2", ("saw-main", "saw"), "in Hall 1"), 2),
-    (Choice("id-3", ("press-main", "press"), "in Hall 2"), 3),
-    (Choice("id-4", ("id-1",), "in Hall 2"), 4),
+    (SelectionChoice("id-1", ("press-main", "press"), "in Hall 1"), 1),
+    (SelectionChoice("id-2", ("saw-main", "saw"), "in Hall 1"), 2),
+    (SelectionChoice("id-3", ("press-main", "press"), "in Hall 2"), 3),
+    (SelectionChoice("id-4", ("id-1",), "in Hall 2"), 4),
 ]
 
 

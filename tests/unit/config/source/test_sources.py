@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 from tests.support.waiting import run_others, wait_until_asleep
 
-from cogwork.config.source.sources import Candidate, FileSource, PushedSource
+from cogwork.config.source.sources import ConfigCandidate, FileSource, PushedSource
 from cogwork.config.text.file import Unreadable
 from cogwork.core.clock import ManualClock, SystemClock
 from cogwork.graph.reconciler import Superseded
@@ -31,7 +31,7 @@ async def fast_source(path: Path) -> AsyncIterator[FileSource]:
     await source.aclose()
 
 
-async def next_candidate(source: FileSource) -> Candidate:
+async def next_candidate(source: FileSource) -> ConfigCandidate:
     return await asyncio.wait_for(source.next(), 5)
 
 
@@ -235,7 +235,7 @@ async def test_slow_write_is_read_once_when_complete(path: Path) -> None:
 
 
 async def advance_slowly(
-    clock: ManualClock, seconds: float, following: asyncio.Future[Candidate]
+    clock: ManualClock, seconds: float, following: asyncio.Future[ConfigCandidate]
 ) -> None:
     """Advance in small steps, and wait after each for the thread that polls the disk."""
     for _ in range(round(seconds / 0.05)):

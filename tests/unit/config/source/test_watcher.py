@@ -27,7 +27,7 @@ from cogwork.config.source.watcher import ConfigWatcher
 from cogwork.config.text.positions import Json
 from cogwork.core.clock import SystemClock
 from cogwork.graph.name import Api, ModelName, ResourceName
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.provider import Dependencies, Providers
 from cogwork.graph.reconciler import Applied, Outcome, Reconciler, Superseded
 from cogwork.resource.model import Model
@@ -66,7 +66,7 @@ class Machine:
         self.loaded.append(loaded)
         return self.reconciler.apply(loaded.result.specs, loaded.result.config.revision)
 
-    def states(self) -> dict[str, State]:
+    def states(self) -> dict[str, NodeState]:
         return {name.short: node.state for name, node in self.reconciler.nodes.items()}
 
     @asynccontextmanager
@@ -213,13 +213,13 @@ async def test_hanging_plan_is_superseded_by_a_newer_push(machine: Machine) -> N
     source = PushedSource()
     async with machine.watching(source):
         hanging = source.push(machine_text("a", revision="1", hangs=True))
-        await wait_until(lambda: machine.states() == {"a": State.CONFIGURING})
+        await wait_until(lambda: machine.states() == {"a": NodeState.CONFIGURING})
         newer = source.push(machine_text("a", revision="2"))
         assert await wait_for_verdict(hanging) == Superseded("1")
         outcome = await wait_for_verdict(newer)
         assert isinstance(outcome, Applied)
         assert outcome.revision == "2"
-        assert machine.states() == {"a": State.READY}
+        assert machine.states() == {"a": NodeState.READY}
 
 
 async def test_unfinished_configuration_is_not_saved(machine: Machine) -> None:
@@ -255,10 +255,10 @@ async def test_broken_file_at_start_falls_back_to_the_last_good_copy(
     with caplog.at_level(logging.ERROR):
         async with machine.watching(source):
             await wait_until(lambda: machine.reconciler.revision == "old")
-            assert machine.states() == {"a": State.READY}
+            assert machine.states() == {"a": NodeState.READY}
             path.write_text(machine_text("a", "b", revision="new"))
             await wait_until(lambda: machine.reconciler.revision == "new")
-            assert machine.states() == {"a": State.READY, "b": State.READY}
+            assert machine.states() == {"a": NodeState.READY, "b": NodeState.READY}
     assert "RUNNING THE LAST GOOD CONFIGURATION" in caplog.text
     assert f"{path}:1:16" in caplog.text
 
@@ -275,7 +275,7 @@ async def test_watcher_waits_for_a_valid_file_without_a_valid_copy(
         await wait_until(lambda: "there is no earlier configuration to run" in caplog.text)
         assert not machine.loaded
         path.write_text(machine_text("a"))
-        await wait_until(lambda: machine.states() == {"a": State.READY})
+        await wait_until(lambda: machine.states() == {"a": NodeState.READY})
         await wait_until(lambda: machine.last_good.path.exists())
 
 
@@ -328,7 +328,7 @@ async def test_plugin_that_exits_during_the_check_only_refuses_the_push(
         outcome = await wait_for_verdict(source.push(machine_text("a", label="exit")))
         assert isinstance(outcome, ConfigRefused)
         assert outcome.reason == "checking it failed with SystemExit"
-        assert machine.states() == {"a": State.READY}
+        assert machine.states() == {"a": NodeState.READY}
         assert isinstance(await wait_for_verdict(source.push(machine_text("a", "b"))), Applied)
     assert "checking a configuration failed" in caplog.text
 
@@ -337,7 +337,7 @@ async def test_stopping_the_watcher_supersedes_pending_pushes(machine: Machine) 
     source = PushedSource()
     async with machine.watching(source):
         hanging = source.push(machine_text("a", hangs=True))
-        await wait_until(lambda: machine.states() == {"a": State.CONFIGURING})
+        await wait_until(lambda: machine.states() == {"a": NodeState.CONFIGURING})
     assert isinstance(await wait_for_verdict(hanging), Superseded)
     assert isinstance(await wait_for_verdict(source.push("{}")), Superseded)
 
@@ -364,7 +364,7 @@ async def test_newer_push_does_not_wait_for_a_slow_check(
             newer = source.push(machine_text("b", revision="2"))
             assert isinstance(await wait_for_verdict(newer), Applied)
             assert isinstance(await wait_for_verdict(slow), Superseded)
-            assert machine.states() == {"b": State.READY}
+            assert machine.states() == {"b": NodeState.READY}
     finally:
         end.set()
 

@@ -9,7 +9,7 @@ import pytest
 
 from cogwork.contracts.harness import running_harness
 from cogwork.graph.name import ResourceName
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.robot.status.health import health_of
 
 BOARD: dict[str, Any] = {"name": "pins", "api": "rdk:component:board", "model": "gpio"}
@@ -28,10 +28,10 @@ async def test_board_reports_missing_pins_and_the_motor_waits_for_it(
     async with running_harness() as machine:
         await machine.run(BOARD, MOTOR)
         state, reason = health_of(machine.machine.nodes[name_of(BOARD)])
-        assert state is State.UNHEALTHY
+        assert state is NodeState.UNHEALTHY
         assert f"{tmp_path}/gpiochip0 does not exist; to try the" in str(reason)
         state, reason = health_of(machine.machine.nodes[name_of(MOTOR)])
-        assert state is State.UNHEALTHY
+        assert state is NodeState.UNHEALTHY
         assert str(reason).startswith('depends on "pins", which is not ready: this computer has no')
         await machine.run({**BOARD, "attributes": {"pin_factory": "mock"}}, MOTOR)
         machine.assert_ready(name_of(MOTOR))

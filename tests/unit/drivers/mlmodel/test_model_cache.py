@@ -24,7 +24,7 @@ from cogwork.drivers.mlmodel.engine_model import EngineModel
 from cogwork.drivers.mlmodel.model_cache import FileVersion, LoadedModel, ModelCache
 from cogwork.drivers.mlmodel.model_info import ModelInfo, TensorSpec
 from cogwork.graph.name import Api, ResourceName
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.progress import progress_listener, report_progress
 
 WITHIN = 10.0
@@ -435,14 +435,14 @@ class TestProgress:
             node = bench.machine.nodes[full_name("eye")]
             await wait_until(lambda: node.reason is not None)
             await bench.clock.advance(3)
-            assert node.state is State.CONFIGURING
+            assert node.state is NodeState.CONFIGURING
             assert node.reason is not None
             assert node.reason.text == f"loading {file} (0.0 MB), 3 s elapsed"
             reply = await bench.call_robot("GetMachineStatus")
             (status,) = [each for each in reply.resources if each.name.name == "eye"]
             assert status.error == node.reason.text
             shop.loads.open()
-            await wait_until(lambda: node.state is State.READY)
+            await wait_until(lambda: node.state is NodeState.READY)
             assert bench.machine.nodes[full_name("eye")].reason is None
             models.release(taken[0])
             assert await shop.all_closed()
@@ -459,7 +459,7 @@ class TestProgress:
             bench.scripts["build", "eye"] = load
             bench.start_apply({"components": [thing("eye")]})
             node = bench.machine.nodes[full_name("eye")]
-            await wait_until(lambda: node.state is State.UNHEALTHY)
+            await wait_until(lambda: node.state is NodeState.UNHEALTHY)
             assert node.reason is not None
             assert node.reason.text.endswith("none cannot be read: No such file or directory")
 

@@ -17,7 +17,7 @@ from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import load
 from cogwork.core.clock import SystemClock
 from cogwork.drivers.builtin_models import builtin_models
-from cogwork.graph.node import State
+from cogwork.graph.node import NodeState
 from cogwork.graph.provider import Providers
 from cogwork.resource.registry import Registry
 from cogwork.robot.handler_table import build_handler_table
@@ -65,7 +65,7 @@ async def ask(machine: Machine, method: str, **fields: Any) -> Any:
 
 async def test_calls_that_do_not_need_a_dead_default_camera_work(machine: Machine) -> None:
     states = {name.short: node.state for name, node in machine.nodes.items()}
-    assert states == {"dead": State.UNHEALTHY, "alive": State.READY, "v": State.READY}
+    assert states == {"dead": NodeState.UNHEALTHY, "alive": NodeState.READY, "v": NodeState.READY}
     image = encode_pixels(".png", solid(255, 0, 0))
     assert (await ask(machine, "GetDetections", image=image)).detections
     assert (await ask(machine, "GetDetectionsFromCamera", camera_name="alive")).detections

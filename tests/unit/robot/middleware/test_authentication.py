@@ -19,7 +19,7 @@ from tests.unit.auth.parts import (
 )
 from tests.unit.robot.bench import Bench, InProcess, thing
 
-from cogwork.auth.credentials import Credentials
+from cogwork.auth.credentials import KnownCredentials
 from cogwork.auth.errors import Unauthenticated
 from cogwork.auth.roles import Role
 from cogwork.front.peer_name import digest_of
@@ -45,9 +45,9 @@ class LockedBench(Bench):
         self.lock(api_keys())
 
     def lock(self, keys: dict[str, Any]) -> None:
-        self.use(Credentials(keys))
+        self.use(KnownCredentials(keys))
 
-    def use(self, credentials: Credentials) -> None:
+    def use(self, credentials: KnownCredentials) -> None:
         self.authentication.use(make_authenticator(credentials, self.clock))
 
     async def log_in(self, name: str = "owner", **options: Any) -> dict[str, str]:
@@ -211,13 +211,13 @@ async def test_certificate_of_the_connection_is_a_login_until_its_name_is_remove
         return made
 
     names = {certificate: "laptop.example"}
-    bench.use(Credentials(certificate_names=names))
+    bench.use(KnownCredentials(certificate_names=names))
     await method.handle(stream())
     with pytest.raises(Exception, match="expected authorization header"):
         await method.handle(stream(authorization="garbage"))
     with pytest.raises(GRPCError, match="authentication required"):
         await bench.call_robot("ResourceNames")
-    bench.use(Credentials())
+    bench.use(KnownCredentials())
     with pytest.raises(Exception, match="authentication required"):
         await method.handle(stream())
 
@@ -229,7 +229,7 @@ async def test_calls_end_when_their_token_expires(bench: LockedBench) -> None:
 
     bench.behaviors["a"] = hang
     await bench.apply(thing("a"))
-    bench.use(Credentials(external=external_keys()))
+    bench.use(KnownCredentials(external=external_keys()))
     claims = {"sub": "guest", "aud": [AUDIENCE], "exp": bench.clock.time() + 0.1}
     token = sign_externally(claims)
     with pytest.raises(GRPCError, match="the token has expired"):

@@ -13,7 +13,7 @@ from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import load
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry
-from cogwork.server.install.errors import CannotInstall
+from cogwork.server.install.errors import CannotInstallService
 from cogwork.server.install.service_installer import EMPTY_CONFIG, ServiceInstaller
 from cogwork.server.install.service_paths import ServicePaths
 from cogwork.systemd.systemctl import Systemctl, SystemctlFailed
@@ -163,7 +163,9 @@ class TestInstall:
         unit.parent.mkdir(parents=True)
         unit.touch()
         before = computer.files()
-        with pytest.raises(CannotInstall, match="the Debian package cogwork is installed here"):
+        with pytest.raises(
+            CannotInstallService, match="the Debian package cogwork is installed here"
+        ):
             computer.installer.install(download)
         assert computer.files() == before
 
@@ -173,15 +175,15 @@ class TestInstall:
         for name in (SERVICE, "cogwork-agent.service"):
             (units / name).write_text("# of the agent")
         before = computer.files()
-        with pytest.raises(CannotInstall, match="the agent is installed here"):
+        with pytest.raises(CannotInstallService, match="the agent is installed here"):
             computer.installer.install(download)
-        with pytest.raises(CannotInstall, match="the agent is installed here"):
+        with pytest.raises(CannotInstallService, match="the agent is installed here"):
             computer.installer.uninstall()
         assert computer.files() == before
 
     def test_full_or_read_only_place_is_reported(self, computer: Computer, download: Path) -> None:
         (computer.root / "usr").write_text("not a directory")
-        with pytest.raises(CannotInstall, match=r"cannot write .*/usr.*: "):
+        with pytest.raises(CannotInstallService, match=r"cannot write .*/usr.*: "):
             computer.installer.install(download)
 
 
@@ -213,7 +215,7 @@ class TestUpdate:
         computer.installer.install(download)
         before = computer.files(), computer.executable.read_bytes(), computer.calls
         write_program(download, "echo GLIBC_2.99 not found >&2; exit 127")
-        with pytest.raises(CannotInstall) as caught:
+        with pytest.raises(CannotInstallService) as caught:
             computer.installer.install(download)
         assert str(caught.value) == (
             "the copy does not run, and nothing was changed: GLIBC_2.99 not found"
@@ -239,13 +241,13 @@ class TestUninstall:
     ) -> None:
         computer.start_systemd()
         computer.installer.install(download)
-        journal = computer.root / "var/lib/cogwork/story/m.jsonl"
+        journal = computer.root / "var/lib/cogwork/journal/m.jsonl"
         journal.parent.mkdir()
         journal.touch()
         assert computer.calls
         computer.said.clear()
         computer.installer.uninstall()
-        assert computer.files() == {"etc/cogwork.json", "var/lib/cogwork/story/m.jsonl"}
+        assert computer.files() == {"etc/cogwork.json", "var/lib/cogwork/journal/m.jsonl"}
         assert computer.calls == [f"disable --now {SERVICE}", "daemon-reload"]
         assert computer.said[-1] == (
             "Kept the configuration /etc/cogwork.json and the data in /var/lib/cogwork. "
@@ -260,7 +262,7 @@ class TestUninstall:
         assert computer.calls == [f"disable {SERVICE}"]
 
     def test_nothing_to_remove_is_an_error(self, computer: Computer) -> None:
-        with pytest.raises(CannotInstall, match="there is nothing to remove"):
+        with pytest.raises(CannotInstallService, match="there is nothing to remove"):
             computer.installer.uninstall()
 
 

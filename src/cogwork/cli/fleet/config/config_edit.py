@@ -11,7 +11,7 @@ from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.confirmation import ask, confirm
 from cogwork.cli.fleet.config.config_file import read_config_file
 from cogwork.cli.fleet.config.config_plan import ConfigPlan
-from cogwork.cli.fleet.config.config_update import Outrun, save_config
+from cogwork.cli.fleet.config.config_update import EditConflict, save_config
 from cogwork.cli.fleet.config.part_config import plan_change, print_plan
 from cogwork.cli.fleet.config.revisions import read_text
 from cogwork.cli.fleet.config.text_editor import TextEditor
@@ -111,7 +111,7 @@ def _plan(part: pb.RobotPart, text: str) -> ConfigPlan:
 def _save(client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp, file: str) -> int:
     try:
         save_config(client, part, text, known)
-    except Outrun as error:
+    except EditConflict as error:
         print_error(
             f"{error}; your text is in {file}\n"
             f"  see what they changed:  cogwork fleet config diff {part.name}\n"

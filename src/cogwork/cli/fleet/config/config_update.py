@@ -13,14 +13,14 @@ from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 
-class Outrun(CogworkError):
+class EditConflict(CogworkError):
     """Someone else saved the configuration in the meantime."""
 
 
 def save_config(
     client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp
 ) -> pb.RobotPart:
-    """Save a text exactly as it is, if the part was last changed at `known`. Raise Outrun."""
+    """Save a text exactly as it is, if the part was last changed at `known`. Raise EditConflict."""
     request = pb.UpdateRobotPartRequest(
         id=part.id, name=part.name, robot_config_json=text, last_known_update=known
     )
@@ -28,7 +28,7 @@ def save_config(
         return client.call("UpdateRobotPart", request, pb.UpdateRobotPartResponse).part
     except CloudRefused as error:
         if error.code is grpc.StatusCode.FAILED_PRECONDITION:
-            raise Outrun(
+            raise EditConflict(
                 f"someone else changed {part.name} in the meantime; nothing was saved"
             ) from None
         raise

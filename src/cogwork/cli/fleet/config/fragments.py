@@ -19,7 +19,7 @@ from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import find_organization, list_organizations
 from cogwork.cli.fleet.keys import name_editors
 from cogwork.cli.fleet.listing import print_table
-from cogwork.cli.fleet.selection import Choice, select
+from cogwork.cli.fleet.selection import SelectionChoice, select
 from cogwork.cli.table import format_age
 from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
 from cogwork.config.source.change_summary import summarize_change
@@ -107,7 +107,7 @@ def find_fragment(client: FleetClient, wanted: str, version: str = "") -> pb.Fra
     found = wanted
     if not _UUID.fullmatch(wanted):
         choices = (
-            (Choice(each.id, (each.name,), f"of {organization.name}"), each.id)
+            (SelectionChoice(each.id, (each.name,), f"of {organization.name}"), each.id)
             for organization in list_organizations(client)
             for each in list_fragments(client, organization.id)
         )

@@ -14,7 +14,7 @@ from cogwork.cli.config.secrets import make_redact
 from cogwork.cli.confirmation import confirm
 from cogwork.cli.fleet.config.config_file import read_config_file
 from cogwork.cli.fleet.config.config_plan import ConfigPlan, make_plan
-from cogwork.cli.fleet.config.config_update import Outrun, save_config
+from cogwork.cli.fleet.config.config_update import EditConflict, save_config
 from cogwork.cli.fleet.config.revisions import Revision, find_revision, read_revisions, read_text
 from cogwork.cli.fleet.fleet_client import FleetClient, with_fleet
 from cogwork.cli.fleet.inventory import find_part
@@ -110,7 +110,7 @@ def restore(arguments: argparse.Namespace) -> int:
             return EXIT_FAILURE
         try:
             save_config(client, part, wanted.text, part.last_updated)
-        except Outrun as error:
+        except EditConflict as error:
             again = f"cogwork fleet config restore {arguments.part} {wanted.number}"
             print_error(f"{error}; to see the change and decide again, run: {again}")
             return EXIT_FAILURE

@@ -10,7 +10,7 @@ from tests.unit.config.workshop import load_config
 from cogwork.config.check.checker import CheckResult
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
-from cogwork.packages.holding import Former, hold_back
+from cogwork.packages.effective_config import Former, hold_back
 
 EYE = ResourceName.parse("rdk:component:sensor/eye")
 

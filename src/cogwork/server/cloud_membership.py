@@ -33,7 +33,7 @@ _CLOUD_KEY: Final = '"app_address"'
 _log = logging.getLogger("rdk.networking")
 
 
-class Joining:
+class CloudMembership:
     """The source of the machine's configurations, and what else the cloud gives it."""
 
     def __init__(

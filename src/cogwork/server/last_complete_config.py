@@ -14,14 +14,14 @@ from cogwork.config.source.last_good import LastGood
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import run_in_thread
-from cogwork.packages.holding import Former
+from cogwork.packages.effective_config import Former
 
 _TIMEOUT: Final = 30.0
 
 _log = logging.getLogger("rdk.package_manager")
 
 
-class SettledConfig:
+class LastCompleteConfig:
     def __init__(self, copy: LastGood, context: LoadContext) -> None:
         self._copy = copy
         self._context = context

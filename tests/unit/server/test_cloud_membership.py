@@ -11,7 +11,7 @@ import pytest
 from cogwork.config.source.config_history import config_history_for
 from cogwork.config.source.last_good import last_good_for
 from cogwork.core.clock import ManualClock
-from cogwork.server.joining import Joining
+from cogwork.server.cloud_membership import CloudMembership
 from cogwork.serving.log import ServerLog
 from cogwork.serving.shutdown import Shutdown
 
@@ -30,7 +30,7 @@ async def purge(home: Path, own: dict[str, Any], copy: str) -> str | None:
     """Start a machine with its own file and a last good copy; return what is left of the copy."""
     config_file = home / "machine.json"
     config_file.write_text(json.dumps(own))
-    joining = Joining(
+    joining = CloudMembership(
         config_file,
         home,
         {},
