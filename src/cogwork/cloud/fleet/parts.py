@@ -114,9 +114,11 @@ def find_part(
     Raise NotFound or RoleTooLow.
     """
     row = select_part(tx, part)
-    if row is None or find_role(tx, call.actor, _machine_of(row)) is None:
+    found = find_role(tx, call.actor, _machine_of(row)) if row is not None else None
+    if row is None or found is None:
         raise NotFound(f'there is no part "{part}", or it is not shared with you')
-    require_role(tx, call.actor, _machine_of(row), role)
+    if found < role:
+        require_role(tx, call.actor, _machine_of(row), role)
     return row
 
 

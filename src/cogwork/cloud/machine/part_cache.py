@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from cogwork.cloud.fleet.parts import LocatedPart
@@ -17,6 +18,12 @@ from cogwork.cloud.storage.recorded_reads import RecordedRead, RecordingTransact
 from cogwork.cloud.storage.records import Transaction
 
 _MAX_BYTES: Final = 64 << 20
+
+_UNUSED: Final = frozenset({"last_access_at", "restart_requested_at"})
+"""Fields of a part that change often, and that are not in its configuration."""
+_used_fields: Final = attrgetter(
+    *(each.name for each in fields(LocatedPart) if each.name not in _UNUSED)
+)
 
 Build = Callable[[Transaction, LocatedPart], bytes]
 
@@ -69,5 +76,4 @@ def _is_current(entry: _Entry, tx: Transaction, part: LocatedPart) -> bool:
 
 
 def _hash_part(part: LocatedPart) -> int:
-    """Leave out what changes often, and is not in the configuration of a part."""
-    return hash(replace(part, last_access_at=None, restart_requested_at=None))
+    return hash(_used_fields(part))

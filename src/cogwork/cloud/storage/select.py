@@ -11,7 +11,7 @@ import enum
 import re
 import types
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 from cogwork.cloud.storage.records import Transaction, Value
@@ -21,6 +21,8 @@ T = TypeVar("T")
 _NONE: Final = type(None)
 _STORED: Final[dict[type, type]] = {str: str, int: int, bytes: bytes, bool: int}
 """The types of columns, by those of fields."""
+_MAX_STATEMENTS: Final = 1024
+"""More than there are, so that nothing grows if one is made of something that varies."""
 
 
 class ShapeMismatch(Exception):
@@ -30,8 +32,8 @@ class ShapeMismatch(Exception):
 def select(tx: Transaction, table: type[T], rest: str = "", *values: Value) -> list[T]:
     """Return rows of a table. `rest` has what follows the table in the statement, also joins."""
     # mypy does not know that all classes are hashable.
-    prefix = _select_from(table)  # type: ignore[arg-type]
-    return query(tx, table, f"{prefix} {rest}", *values)
+    sql = _select_from(table, rest)  # type: ignore[arg-type]
+    return query(tx, table, sql, *values)
 
 
 def select_one(tx: Transaction, table: type[T], rest: str, *values: Value) -> T | None:
@@ -68,11 +70,11 @@ def table_of(shape: type) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", shape.__name__).lower()
 
 
-@cache
-def _select_from(table: type) -> str:
+@lru_cache(_MAX_STATEMENTS)
+def _select_from(table: type, rest: str) -> str:
     name = table_of(table)
     columns = ", ".join(f"{name}.{field}" for field in get_type_hints(table))
-    return f"SELECT {columns} FROM {name}"  # noqa: S608 - all of it is ours
+    return f"SELECT {columns} FROM {name} {rest}"  # noqa: S608 - all of it is ours
 
 
 class _Field(NamedTuple):
