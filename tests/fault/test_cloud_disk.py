@@ -29,10 +29,10 @@ from viam.app.app_client import AppClient
 from viam.gen.app.v1 import robot_pb2 as pb
 from viam.gen.common.v1.common_pb2 import LogEntry
 
-from cogwork.cloud.control_plane.health import State
+from cogwork.cloud.control_plane.health import StoreState
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 from cogwork.core.clock import ManualClock
 
 DISK = 128 << 10
@@ -206,7 +206,7 @@ async def test_times_are_saved_again_after_a_full_disk(tmp_path: Path) -> None:
             part = PartClient(running, await make_fleet_part(owner.app_client))
             context = running.context
 
-            async def save() -> State:
+            async def save() -> StoreState:
                 """Let the part be seen, and its time be saved."""
                 context.presence.note(await context.records.read(lambda tx: find(tx, part.id)))
                 if (disk / "other").exists():
@@ -220,13 +220,13 @@ async def test_times_are_saved_again_after_a_full_disk(tmp_path: Path) -> None:
                 return bool(row.last_access_at)
 
             cloud.leave(0)
-            await poll(save, lambda state: state is State.FAILING)
+            await poll(save, lambda state: state is StoreState.FAILING)
             cloud.free()
             await poll(is_saved, bool)
-            assert await poll(save, lambda state: state is State.OK) is State.OK
+            assert await poll(save, lambda state: state is StoreState.OK) is StoreState.OK
             part.channel.close()
             owner.close()
 
 
-def find(tx: Transaction, part: str) -> Part:
-    return select(tx, Part, "WHERE id = ?", part)[0]
+def find(tx: Transaction, part: str) -> PartRow:
+    return select(tx, PartRow, "WHERE id = ?", part)[0]

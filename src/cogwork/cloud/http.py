@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from cogwork import __version__
 from cogwork.cloud.control_plane.control_plane import ControlPlane
-from cogwork.cloud.control_plane.health import State
+from cogwork.cloud.control_plane.health import StoreState
 from cogwork.cloud.machine.machine_http import machine_routes
 from cogwork.cloud.registry.package_download import package_routes
 from cogwork.cloud.updates.release_download import release_routes
@@ -26,7 +26,7 @@ def create_app(plane: ControlPlane) -> Application:
 
     async def healthz(_: Request) -> Response:
         health = plane.health
-        status = 200 if health.state is State.OK else 503
+        status = 200 if health.state is StoreState.OK else 503
         return JSONResponse(health.as_json(), status, {"Cache-Control": "no-store"})
 
     routes = [

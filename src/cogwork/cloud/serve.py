@@ -49,7 +49,7 @@ class PlaintextRefused(CogworkError):
     """Keys would travel where others can read them."""
 
 
-class ServeOptions(NamedTuple):
+class CloudServeOptions(NamedTuple):
     address: Address
     certificate: CertificateFiles | None = None
     allow_plaintext: bool = False
@@ -64,7 +64,7 @@ class ServeOptions(NamedTuple):
 
 
 async def serve(
-    directory: CloudDirectory, options: ServeOptions, clock: Clock, log: ServerLog
+    directory: CloudDirectory, options: CloudServeOptions, clock: Clock, log: ServerLog
 ) -> int:
     """Serve until a stop is requested, and return the exit code."""
     shutdown = Shutdown()
@@ -85,7 +85,7 @@ async def serve(
 
 async def _start(
     directory: CloudDirectory,
-    options: ServeOptions,
+    options: CloudServeOptions,
     clock: Clock,
     log: ServerLog,
     sockets: Path,
@@ -142,7 +142,7 @@ def list_maintenance(context: CloudContext) -> list[PeriodicTask]:
     ]
 
 
-def _check_confidential(options: ServeOptions) -> None:
+def _check_confidential(options: CloudServeOptions) -> None:
     is_confidential = options.certificate is not None or options.address.is_loopback
     if not is_confidential and not options.allow_plaintext:
         raise PlaintextRefused(

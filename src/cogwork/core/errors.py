@@ -110,7 +110,7 @@ CogworkError
 ├── CannotJoin      a claim code that a cloud does not accept
 ├── SystemctlFailed systemd does not do what it was asked to do (systemd/systemctl.py)
 ├── UsageError      an invalid command line of the server (server/options.py)
-├── CannotInstallService   a server that cannot be installed as a service (server/install/errors.py)
+├── CannotInstallService a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/storage/records.py, with the next)
 ├── DuplicateRecord a record that exists
@@ -138,7 +138,7 @@ CogworkError
 ├── SecretLimit     a secret too many, or the last one (cloud/fleet/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/fleet/locations.py)
 ├── StaleConfig     a configuration that someone else changed (cloud/fleet/part_configs.py)
-├── ConfigRefused   a configuration that a machine would refuse (configuration/config_checker.py)
+├── EditRefused     a configuration that a machine would refuse (configuration/config_checker.py)
 ├── CheckTooSlow    a configuration that takes too long to check (configuration/config_checker.py)
 ├── LastOwner       the last owner of an organization (cloud/fleet/keys.py, with the next)
 ├── KeyLimit        a resource on which too many keys have roles

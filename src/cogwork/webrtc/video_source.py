@@ -10,7 +10,7 @@ from cogwork.media.picture_group import PictureGroup
 from cogwork.webrtc.video_track import VideoTrack
 
 
-class FrameSource(asyncio.Protocol):
+class TrackFrames(asyncio.Protocol):
     def __init__(self, on_end: Callable[[], None]) -> None:
         """`on_end` is called when the server has closed the socket."""
         self._on_end = on_end

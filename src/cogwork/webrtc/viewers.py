@@ -13,7 +13,7 @@ from typing import Any
 from cogwork.helpers.control_channel import Message
 from cogwork.webrtc.aiortc_internals import watch_feedback
 from cogwork.webrtc.video_negotiation import SentTrack
-from cogwork.webrtc.video_source import FrameSource
+from cogwork.webrtc.video_source import TrackFrames
 from cogwork.webrtc.video_track import VideoTrack
 
 _KEY_INTERVAL = 0.5
@@ -45,13 +45,13 @@ class Viewers:
     def __init__(self, send: Callable[[Message], None]) -> None:
         """`send` sends a message to the server."""
         self._send = send
-        self._sources: dict[str, FrameSource] = {}
+        self._sources: dict[str, TrackFrames] = {}
         self._viewers: dict[tuple[str, str], Viewer] = {}
         """By peer and name of the video."""
 
     def open_source(self, source_id: str, frames: socket.socket) -> Coroutine[Any, Any, None]:
         """Begin a video, and return what reads the frames that the server writes to the socket."""
-        source = FrameSource(lambda: self._forget_source(source_id))
+        source = TrackFrames(lambda: self._forget_source(source_id))
         self._sources[source_id] = source
         return _connect(source, frames)
 
@@ -115,7 +115,7 @@ class Viewers:
         source.key_requested_at, since = loop.time(), loop.time() - source.key_requested_at
         loop.call_later(max(0.0, _KEY_INTERVAL - since), send)
 
-    def _repeat(self, viewer: Viewer, source: FrameSource) -> bool:
+    def _repeat(self, viewer: Viewer, source: TrackFrames) -> bool:
         """Repeat what a camera encoded, which makes key frames when it likes. Return whether it
         did."""
         now = asyncio.get_running_loop().time()
@@ -125,5 +125,5 @@ class Viewers:
         return True
 
 
-async def _connect(source: FrameSource, frames: socket.socket) -> None:
+async def _connect(source: TrackFrames, frames: socket.socket) -> None:
     await asyncio.get_running_loop().create_connection(lambda: source, sock=frames)

@@ -12,7 +12,7 @@ from tests.support.cloud.created_cloud import copy_new_cloud
 
 from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
 from cogwork.cloud.control_plane.control_plane import ControlPlane
-from cogwork.cloud.control_plane.health import Health
+from cogwork.cloud.control_plane.health import CloudHealth
 from cogwork.cloud.control_plane.open_cloud import open_cloud
 from cogwork.cloud.fleet.log_losses import LogLosses
 from cogwork.cloud.identity.public_name import PublicName
@@ -45,7 +45,7 @@ class Cloud:
         return self._require_plane().context
 
     @property
-    def health(self) -> Health:
+    def health(self) -> CloudHealth:
         return self._require_plane().health
 
     @property

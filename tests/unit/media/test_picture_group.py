@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from cogwork.media.encoded_frames import EncodedFrame, join_frame
 from cogwork.media.picture_group import PictureGroup
-from cogwork.webrtc.video_source import FrameSource
+from cogwork.webrtc.video_source import TrackFrames
 from cogwork.webrtc.video_track import VideoTrack
 
 
@@ -43,7 +43,7 @@ def test_group_that_is_too_large_is_given_up() -> None:
 
 
 async def test_new_viewer_gets_the_whole_group_at_once() -> None:
-    source, first, second = FrameSource(lambda: None), VideoTrack(), VideoTrack()
+    source, first, second = TrackFrames(lambda: None), VideoTrack(), VideoTrack()
     source.tracks.add(first)
     assert not source.repeat(first)
     for number in range(1, 31):

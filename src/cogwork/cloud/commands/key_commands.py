@@ -21,7 +21,7 @@ from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import read_records, write_records
-from cogwork.cloud.storage.tables import Organization
+from cogwork.cloud.storage.tables import OrganizationRow
 from cogwork.core.clock import Clock
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.core.escape import escape_json
@@ -135,8 +135,8 @@ def _describe(key: CloudKey, keys: Sequence[CloudKey], now: int) -> dict[str, An
     }
 
 
-def _find_organization(tx: Transaction, wanted: str) -> Organization:
-    organizations = select(tx, Organization, "ORDER BY name, id")
+def _find_organization(tx: Transaction, wanted: str) -> OrganizationRow:
+    organizations = select(tx, OrganizationRow, "ORDER BY name, id")
     found = [each for each in organizations if not wanted or wanted in (each.id, each.name)]
     if len(found) == 1:
         return found[0]

@@ -17,7 +17,7 @@ from cogwork.cloud.storage.folder_blobs import FolderBlobs
 from cogwork.cloud.storage.records import Records, Transaction
 from cogwork.cloud.storage.sqlite_records import SqliteRecords, read_records, write_records
 from cogwork.cloud.updates.installer_script import choose_releases, make_script
-from cogwork.cloud.updates.release_archive import MAX_SIZE, Manifest, read_manifest
+from cogwork.cloud.updates.release_archive import MAX_SIZE, ArchiveManifest, read_manifest
 from cogwork.cloud.updates.releases import Release, add_release, list_releases
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollout_status import format_status, read_status
@@ -63,7 +63,7 @@ def add(data: Path, files: Sequence[Path]) -> int:
 
 async def store_release(records: Records, blobs: Blobs, file: Path, now: int) -> Release:
     """Store an archive and return its release. Raise CannotReadRelease or ReleaseExists."""
-    manifests: list[Manifest] = []
+    manifests: list[ArchiveManifest] = []
 
     def check(content: IO[bytes], _: int) -> None:
         manifests.append(read_manifest(content))

@@ -104,7 +104,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     process.prepare(os.environ)
     # These import grpc, which must not happen before the process is prepared.
     from cogwork.cloud.machine.log_quota import part_rates
-    from cogwork.cloud.serve import ServeOptions, serve
+    from cogwork.cloud.serve import CloudServeOptions, serve
     from cogwork.cloud.signaling.relay_servers import read_relay_servers
     from cogwork.core.clock import SystemClock
     from cogwork.serving.certificate_watcher import CertificateFiles
@@ -115,7 +115,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         if arguments.tls_cert is not None
         else None
     )
-    options = ServeOptions(
+    options = CloudServeOptions(
         arguments.address,
         certificate,
         arguments.allow_plaintext,

@@ -39,7 +39,7 @@ _CLOUD_SECTION: Final = "cloud"
 T = TypeVar("T")
 
 
-class ConfigRefused(CogworkError):
+class EditRefused(CogworkError):
     """A machine would refuse the configuration."""
 
     status = "INVALID_ARGUMENT"
@@ -69,7 +69,7 @@ class ConfigChecker:
     async def check(
         self, organization: str, read_text: Callable[[], str], *, is_another_make: bool = False
     ) -> None:
-        """Raise ConfigRefused with the reasons, CheckTooSlow or TooManyCalls.
+        """Raise EditRefused with the reasons, CheckTooSlow or TooManyCalls.
 
         `read_text` returns the configuration. It runs in the thread, too. `is_another_make`: the
         machine runs a server of another make.
@@ -121,22 +121,22 @@ class ConfigChecker:
 
 
 def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None:
-    """Raise ConfigRefused if machines would refuse it or could not be sent it.
+    """Raise EditRefused if machines would refuse it or could not be sent it.
 
     What a server of another make refuses is not known, but it must be possible to send it.
     """
     refused = [each for each in loaded.diagnostics if each.diagnostic.effect is Effect.REFUSED]
     if refused and not refused[0].diagnostic.location.pointer:
-        raise ConfigRefused(_explain("the machine would refuse this configuration", refused))
+        raise EditRefused(_explain("the machine would refuse this configuration", refused))
     config = parse_config(loaded.text)
     refused = [each for each in refused if _is_decided(config, each.diagnostic.location.pointer)]
     if refused and not is_another_make:
-        raise ConfigRefused(_explain("the machine would refuse this configuration", refused))
+        raise EditRefused(_explain("the machine would refuse this configuration", refused))
     try:
         to_message(config)
     except InvalidRequest as error:
         errors = [each for each in loaded.diagnostics if _is_error(each)]
-        raise ConfigRefused(_explain(str(error), errors)) from None
+        raise EditRefused(_explain(str(error), errors)) from None
 
 
 def _is_decided(config: dict[str, Any], pointer: Pointer) -> bool:

@@ -13,7 +13,7 @@ from cogwork.cloud.configuration.fragment_use import MAX_USES
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query, query_values
-from cogwork.cloud.storage.tables import ConfigReference
+from cogwork.cloud.storage.tables import ConfigReferenceRow
 from cogwork.core.errors import InvalidRequest
 
 
@@ -28,7 +28,7 @@ class TargetType(enum.StrEnum):
     """An item of the registry."""
 
 
-class Reference(NamedTuple):
+class ConfigMention(NamedTuple):
     type: TargetType
     id: str
     version: str = ""
@@ -85,7 +85,7 @@ def require_few_references(config: dict[str, Any]) -> None:
             )
 
 
-def list_references(config: Any) -> set[Reference]:
+def list_references(config: Any) -> set[ConfigMention]:
     """Return what a configuration names. Malformed sections name nothing."""
     return {*_list_references(config if isinstance(config, dict) else {})}
 
@@ -96,7 +96,7 @@ def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: An
         "DELETE FROM config_reference WHERE owner_type = ? AND owner_id = ?", owner, owner_id
     )
     for each in list_references(config):
-        insert(tx, ConfigReference(owner, owner_id, each.type, each.id, each.version))
+        insert(tx, ConfigReferenceRow(owner, owner_id, each.type, each.id, each.version))
 
 
 def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[str]:
@@ -109,7 +109,7 @@ def list_users(tx: Transaction, target: TargetType, target_id: str) -> list[Part
     return query(tx, PartUser, _USERS, target, target_id)
 
 
-def _list_references(config: dict[str, Any]) -> Iterator[Reference]:
+def _list_references(config: dict[str, Any]) -> Iterator[ConfigMention]:
     for each in _items(config, "fragments"):
         if isinstance(each, str):
             yield from _reference(TargetType.FRAGMENT, each, "")
@@ -127,7 +127,7 @@ def _items(config: dict[str, Any], section: str) -> list[Any]:
     return found[: _LIMITS[section]] if isinstance(found, list) else []
 
 
-def _reference(kind: TargetType, name: Any, version: Any) -> Iterator[Reference]:
+def _reference(kind: TargetType, name: Any, version: Any) -> Iterator[ConfigMention]:
     version = version if isinstance(version, str) else ""
     if isinstance(name, str) and len(name) <= _MAX_LENGTH and len(version) <= _MAX_LENGTH:
-        yield Reference(kind, name, version)
+        yield ConfigMention(kind, name, version)

@@ -12,7 +12,7 @@ from cogwork.cloud.configuration.fragment_use import Find, FragmentUnavailable, 
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query, select_one
-from cogwork.cloud.storage.tables import FragmentRevision, FragmentTag, Part
+from cogwork.cloud.storage.tables import FragmentRevisionRow, FragmentTagRow, PartRow
 from cogwork.core.errors import InvalidRequest
 
 _MAX_SHOWN = 5
@@ -20,7 +20,7 @@ _MAX_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentFragment(FragmentRevision):
+class CurrentFragment(FragmentRevisionRow):
     """A fragment with its newest revision."""
 
     id: str
@@ -45,20 +45,22 @@ def select_fragment(tx: Transaction, fragment: str) -> CurrentFragment | None:
 
 def select_revision(
     tx: Transaction, fragment: CurrentFragment, version: str
-) -> FragmentRevision | None:
+) -> FragmentRevisionRow | None:
     """Return a revision of a fragment by its number or by a tag. Without a version: the newest."""
     if not version:
         return fragment
-    tag = select_one(tx, FragmentTag, "WHERE fragment_id = ? AND tag = ?", *(fragment.id, version))
+    tag = select_one(
+        tx, FragmentTagRow, "WHERE fragment_id = ? AND tag = ?", *(fragment.id, version)
+    )
     is_number = version.isascii() and version.isdecimal() and len(version) < 10
     revision = tag.revision if tag is not None else int(version) if is_number else -1
     return select_one(
-        tx, FragmentRevision, "WHERE fragment_id = ? AND revision = ?", *(fragment.id, revision)
+        tx, FragmentRevisionRow, "WHERE fragment_id = ? AND revision = ?", *(fragment.id, revision)
     )
 
 
 def is_shared(
-    fragment: CurrentFragment, revision: FragmentRevision, organizations: Collection[str]
+    fragment: CurrentFragment, revision: FragmentRevisionRow, organizations: Collection[str]
 ) -> bool:
     """Return whether members of the organizations may use a revision of a fragment.
 
@@ -90,12 +92,12 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
     return find
 
 
-def merge_for_part(tx: Transaction, part: Part, config: dict[str, Any]) -> Merged:
+def merge_for_part(tx: Transaction, part: PartRow, config: dict[str, Any]) -> Merged:
     """Merge the fragments into a configuration of a part."""
     return merge_fragments(config, fragments_for(tx, (part.organization_id,)))
 
 
-def require_no_new_mistakes(tx: Transaction, part: Part, config: dict[str, Any]) -> None:
+def require_no_new_mistakes(tx: Transaction, part: PartRow, config: dict[str, Any]) -> None:
     """Raise InvalidRequest if the configuration has mistakes that the part does not have already.
 
     A fragment may have changed since. That must not keep its users from changing something else.

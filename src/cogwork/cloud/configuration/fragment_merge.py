@@ -32,7 +32,7 @@ from cogwork.cloud.configuration.fragment_use import (
 from cogwork.cloud.configuration.merge_budget import (
     CHARACTERS_PER_STEP,
     MergeBudget,
-    OverBudget,
+    MergeTooLarge,
     require_nesting,
 )
 from cogwork.cloud.configuration.merged_config import MergedConfig, name_of
@@ -156,7 +156,7 @@ class _Merger:
                 return self.merge(self._fill_variables(self._read(use), use), (*path, use.id))
         except FragmentUnavailable as error:
             self._add(MistakeType.NO_ACCESS, use.id, str(error))
-        except OverBudget as error:
+        except MergeTooLarge as error:
             self._add_over_budget(use, error)
         return None
 
@@ -233,7 +233,7 @@ class _Merger:
                 for mod in each["mods"]
             ]
             return apply_overrides(content, self._copy(mods, 1), self._budget) if mods else content
-        except OverBudget as error:
+        except MergeTooLarge as error:
             text = f"no override is applied, because the fragments {error}; use fewer overrides"
             self._add(MistakeType.TOO_LARGE, use.id, text)
         except InvalidOverride as error:
@@ -260,7 +260,7 @@ class _Merger:
                 section: [self._prefix_item(each, use.prefix, names) for each in items]
                 for section, items in sections.items()
             }
-        except OverBudget as error:
+        except MergeTooLarge as error:
             self._add_over_budget(use, error)
             return None
         return {**content, **prefixed}
@@ -332,7 +332,7 @@ class _Merger:
                 found[each["fragment_id"]].append(each)
         return found
 
-    def _add_over_budget(self, use: FragmentUse, error: OverBudget) -> None:
+    def _add_over_budget(self, use: FragmentUse, error: MergeTooLarge) -> None:
         text = f"it is left out, because with it, the fragments {error}; use less of them"
         self._add(MistakeType.TOO_LARGE, use.id, text)
 

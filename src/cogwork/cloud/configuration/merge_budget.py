@@ -19,7 +19,7 @@ _VALUE_SIZE: Final = 16
 """Bytes of a value besides its text, because many small values take memory, too."""
 
 
-class OverBudget(Exception):
+class MergeTooLarge(Exception):
     """The text says which bound is exceeded, as the end of a sentence about fragments."""
 
 
@@ -30,21 +30,21 @@ class MergeBudget:
         self._steps = 0
 
     def add_value(self, value: Any) -> None:
-        """Count a value that is added, without those inside of it. Raise OverBudget."""
+        """Count a value that is added, without those inside of it. Raise MergeTooLarge."""
         self.add_size(_VALUE_SIZE + (len(value) if isinstance(value, str) else 0))
 
     def add_size(self, size: int) -> None:
         self.size += size
         if self.size > MAX_SIZE:
-            raise OverBudget(f"add more than {MAX_SIZE >> 20} MiB to the configuration")
+            raise MergeTooLarge(f"add more than {MAX_SIZE >> 20} MiB to the configuration")
 
     def add_steps(self, count: int) -> None:
         self._steps += count
         if self._steps > MAX_STEPS:
-            raise OverBudget(f"take more than {MAX_STEPS:,} steps to merge")
+            raise MergeTooLarge(f"take more than {MAX_STEPS:,} steps to merge")
 
 
 def require_nesting(level: int) -> None:
-    """Raise OverBudget if a value is inside of too many others."""
+    """Raise MergeTooLarge if a value is inside of too many others."""
     if level > MAX_NESTING:
-        raise OverBudget(f"are more than {MAX_NESTING} levels deep")
+        raise MergeTooLarge(f"are more than {MAX_NESTING} levels deep")

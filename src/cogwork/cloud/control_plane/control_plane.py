@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from cogwork.cloud.configuration.config_checker import ConfigChecker
-from cogwork.cloud.control_plane.health import Health
+from cogwork.cloud.control_plane.health import CloudHealth
 from cogwork.cloud.fleet.app_service import APP_SERVICE, AppService
 from cogwork.cloud.fleet.fragments.fragment_service import FragmentService
 from cogwork.cloud.identity.auth_service import auth_methods
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.machine.claim_service import ClaimService
 from cogwork.cloud.machine.follow_service import FollowService
 from cogwork.cloud.machine.log_intake import LogIntake
@@ -41,12 +41,12 @@ _AUTH_SERVICE: Final = "proto.rpc.v1.AuthService"
 
 class ControlPlane:
     def __init__(
-        self, context: CloudContext, health: Health, intake: LogIntake, relays: RelayServers
+        self, context: CloudContext, health: CloudHealth, intake: LogIntake, relays: RelayServers
     ) -> None:
         self.context = context
         self.health = health
         self.intake = intake
-        self.login = login = Login(
+        self.login = login = ActorLogin(
             *(context.records, context.keys, context.clock),
             *(context.watch, context.actors, context.calls),
         )

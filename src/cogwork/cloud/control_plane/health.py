@@ -13,7 +13,7 @@ from cogwork.core.clock import Clock
 _log = logging.getLogger("cloud.health")
 
 
-class State(enum.IntEnum):
+class StoreState(enum.IntEnum):
     OK = 0
     DEGRADED = 1
     """Something does not work, but calls are answered."""
@@ -22,7 +22,7 @@ class State(enum.IntEnum):
 
 
 class Problem(NamedTuple):
-    state: State
+    state: StoreState
     reason: str
     since: float
     """Monotonic, in seconds."""
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
     """When it ends by itself, if nothing happens any more; None for never."""
 
 
-class Health:
+class CloudHealth:
     """Used by the event loop only."""
 
     def __init__(self, clock: Clock) -> None:
@@ -39,18 +39,20 @@ class Health:
         self._change: asyncio.Future[None] | None = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> StoreState:
         self._end_old_problems()
-        return max((each.state for each in self._problems.values()), default=State.OK)
+        return max((each.state for each in self._problems.values()), default=StoreState.OK)
 
     @property
     def is_serving(self) -> bool:
-        return self.state is not State.FAILING
+        return self.state is not StoreState.FAILING
 
     def has_problem(self, component: str) -> bool:
         return component in self._problems
 
-    def report(self, component: str, state: State, reason: str, lasts: float | None = None) -> None:
+    def report(
+        self, component: str, state: StoreState, reason: str, lasts: float | None = None
+    ) -> None:
         """Show a problem until `recover` is called, or for so many seconds.
 
         It is logged when it begins, and when its state changes.
@@ -60,7 +62,7 @@ class Health:
         until = now + lasts if lasts is not None else None
         self._problems[component] = Problem(state, reason, since, until)
         if known is None or known.state is not state:
-            level = logging.ERROR if state is State.FAILING else logging.WARNING
+            level = logging.ERROR if state is StoreState.FAILING else logging.WARNING
             _log.log(level, "%s: %s: %s", component, state.name.lower(), reason)
             self._notify()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeVar
 
-from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.health import CloudHealth, StoreState
 from cogwork.cloud.storage.blobs import Blob, Blobs, BlobsUnavailable, Check
 from cogwork.cloud.storage.log_store import (
     LogLine,
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class MonitoredRecords:
-    def __init__(self, records: Records, health: Health) -> None:
+    def __init__(self, records: Records, health: CloudHealth) -> None:
         self._records = records
         self._health = health
 
@@ -41,7 +41,7 @@ class MonitoredRecords:
         try:
             found = await self._records.write(work, then)
         except RecordsUnavailable as error:
-            self._health.report(RECORDS, State.FAILING, str(error))
+            self._health.report(RECORDS, StoreState.FAILING, str(error))
             raise
         self._health.recover(RECORDS)
         return found
@@ -51,7 +51,7 @@ class MonitoredRecords:
 
 
 class MonitoredLogStore:
-    def __init__(self, logs: LogStore, health: Health) -> None:
+    def __init__(self, logs: LogStore, health: CloudHealth) -> None:
         self._logs = logs
         self._health = health
 
@@ -59,7 +59,7 @@ class MonitoredLogStore:
         try:
             await self._logs.append(lines, received_at)
         except LogsUnavailable as error:
-            self._health.report(LOGS, State.FAILING, str(error), _LASTS)
+            self._health.report(LOGS, StoreState.FAILING, str(error), _LASTS)
             raise
         self._health.recover(LOGS)
 
@@ -77,7 +77,7 @@ class MonitoredLogStore:
 
 
 class MonitoredBlobs:
-    def __init__(self, blobs: Blobs, health: Health) -> None:
+    def __init__(self, blobs: Blobs, health: CloudHealth) -> None:
         self._blobs = blobs
         self._health = health
 
@@ -85,7 +85,7 @@ class MonitoredBlobs:
         try:
             found = await self._blobs.write(chunks, limit, check)
         except BlobsUnavailable as error:
-            self._health.report(PACKAGES, State.FAILING, str(error), _LASTS)
+            self._health.report(PACKAGES, StoreState.FAILING, str(error), _LASTS)
             raise
         self._health.recover(PACKAGES)
         return found

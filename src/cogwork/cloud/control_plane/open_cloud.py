@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from cogwork.cloud.control_plane.cloud_directory import CloudDirectory, CloudSettings, NoCloud
 from cogwork.cloud.control_plane.control_plane import ControlPlane
-from cogwork.cloud.control_plane.health import Health
+from cogwork.cloud.control_plane.health import CloudHealth
 from cogwork.cloud.control_plane.monitored_stores import (
     MonitoredBlobs,
     MonitoredLogStore,
@@ -75,7 +75,7 @@ async def open_cloud(
             await asyncio.to_thread(upgrade_directory, directory, clock)
         settings, root = directory.require_current(), directory.read_root_key()
         stores = await stack.enter_async_context(open_stores(directory))
-        disk, ballast, health = stores.disk, stores.ballast, Health(clock)
+        disk, ballast, health = stores.disk, stores.ballast, CloudHealth(clock)
         records = MonitoredRecords(stores.records, health)
         saved = directory.read_checkpoint()
         keys, checkpoint = await records.write(

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.health import CloudHealth, StoreState
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
@@ -22,7 +22,7 @@ class PeriodicTask(NamedTuple):
     interval: float
     """Seconds from the end of one run to the next."""
 
-    async def run(self, clock: Clock, health: Health) -> None:
+    async def run(self, clock: Clock, health: CloudHealth) -> None:
         """Run until cancelled. Errors are shown in the health until a run succeeds."""
         while True:
             try:
@@ -30,7 +30,9 @@ class PeriodicTask(NamedTuple):
             except Exception as error:
                 if not isinstance(error, CogworkError) and not health.has_problem(self.name):
                     _log.exception("%s failed unexpectedly", self.name)
-                health.report(self.name, State.DEGRADED, f"{error_text(error)}; it is tried again")
+                health.report(
+                    self.name, StoreState.DEGRADED, f"{error_text(error)}; it is tried again"
+                )
             else:
                 health.recover(self.name)
             await clock.sleep(self.interval)
@@ -39,7 +41,7 @@ class PeriodicTask(NamedTuple):
 class PeriodicTasks:
     """The tasks that run now, which end with their owner."""
 
-    def __init__(self, clock: Clock, health: Health) -> None:
+    def __init__(self, clock: Clock, health: CloudHealth) -> None:
         self._clock = clock
         self._health = health
         self._running: list[asyncio.Task[None]] = []

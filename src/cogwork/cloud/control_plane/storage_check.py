@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.health import CloudHealth, StoreState
 from cogwork.cloud.control_plane.monitored_stores import RECORDS
 from cogwork.cloud.storage.ballast import Ballast
 from cogwork.cloud.storage.disk_space import DiskSpace, Space
@@ -22,7 +22,7 @@ _RECOVERED: Final = 1.1
 
 
 async def check_storage(
-    disk: DiskSpace, ballast: Ballast, records: Records, health: Health
+    disk: DiskSpace, ballast: Ballast, records: Records, health: CloudHealth
 ) -> None:
     space = await run_in_thread("disk", _TIMEOUT, _measure, disk, ballast)
     _report_space(space, health)
@@ -37,7 +37,7 @@ def _measure(disk: DiskSpace, ballast: Ballast) -> Space:
     return space
 
 
-def _report_space(space: Space, health: Health) -> None:
+def _report_space(space: Space, health: CloudHealth) -> None:
     low = 2 * space.reserve * (_RECOVERED if health.has_problem(DISK) else 1)
     if space.free >= low:
         health.recover(DISK)
@@ -48,7 +48,7 @@ def _report_space(space: Space, health: Health) -> None:
         else "logs and packages are refused, and only records are written"
     )
     health.report(
-        DISK, State.DEGRADED, f"disk low: {space}; {effect}; free space or use a larger disk"
+        DISK, StoreState.DEGRADED, f"disk low: {space}; {effect}; free space or use a larger disk"
     )
 
 

@@ -40,7 +40,7 @@ from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query
 from cogwork.cloud.storage.sqlite_records import copy_records, write_records
-from cogwork.cloud.storage.tables import FormerFingerprint
+from cogwork.cloud.storage.tables import FormerFingerprintRow
 from cogwork.core.clock import Clock
 from cogwork.core.files import atomic
 
@@ -185,7 +185,7 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
                 *(digest, keyring.seal(text) if is_shown else "", row.id),
             )
             # Tokens carry the fingerprint of the former digest, and have no end.
-            insert(tx, FormerFingerprint(digest, fingerprint_of(row.digest)))
+            insert(tx, FormerFingerprintRow(digest, fingerprint_of(row.digest)))
     if unreadable and not upgraded:
         raise NoCloud(
             f"{_SIGNING_KEY} does not belong to records.db; restore both from the same backup"

@@ -10,7 +10,7 @@ from viam.gen.app.v1.robot_pb2 import AgentInfo
 from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
-from cogwork.cloud.storage.tables import PartAgent
+from cogwork.cloud.storage.tables import PartAgentRow
 from cogwork.core.versions.named_version import is_another_make
 
 _MAX_LENGTH: Final = 256
@@ -31,7 +31,7 @@ def format_agent_info(info: AgentInfo) -> str:
 
 def read_agent_info(tx: Transaction, part: str) -> str:
     """Return what was stored; empty if the part has said nothing yet."""
-    found = select_one(tx, PartAgent, "WHERE part_id = ?", part)
+    found = select_one(tx, PartAgentRow, "WHERE part_id = ?", part)
     return found.info if found is not None else ""
 
 
@@ -41,4 +41,4 @@ def runs_another_make(tx: Transaction, part: str) -> bool:
 
 
 def save_agent_info(tx: Transaction, part: str, info: str) -> None:
-    upsert(tx, PartAgent(part, info), "part_id")
+    upsert(tx, PartAgentRow(part, info), "part_id")

@@ -31,9 +31,9 @@ from cogwork.cloud.fleet.log_searches import LogSearches
 from cogwork.cloud.fleet.part_logs import get_robot_part_logs, tail_robot_part_logs
 from cogwork.cloud.fleet.unserved_methods import UNSERVED_METHODS
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.cloud.operations.operation import Operation
+from cogwork.cloud.operations.operation import CloudOperation
 from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry import item_operations, module_operations
 from cogwork.cloud.registry.module_operations import upload_module_file
@@ -46,7 +46,7 @@ _LOGS: Final = "GetRobotPartLogs"
 _TAIL: Final = "TailRobotPartLogs"
 _UPLOAD: Final = "UploadModuleFile"
 
-OPERATIONS: Final[Mapping[str, Operation]] = {
+OPERATIONS: Final[Mapping[str, CloudOperation]] = {
     name: operation
     for each in (
         *(organizations, locations, machines, parts, part_configs, keys, permissions),
@@ -72,7 +72,7 @@ def served_methods() -> list[str]:
 
 
 class AppService:
-    def __init__(self, context: CloudContext, login: Login, checker: ConfigChecker) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin, checker: ConfigChecker) -> None:
         self._context = context
         self._login = login
         self._checker = checker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from cogwork.cloud.storage.tables import FragmentRevision, PartHistory
+from cogwork.cloud.storage.tables import FragmentRevisionRow, PartHistoryRow
 from cogwork.core.errors import InvalidRequest
 
 KEPT_REVISIONS: Final = 1000
@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 1 << 20
 """Of the texts of a page. A reply has each of them several times, and clients limit replies."""
 
 
-R = TypeVar("R", FragmentRevision, PartHistory)
+R = TypeVar("R", FragmentRevisionRow, PartHistoryRow)
 
 
 class Page(NamedTuple, Generic[R]):

@@ -13,7 +13,7 @@ from cogwork.cloud.storage.host_label import label_candidates
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
-from cogwork.cloud.storage.tables import HostLabel
+from cogwork.cloud.storage.tables import HostLabelRow
 
 CERTIFICATE_DAYS: Final = 90
 _ALIAS_TIME: Final = CERTIFICATE_DAYS * 24 * 3600 * 1_000_000
@@ -37,7 +37,7 @@ def assign_label(tx: Transaction, now: int, part_id: str, location: str, name: s
         "DELETE FROM host_label WHERE location_id = ? AND label = ? AND part_id = ?",
         *(location, label, part_id),
     )
-    insert(tx, HostLabel(location, label, part_id, until=None))
+    insert(tx, HostLabelRow(location, label, part_id, until=None))
 
 
 def retire_label(tx: Transaction, now: int, part_id: str) -> None:
@@ -52,23 +52,23 @@ def find_labeled_part(tx: Transaction, now: int, location: str, label: str) -> s
     """Return the ID of the part that has this label or alias. The part may be deleted."""
     found = select_one(
         tx,
-        HostLabel,
+        HostLabelRow,
         "WHERE location_id = ? AND label = ? AND (until IS NULL OR until > ?)",
         *(location, label, now),
     )
     return None if found is None else found.part_id
 
 
-def list_aliases(tx: Transaction, now: int, part_id: str) -> list[HostLabel]:
+def list_aliases(tx: Transaction, now: int, part_id: str) -> list[HostLabelRow]:
     """Return the newest aliases of a part, with their locations."""
     return select(
         tx,
-        HostLabel,
+        HostLabelRow,
         "WHERE part_id = ? AND until > ? ORDER BY until DESC LIMIT ?",
         *(part_id, now, _MAX_ALIASES),
     )
 
 
 def _find_holder(tx: Transaction, location: str, label: str) -> str | None:
-    found = select_one(tx, HostLabel, "WHERE location_id = ? AND label = ?", location, label)
+    found = select_one(tx, HostLabelRow, "WHERE location_id = ? AND label = ?", location, label)
     return None if found is None else found.part_id

@@ -23,7 +23,7 @@ from cogwork.cloud.identity.access import (
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     new_id,
     reading,
     to_timestamp,
@@ -32,7 +32,7 @@ from cogwork.cloud.operations.operation import (
 from cogwork.cloud.storage.insert import insert, upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, query_values, select, select_one
-from cogwork.cloud.storage.tables import ApiKey, RoleGrant
+from cogwork.cloud.storage.tables import ApiKeyRow, RoleGrantRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_KEYS: Final = 1_000
@@ -84,7 +84,7 @@ def add_key(
     """Return the ID of a new key, and the key."""
     key, secret = new_id(), call.keyring.make_secret()
     sealed = secret.sealed if are_local({resource for resource, _ in grants}) else ""
-    insert(tx, ApiKey(key, organization, name, secret.digest, sealed, call.now, epoch=0))
+    insert(tx, ApiKeyRow(key, organization, name, secret.digest, sealed, call.now, epoch=0))
     for resource, role in grants:
         _grant(tx, call, key, organization, resource, role)
     return key, secret.text
@@ -93,10 +93,12 @@ def add_key(
 def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.ListKeysResponse:
     organization = (ResourceType.ORGANIZATION, request.org_id)
     require_role(tx, call.actor, organization, CloudRole.OWNER)
-    keys = select(tx, ApiKey, "WHERE organization_id = ? ORDER BY created_at, id", request.org_id)
+    keys = select(
+        tx, ApiKeyRow, "WHERE organization_id = ? ORDER BY created_at, id", request.org_id
+    )
     grants = select(
         tx,
-        RoleGrant,
+        RoleGrantRow,
         "JOIN api_key ON api_key.id = role_grant.key_id "
         "WHERE api_key.organization_id = ? ORDER BY resource_type, resource_id",
         request.org_id,
@@ -114,14 +116,14 @@ def get_robot_api_keys(
     require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id), CloudRole.OWNER)
     keys = select(
         tx,
-        ApiKey,
+        ApiKeyRow,
         "JOIN role_grant ON role_grant.key_id = api_key.id "
         "WHERE resource_type = 'robot' AND resource_id = ? ORDER BY created_at, id",
         request.robot_id,
     )
     grants = select(
         tx,
-        RoleGrant,
+        RoleGrantRow,
         "WHERE key_id IN (SELECT key_id FROM role_grant "
         "WHERE resource_type = 'robot' AND resource_id = ?) ORDER BY resource_type, resource_id",
         request.robot_id,
@@ -194,7 +196,7 @@ def list_authorizations(
     require_role(tx, call.actor, organization, CloudRole.OWNER)
     grants = select(
         tx,
-        RoleGrant,
+        RoleGrantRow,
         "WHERE organization_id = ? ORDER BY key_id, resource_id",
         request.organization_id,
     )
@@ -272,13 +274,13 @@ def _grant(
     kind, name = resource
     former = select_one(
         tx,
-        RoleGrant,
+        RoleGrantRow,
         "WHERE key_id = ? AND resource_type = ? AND resource_id = ?",
         *(key, kind, name),
     )
     if former is not None and CloudRole[former.role.upper()] > role:
         call.ended_credentials.append(key)
-    grant = RoleGrant(key, organization, kind, name, ROLE_NAMES[role])
+    grant = RoleGrantRow(key, organization, kind, name, ROLE_NAMES[role])
     upsert(tx, grant, "key_id", "resource_type", "resource_id")
     if not is_local_key(tx, key):
         _require_never_readable(tx, key)
@@ -320,9 +322,9 @@ def _owns_all(
     return all(find_role(tx, call.actor, each) is CloudRole.OWNER for each in resources)
 
 
-def _find_key(tx: Transaction, call: Call, key: str) -> ApiKey:
+def _find_key(tx: Transaction, call: Call, key: str) -> ApiKeyRow:
     """Return a key whose organization the actor owns. Raise NotFound."""
-    found = select_one(tx, ApiKey, "WHERE id = ?", key)
+    found = select_one(tx, ApiKeyRow, "WHERE id = ?", key)
     if found is not None:
         organization = (ResourceType.ORGANIZATION, found.organization_id)
         if find_role(tx, call.actor, organization) is not None:
@@ -342,15 +344,15 @@ def _require_owner_left(tx: Transaction, organization: str) -> None:
 
 
 def _describe_all(
-    keys: Sequence[ApiKey], grants: Sequence[RoleGrant]
+    keys: Sequence[ApiKeyRow], grants: Sequence[RoleGrantRow]
 ) -> list[pb.APIKeyWithAuthorizations]:
-    by_key: dict[str, list[RoleGrant]] = defaultdict(list)
+    by_key: dict[str, list[RoleGrantRow]] = defaultdict(list)
     for grant in grants:
         by_key[grant.key_id].append(grant)
     return [_describe(key, by_key[key.id]) for key in keys]
 
 
-def _describe(key: ApiKey, grants: Sequence[RoleGrant]) -> pb.APIKeyWithAuthorizations:
+def _describe(key: ApiKeyRow, grants: Sequence[RoleGrantRow]) -> pb.APIKeyWithAuthorizations:
     return pb.APIKeyWithAuthorizations(
         api_key=pb.APIKey(id=key.id, name=key.name, created_on=to_timestamp(key.created_at)),
         authorizations=[
@@ -366,7 +368,7 @@ def _describe(key: ApiKey, grants: Sequence[RoleGrant]) -> pb.APIKeyWithAuthoriz
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "CreateKey": writing(create_key),
     "ListKeys": reading(list_keys),
     "GetRobotAPIKeys": reading(get_robot_api_keys),

@@ -10,7 +10,7 @@ from cogwork.cloud.identity.access import Resource, ResourceType, grants_of
 from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import ApiKey
+from cogwork.cloud.storage.tables import ApiKeyRow
 
 
 def are_local(resources: set[Resource]) -> bool:
@@ -31,7 +31,7 @@ def list_local_keys(tx: Transaction, keyring: Keyring, machine: str) -> dict[str
     """
     found = select(
         tx,
-        ApiKey,
+        ApiKeyRow,
         "JOIN role_grant ON role_grant.key_id = api_key.id WHERE resource_type = 'robot' "
         "AND resource_id = ? AND role = 'owner' AND sealed != '' ORDER BY api_key.id",
         machine,

@@ -28,11 +28,11 @@ from cogwork.cloud.identity.access import (
 )
 from cogwork.cloud.identity.organization_roles import OrganizationRoles
 from cogwork.cloud.operations.names import require_name
-from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.operations.operation import Call, CloudOperation, reading, to_timestamp, writing
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, first, query, query_values, select_one
-from cogwork.cloud.storage.tables import Location
+from cogwork.cloud.storage.tables import LocationRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -46,7 +46,7 @@ _SELECT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnedLocation(Location):
+class _OwnedLocation(LocationRow):
     organization_name: str
 
 
@@ -76,7 +76,7 @@ def create_location(
         _require_depth(tx, parent, 1)
     location = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
     name = require_name(request.name)
-    insert(tx, Location(location, request.organization_id, parent, name, call.now))
+    insert(tx, LocationRow(location, request.organization_id, parent, name, call.now))
     return pb.CreateLocationResponse(location=_read(tx, call, location))
 
 
@@ -213,7 +213,7 @@ def delete_location_secret(
 
 
 def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
-    row = select_one(tx, Location, "WHERE id = ?", parent)
+    row = select_one(tx, LocationRow, "WHERE id = ?", parent)
     if row is None or row.organization_id != organization:
         raise NotFound(f'there is no location "{parent}" in this organization')
 
@@ -287,7 +287,7 @@ def _describe_auth(location: str, secrets: list[pb.SharedSecret]) -> pb.Location
     return pb.LocationAuth(location_id=location, secret=newest, secrets=secrets)
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "CreateLocation": writing(create_location),
     "GetLocation": reading(get_location),
     "UpdateLocation": writing(update_location),

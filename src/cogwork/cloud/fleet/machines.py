@@ -19,7 +19,7 @@ from cogwork.cloud.identity.organization_roles import OrganizationRoles
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     new_id,
     reading,
     to_timestamp,
@@ -28,7 +28,7 @@ from cogwork.cloud.operations.operation import (
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
-from cogwork.cloud.storage.tables import Machine
+from cogwork.cloud.storage.tables import MachineRow
 from cogwork.core.errors import InvalidRequest
 
 
@@ -40,7 +40,7 @@ def new_robot(tx: Transaction, call: Call, request: pb.NewRobotRequest) -> pb.Ne
     organization = organization_of(tx, location)
     insert(
         tx,
-        Machine(
+        MachineRow(
             *(machine, organization, request.location, name, call.now),
             deleted_at=None,
             last_access_at=None,
@@ -68,7 +68,7 @@ def list_robots_for_organization(
     """Lists those on which the actor has a role."""
     rows = select(
         tx,
-        Machine,
+        MachineRow,
         "WHERE organization_id = ? AND deleted_at IS NULL ORDER BY name, id",
         request.org_id,
     )
@@ -137,7 +137,7 @@ def _move(tx: Transaction, call: Call, machine: str, location: str) -> None:
 
 
 def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
-    row = select_one(tx, Machine, "WHERE id = ?", machine)
+    row = select_one(tx, MachineRow, "WHERE id = ?", machine)
     assert row is not None  # the caller has checked it
     return _describe(call, row)
 
@@ -145,14 +145,14 @@ def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
 def _in_location(tx: Transaction, call: Call, location: str) -> Sequence[pb.Robot]:
     rows = select(
         tx,
-        Machine,
+        MachineRow,
         "WHERE location_id = ? AND deleted_at IS NULL ORDER BY name, id",
         location,
     )
     return [_describe(call, row) for row in rows]
 
 
-def _describe(call: Call, row: Machine) -> pb.Robot:
+def _describe(call: Call, row: MachineRow) -> pb.Robot:
     seen = call.presence.find(row)
     return pb.Robot(
         id=row.id,
@@ -165,7 +165,7 @@ def _describe(call: Call, row: Machine) -> pb.Robot:
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "NewRobot": writing(new_robot),
     "GetRobot": reading(get_robot),
     "ListRobots": reading(list_robots),

@@ -18,7 +18,7 @@ from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     new_id,
     reading,
     to_timestamp,
@@ -27,7 +27,7 @@ from cogwork.cloud.operations.operation import (
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
-from cogwork.cloud.storage.tables import Organization, RoleGrant
+from cogwork.cloud.storage.tables import OrganizationRow, RoleGrantRow
 
 
 def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool = False) -> str:
@@ -36,7 +36,7 @@ def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool
     `is_hosting` is for the first one, whose owners create the others.
     """
     organization = new_id()
-    new = Organization(
+    new = OrganizationRow(
         organization, require_name(name), namespace=None, created_at=call.now, is_hosting=is_hosting
     )
     insert(tx, new)
@@ -50,7 +50,7 @@ def create_organization(
     organization = add_organization(tx, call, request.name)
     insert(
         tx,
-        RoleGrant(
+        RoleGrantRow(
             key_id=call.actor.id,
             organization_id=organization,
             resource_type=ResourceType.ORGANIZATION,
@@ -63,7 +63,7 @@ def create_organization(
 
 def _require_host(tx: Transaction, actor: Actor) -> None:
     """Raise RoleTooLow unless the actor is an owner of the organization that hosts the cloud."""
-    hosting = select_one(tx, Organization, "WHERE is_hosting = 1")
+    hosting = select_one(tx, OrganizationRow, "WHERE is_hosting = 1")
     role = find_role(tx, actor, (ResourceType.ORGANIZATION, hosting.id)) if hosting else None
     if role is not CloudRole.OWNER:
         raise RoleTooLow(
@@ -78,7 +78,7 @@ def list_organizations(
     """An actor sees every organization in which it has a role on anything."""
     rows = select(
         tx,
-        Organization,
+        OrganizationRow,
         "WHERE id IN "
         "(SELECT organization_id FROM role_grant WHERE key_id = ?) ORDER BY created_at, id",
         call.actor.id,
@@ -107,12 +107,12 @@ def update_organization(
 
 
 def _read(tx: Transaction, organization: str) -> pb.Organization:
-    row = select_one(tx, Organization, "WHERE id = ?", organization)
+    row = select_one(tx, OrganizationRow, "WHERE id = ?", organization)
     assert row is not None  # the caller has checked it
     return _describe(row)
 
 
-def _describe(row: Organization) -> pb.Organization:
+def _describe(row: OrganizationRow) -> pb.Organization:
     return pb.Organization(
         id=row.id,
         name=row.name,
@@ -121,7 +121,7 @@ def _describe(row: Organization) -> pb.Organization:
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "CreateOrganization": writing(create_organization),
     "ListOrganizations": reading(list_organizations),
     "GetOrganization": reading(get_organization),

@@ -33,7 +33,7 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     read_timestamp,
     reading,
     to_timestamp,
@@ -42,7 +42,7 @@ from cogwork.cloud.operations.operation import (
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
-from cogwork.cloud.storage.tables import PartHistory
+from cogwork.cloud.storage.tables import PartHistoryRow
 from cogwork.core.errors import CogworkError, InvalidRequest
 
 _DEFAULT_PAGE: Final = 100
@@ -141,9 +141,9 @@ def get_robot_part_history(
     conditions = "".join(f" AND {condition}" for condition, _ in bounds)
     rest = f"{_HISTORY}{conditions} ORDER BY revision DESC LIMIT 1"
 
-    def read_next(newest: int) -> PartHistory | None:
+    def read_next(newest: int) -> PartHistoryRow | None:
         values = (value for _, value in bounds)
-        return select_one(tx, PartHistory, rest, request.id, newest, *values)
+        return select_one(tx, PartHistoryRow, rest, request.id, newest, *values)
 
     token = request.page_token
     newest = read_page_token(token) - 1 if token else part.revision
@@ -157,7 +157,7 @@ def get_robot_part_history(
 
 def _replace(tx: Transaction, call: Call, row: LocatedPart, name: str, config: str) -> None:
     editor = call.actor
-    former = PartHistory(
+    former = PartHistoryRow(
         row.id, row.revision, call.now, editor.type, editor.id, row.name, row.config
     )
     insert(tx, former)
@@ -184,7 +184,7 @@ def _remove_oldest(tx: Transaction, call: Call, row: LocatedPart) -> None:
 
 
 def _describe_entry(
-    tx: Transaction, part: LocatedPart, row: PartHistory, *, is_masked: bool
+    tx: Transaction, part: LocatedPart, row: PartHistoryRow, *, is_masked: bool
 ) -> pb.RobotPartHistoryEntry:
     text = row.config
     if is_masked:
@@ -209,7 +209,7 @@ def _describe_entry(
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "UpdateRobotPart": writing(update_robot_part),
     "GetRobotPartHistory": reading(get_robot_part_history),
 }

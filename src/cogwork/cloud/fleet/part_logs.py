@@ -19,7 +19,7 @@ from cogwork.cloud.keys.keyring import Keyring
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.operations.operation import read_timestamp
 from cogwork.cloud.storage.bus import log_topic
-from cogwork.cloud.storage.log_store import LogQuery, Position
+from cogwork.cloud.storage.log_store import LogPosition, LogQuery
 from cogwork.core.errors import InvalidRequest
 
 _DEFAULT_LIMIT: Final = 100
@@ -108,19 +108,19 @@ def _resolve_range(text: str, start: int | None, end: int | None, now: int) -> t
     return end - length, end
 
 
-def _make_token(last: Position, query: LogQuery, keyring: Keyring) -> str:
+def _make_token(last: LogPosition, query: LogQuery, keyring: Keyring) -> str:
     return f"{last.day}.{last.number}.{_sign(last, query, keyring)}"
 
 
-def _read_token(token: str, query: LogQuery, keyring: Keyring) -> Position:
+def _read_token(token: str, query: LogQuery, keyring: Keyring) -> LogPosition:
     if (found := _TOKEN.fullmatch(token)) is not None:
-        position = Position(found[1], int(found[2]))
+        position = LogPosition(found[1], int(found[2]))
         if hmac.compare_digest(found[3], _sign(position, query, keyring)):
             return position
     raise InvalidRequest("the page token does not belong to this request; start at the first page")
 
 
-def _sign(position: Position, query: LogQuery, keyring: Keyring) -> str:
+def _sign(position: LogPosition, query: LogQuery, keyring: Keyring) -> str:
     """Bind a position to a log and to the order in which it is read."""
     order = "oldest" if query.oldest_first else "newest"
     return keyring.derive_secret(f"log page {query.part_id} {order} {position}")[:32]

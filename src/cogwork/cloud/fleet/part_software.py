@@ -11,8 +11,7 @@ from cogwork.cloud.operations.operation import to_microseconds
 from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select, select_one
-from cogwork.cloud.storage.tables import PartSoftware
-from cogwork.cloud.storage.tables import UpdateReport as StoredReport
+from cogwork.cloud.storage.tables import PartSoftwareRow, UpdateReportRow
 from cogwork.core.versions.product import Product
 from cogwork.wire.messages.update_method import UpdateReport
 
@@ -62,7 +61,7 @@ def is_saved(
     tx: Transaction, part_id: str, product: Product, now: Software, hindrance: str
 ) -> bool:
     """Return whether the records have this, but for small differences of the time."""
-    row = select_one(tx, PartSoftware, "WHERE part_id = ? AND product = ?", part_id, product)
+    row = select_one(tx, PartSoftwareRow, "WHERE part_id = ? AND product = ?", part_id, product)
     if row is None or row.hindrance != hindrance:
         return False
     known = _from_row(row)
@@ -75,7 +74,7 @@ def save_software(
     tx: Transaction, part_id: str, product: Product, software: Software, hindrance: str, now: int
 ) -> None:
     """`hindrance` says why the part does not get the version that it should have."""
-    row = PartSoftware(
+    row = PartSoftwareRow(
         part_id=part_id,
         product=product,
         running=software.running,
@@ -91,7 +90,7 @@ def save_software(
 
 def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -> None:
     """Keep the last report of a part for each product."""
-    row = StoredReport(
+    row = UpdateReportRow(
         part_id=part_id,
         product=report.product,
         version=report.version,
@@ -106,14 +105,14 @@ def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -
 def describe_software(tx: Transaction, part_id: str) -> dict[str, Any]:
     """Return what is known of each product on a part, as JSON; empty without an agent."""
     found: dict[str, Any] = {}
-    for row in select(tx, PartSoftware, "WHERE part_id = ?", part_id):
+    for row in select(tx, PartSoftwareRow, "WHERE part_id = ?", part_id):
         found[row.product] = {
             "running": row.running,
             "installed": row.installed,
             "platform": row.platform,
             "hindrance": row.hindrance,
         }
-    for report in select(tx, StoredReport, "WHERE part_id = ?", part_id):
+    for report in select(tx, UpdateReportRow, "WHERE part_id = ?", part_id):
         found.setdefault(report.product, {})["last_report"] = {
             "version": report.version,
             "outcome": report.outcome,
@@ -129,7 +128,7 @@ def _is_same_start(one: int | None, other: int | None) -> bool:
     return abs(one - other) <= _START_TOLERANCE
 
 
-def _from_row(row: PartSoftware) -> Software:
+def _from_row(row: PartSoftwareRow) -> Software:
     return Software(
         *(row.running, row.installed, row.started_at),
         *(row.platform, row.distribution),

@@ -28,7 +28,7 @@ from cogwork.cloud.identity.public_name import local_name
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     new_id,
     reading,
     to_timestamp,
@@ -38,7 +38,7 @@ from cogwork.cloud.registry.resolution import resolve_registry
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query, query_values, select
-from cogwork.cloud.storage.tables import Machine, Part
+from cogwork.cloud.storage.tables import MachineRow, PartRow
 from cogwork.core.errors import InvalidRequest, NotFound
 
 _EMPTY: Final = "{}"
@@ -52,7 +52,7 @@ _SELECT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedPart(Part):
+class LocatedPart(PartRow):
     """A part with the location of its machine, and its label."""
 
     location_id: str
@@ -66,10 +66,10 @@ class NamedPart(NamedTuple):
 
 def add_part(tx: Transaction, call: Call, machine: str, name: str, *, is_main: bool) -> str:
     part, name = new_id(), require_name(name)
-    (row,) = select(tx, Machine, "WHERE id = ?", machine)
+    (row,) = select(tx, MachineRow, "WHERE id = ?", machine)
     insert(
         tx,
-        Part(
+        PartRow(
             id=part,
             organization_id=row.organization_id,
             machine_id=machine,
@@ -291,7 +291,7 @@ def _machine_of(row: LocatedPart) -> tuple[ResourceType, str]:
     return ResourceType.MACHINE, row.machine_id
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "NewRobotPart": writing(new_robot_part),
     "GetRobotParts": reading(get_robot_parts),
     "GetRobotPart": reading(get_robot_part),

@@ -7,7 +7,7 @@ from typing import Final
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.identity.access import CloudRole, find_role, parse_resource
-from cogwork.cloud.operations.operation import Call, Operation, reading
+from cogwork.cloud.operations.operation import Call, CloudOperation, reading
 from cogwork.cloud.storage.records import Transaction
 
 _OPERATOR_VERBS: Final = frozenset({"read", "view", "list", "get", "control", "operate"})
@@ -41,4 +41,4 @@ def _required_role(permission: str) -> CloudRole:
     return CloudRole.OPERATOR if _OPERATOR_VERBS & set(words) else CloudRole.OWNER
 
 
-OPERATIONS: Final[dict[str, Operation]] = {"CheckPermissions": reading(check_permissions)}
+OPERATIONS: Final[dict[str, CloudOperation]] = {"CheckPermissions": reading(check_permissions)}

@@ -13,7 +13,7 @@ from cogwork.cloud.operations.operation import Call, new_id, to_timestamp
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import Secret
+from cogwork.cloud.storage.tables import SecretRow
 from cogwork.core.errors import CogworkError, NotFound
 
 MAX_SECRETS: Final = 2
@@ -34,7 +34,7 @@ def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -
     if len(_rows(tx, owner, owner_id)) >= MAX_SECRETS:
         raise SecretLimit(f"there are {MAX_SECRETS} secrets already; delete one first")
     secret = call.keyring.make_secret()
-    insert(tx, Secret(new_id(), owner, owner_id, secret.digest, secret.sealed, call.now))
+    insert(tx, SecretRow(new_id(), owner, owner_id, secret.digest, secret.sealed, call.now))
 
 
 def delete_secret(
@@ -73,7 +73,7 @@ def list_location_secrets(
     found: dict[str, list[pb.SharedSecret]] = defaultdict(list)
     rows = select(
         tx,
-        Secret,
+        SecretRow,
         "JOIN location ON location.id = secret.owner_id "
         "WHERE secret.owner_type = 'location' AND location.organization_id = ? "
         "ORDER BY secret.created_at DESC, secret.id",
@@ -84,7 +84,7 @@ def list_location_secrets(
     return found
 
 
-def _describe(row: Secret, keyring: Keyring) -> pb.SharedSecret:
+def _describe(row: SecretRow, keyring: Keyring) -> pb.SharedSecret:
     return pb.SharedSecret(
         id=row.id,
         secret=keyring.unseal(row.sealed),
@@ -93,10 +93,10 @@ def _describe(row: Secret, keyring: Keyring) -> pb.SharedSecret:
     )
 
 
-def _rows(tx: Transaction, owner: SecretOwner, owner_id: str) -> list[Secret]:
+def _rows(tx: Transaction, owner: SecretOwner, owner_id: str) -> list[SecretRow]:
     return select(
         tx,
-        Secret,
+        SecretRow,
         "WHERE owner_type = ? AND owner_id = ? ORDER BY created_at DESC, id",
         *(owner, owner_id),
     )

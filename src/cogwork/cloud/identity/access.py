@@ -12,7 +12,7 @@ from cogwork.auth.errors import RoleTooLow
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, query, query_values, select
-from cogwork.cloud.storage.tables import RoleGrant
+from cogwork.cloud.storage.tables import RoleGrantRow
 from cogwork.core.errors import InvalidRequest, NotFound
 
 
@@ -79,8 +79,8 @@ def find_role(tx: Transaction, actor: Actor, resource: Resource) -> CloudRole | 
     return max(roles, default=None)
 
 
-def grants_of(tx: Transaction, key_id: str) -> list[RoleGrant]:
-    return select(tx, RoleGrant, "WHERE key_id = ?", key_id)
+def grants_of(tx: Transaction, key_id: str) -> list[RoleGrantRow]:
+    return select(tx, RoleGrantRow, "WHERE key_id = ?", key_id)
 
 
 def organization_of(tx: Transaction, resource: Resource) -> str:

@@ -6,13 +6,13 @@ from viam.gen.proto.rpc.v1.auth_grpc import AuthServiceBase
 from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateRequest, AuthenticateResponse
 
 from cogwork.auth.errors import InvalidLogin
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.net.peer import host_of
 from cogwork.wire.table.handlers import Method, Stream, methods_from_service
 
 
 class _AuthService(AuthServiceBase):
-    def __init__(self, login: Login) -> None:
+    def __init__(self, login: ActorLogin) -> None:
         self._login = login
 
     async def Authenticate(self, stream: Stream) -> None:  # type: ignore[override]
@@ -26,5 +26,5 @@ class _AuthService(AuthServiceBase):
         await stream.send_message(AuthenticateResponse(access_token=token))
 
 
-def auth_methods(login: Login) -> list[Method]:
+def auth_methods(login: ActorLogin) -> list[Method]:
     return methods_from_service(_AuthService(login))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query, query_values
-from cogwork.cloud.storage.tables import Cloud
+from cogwork.cloud.storage.tables import CloudRow
 
 RESTORE_PERIOD: Final = 86_400 * 1_000_000
 """Microseconds after a restore for which failed logins of parts are not proven to be wrong."""
@@ -33,7 +33,7 @@ def insert_cloud(tx: Transaction, now: int) -> str:
     """Return the ID of a new cloud."""
     cloud = str(uuid.uuid4())
     # Nothing reads the generation.
-    insert(tx, Cloud(cloud, generation=0, checkpoint=0, created_at=now, restored_at=None))
+    insert(tx, CloudRow(cloud, generation=0, checkpoint=0, created_at=now, restored_at=None))
     return cloud
 
 

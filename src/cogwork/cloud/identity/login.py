@@ -63,7 +63,7 @@ class _StoredSecret(NamedTuple):
         return fingerprint_of(self.digest)
 
 
-class Login:
+class ActorLogin:
     def __init__(
         self,
         records: Records,

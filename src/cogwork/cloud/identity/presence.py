@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from viam.gen.app.v1.app_pb2 import OnlineState
 
 from cogwork.cloud.storage.records import Records, Transaction
-from cogwork.cloud.storage.tables import Machine, Part
+from cogwork.cloud.storage.tables import MachineRow, PartRow
 from cogwork.core.clock import Clock
 
 ONLINE_SECONDS: Final = 25.0
@@ -18,7 +18,7 @@ ONLINE_SECONDS: Final = 25.0
 that poll do so every ten."""
 
 
-class Sighting(NamedTuple):
+class LastSeen(NamedTuple):
     state: OnlineState.ValueType
     last_access: int | None
     """Microseconds since 1970; None if it was never seen."""
@@ -37,14 +37,14 @@ class Presence:
         self._unsaved: set[tuple[str, str]] = set()
         """Parts and their machines that were seen since they were saved."""
 
-    def note(self, part: Part) -> None:
+    def note(self, part: PartRow) -> None:
         """Note that a part has called."""
         now = int(self._clock.time() * 1e6)
         self._seen[part.id] = self._seen[part.machine_id] = now
         self._unsaved.add((part.id, part.machine_id))
 
     @contextlib.contextmanager
-    def connected(self, part: Part) -> Iterator[None]:
+    def connected(self, part: PartRow) -> Iterator[None]:
         """Count a part as online while the block runs."""
         ids = part.id, part.machine_id
         self._connected.update(ids)
@@ -62,18 +62,18 @@ class Presence:
         """Return the IDs of parts and machines with an open stream."""
         return list(self._connected)
 
-    def find(self, row: Part | Machine) -> Sighting:
+    def find(self, row: PartRow | MachineRow) -> LastSeen:
         """Return what is known of a part or a machine, given its row."""
         now = int(self._clock.time() * 1e6)
         if row.id in self._connected:
-            return Sighting(OnlineState.ONLINE_STATE_ONLINE, now, 0)
+            return LastSeen(OnlineState.ONLINE_STATE_ONLINE, now, 0)
         seen = self._seen.get(row.id) or row.last_access_at
         if seen is None:
-            return Sighting(OnlineState.ONLINE_STATE_AWAITING_SETUP, None, 0)
+            return LastSeen(OnlineState.ONLINE_STATE_AWAITING_SETUP, None, 0)
         seconds = max(0, now - seen) // 1_000_000
         is_online = seconds <= ONLINE_SECONDS
         state = OnlineState.ONLINE_STATE_ONLINE if is_online else OnlineState.ONLINE_STATE_OFFLINE
-        return Sighting(state, seen, seconds)
+        return LastSeen(state, seen, seconds)
 
     async def save(self, records: Records) -> None:
         """Store when parts and machines were last seen."""

@@ -13,7 +13,7 @@ from cogwork.cloud.operations.operation import Call
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select_one
-from cogwork.cloud.storage.tables import ClaimCode
+from cogwork.cloud.storage.tables import ClaimCodeRow
 from cogwork.wire.messages.claim_method import CLAIM_LIFETIME
 
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -32,7 +32,7 @@ def create_code(tx: Transaction, call: Call, part: str) -> str:
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
     tx.execute("DELETE FROM claim_code WHERE expires_at <= ?", call.now)
     expires_at = call.now + CLAIM_LIFETIME * 1_000_000
-    insert(tx, ClaimCode(call.keyring.digest(code), part, expires_at))
+    insert(tx, ClaimCodeRow(call.keyring.digest(code), part, expires_at))
     digests = query_values(
         tx, str, "SELECT digest FROM claim_code WHERE part_id = ? ORDER BY expires_at DESC", part
     )
@@ -53,7 +53,7 @@ def find_claimed_part(tx: Transaction, keyring: Keyring, text: str, now: int) ->
     digest = keyring.digest(normalize_code(text))
     code = select_one(
         tx,
-        ClaimCode,
+        ClaimCodeRow,
         "JOIN part ON part.id = claim_code.part_id "
         "WHERE digest = ? AND expires_at > ? AND part.deleted_at IS NULL",
         *(digest, now),

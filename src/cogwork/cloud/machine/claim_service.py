@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf.wrappers_pb2 import StringValue
 from grpclib.const import Cardinality
 
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.machine.claim_codes import create_code
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.wire.messages.claim_method import CREATE_CLAIM
@@ -13,7 +13,7 @@ from cogwork.wire.table.handlers import Method, Stream
 
 
 class ClaimService:
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin) -> None:
         self._context = context
         self._login = login
 

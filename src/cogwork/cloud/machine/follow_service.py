@@ -14,7 +14,7 @@ from cogwork.auth.access_list import parse_access_list
 from cogwork.cloud.fleet.part_access import require_own_part
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.machine.part_access_list import issue_access_list
 from cogwork.cloud.machine.part_documents import PartDocuments
 from cogwork.cloud.operations.context import CloudContext
@@ -26,7 +26,7 @@ from cogwork.wire.table.handlers import Method, Stream
 
 
 class FollowService:
-    def __init__(self, context: CloudContext, login: Login, documents: PartDocuments) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin, documents: PartDocuments) -> None:
         self._context = context
         self._login = login
         self._documents = documents

@@ -16,7 +16,7 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.bus import log_topic
 from cogwork.cloud.storage.disk_space import DiskSpace
 from cogwork.cloud.storage.log_store import LogLine
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 from cogwork.core.errors import CogworkError, InvalidRequest
 
 _MAX_LINES: Final = 1000
@@ -48,7 +48,7 @@ class LogIntake:
         self.losses = losses
 
     async def store(
-        self, part: Part, request: LogRequest, check_again: Callable[[], Awaitable[object]]
+        self, part: PartRow, request: LogRequest, check_again: Callable[[], Awaitable[object]]
     ) -> None:
         """Store the lines of a part and tell those who follow its log.
 
@@ -69,7 +69,7 @@ class LogIntake:
         self.losses.note_dropped(part.id, request.logs)
         self._context.bus.publish(log_topic(part.id), request.SerializeToString())
 
-    def _admit(self, part: Part, request: LogRequest) -> float:
+    def _admit(self, part: PartRow, request: LogRequest) -> float:
         """Return the seconds for which the request should wait. Raise LogQuotaSpent or DiskLow."""
         count = len(request.logs)
         self._disk.require_any()

@@ -19,7 +19,7 @@ from cogwork.cloud.fleet.parts import find_part
 from cogwork.cloud.fleet.secrets import SecretOwner, list_secrets
 from cogwork.cloud.identity.access import CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.identity.login_admission import LoginAdmission
 from cogwork.cloud.machine.claim_codes import find_claimed_part, redeem_code
 from cogwork.cloud.operations.context import CloudContext
@@ -55,7 +55,7 @@ _HTTP_STATUS: Final = {
 """By the name of the gRPC status. Others are 500."""
 
 
-def machine_routes(context: CloudContext, login: Login) -> list[Route]:
+def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
     wrong_codes = SharedAttemptLimiter(context.clock.monotonic, _WRONG_CODES)
     admission, refusals = LoginAdmission(context.clock), RefusalDelay(context.clock)
 

@@ -23,7 +23,7 @@ from cogwork.cloud.identity.access import ResourceType, list_above
 from cogwork.cloud.keys.key_records import list_part_token_keys
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query, select
-from cogwork.cloud.storage.tables import Secret
+from cogwork.cloud.storage.tables import SecretRow
 
 _FRESH_SECONDS: Final = 30 * 86_400
 """How long a machine uses its list without the cloud."""
@@ -76,7 +76,7 @@ def _list_location_secrets(tx: Transaction, part: LocatedPart) -> Iterator[Acces
     """Yield the secrets of the machine's own location, which give all rights."""
     secrets = select(
         tx,
-        Secret,
+        SecretRow,
         "WHERE owner_type = 'location' AND owner_id = ? ORDER BY id",
         part.location_id,
     )

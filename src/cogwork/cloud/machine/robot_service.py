@@ -22,7 +22,7 @@ from cogwork.cloud.fleet.agent_info import (
 from cogwork.cloud.fleet.host_labels import CERTIFICATE_DAYS, list_aliases
 from cogwork.cloud.fleet.part_access import require_own_part
 from cogwork.cloud.fleet.parts import LocatedPart
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.identity.part_watch import instance_of
 from cogwork.cloud.identity.public_name import LabeledPart, local_name
 from cogwork.cloud.machine.log_intake import LogIntake, LogQuotaSpent
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 class _RobotService(RobotServiceBase):
     def __init__(
-        self, context: CloudContext, login: Login, documents: PartDocuments, intake: LogIntake
+        self, context: CloudContext, login: ActorLogin, documents: PartDocuments, intake: LogIntake
     ) -> None:
         self._context = context
         self._login = login
@@ -161,6 +161,6 @@ class _RobotService(RobotServiceBase):
 
 
 def robot_methods(
-    context: CloudContext, login: Login, documents: PartDocuments, intake: LogIntake
+    context: CloudContext, login: ActorLogin, documents: PartDocuments, intake: LogIntake
 ) -> list[Method]:
     return methods_from_service(_RobotService(context, login, documents, intake))

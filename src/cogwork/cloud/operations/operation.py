@@ -41,17 +41,17 @@ Answer = Callable[[Transaction, Call, Any], Message]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class CloudOperation:
     answer: Answer
     is_write: bool
 
 
-def reading(answer: Answer) -> Operation:
-    return Operation(answer, is_write=False)
+def reading(answer: Answer) -> CloudOperation:
+    return CloudOperation(answer, is_write=False)
 
 
-def writing(answer: Answer) -> Operation:
-    return Operation(answer, is_write=True)
+def writing(answer: Answer) -> CloudOperation:
+    return CloudOperation(answer, is_write=True)
 
 
 def new_id() -> str:

@@ -6,13 +6,13 @@ from google.protobuf.message import Message
 
 from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.cloud.operations.operation import Call, Operation
+from cogwork.cloud.operations.operation import Call, CloudOperation
 from cogwork.cloud.storage.bus import describe_change, part_topic
 from cogwork.cloud.storage.records import Transaction
 
 
 async def run_operation(
-    context: CloudContext, operation: Operation, actor: Actor, request: Message
+    context: CloudContext, operation: CloudOperation, actor: Actor, request: Message
 ) -> Message:
     def work(tx: Transaction) -> tuple[Message, Call]:
         # A new one for each attempt, because a transaction may run again.

@@ -9,7 +9,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.identity.membership import organizations_of
-from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.operations.operation import Call, CloudOperation, reading, to_timestamp, writing
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
 from cogwork.cloud.registry.item_usage import count_usage
 from cogwork.cloud.registry.items import (
@@ -328,7 +328,7 @@ def _describe_training(tx: Transaction, item: Item) -> pb.MLTrainingMetadata:
     return found
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "CreateRegistryItem": writing(create_registry_item),
     "GetRegistryItem": reading(get_registry_item),
     "UpdateRegistryItem": writing(update_registry_item),

@@ -15,7 +15,7 @@ from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.operation import Call, new_id
 from cogwork.cloud.storage.records import DuplicateRecord, Transaction
 from cogwork.cloud.storage.select import first, query, query_values
-from cogwork.cloud.storage.tables import RegistryItem
+from cogwork.cloud.storage.tables import RegistryItemRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_ITEMS: Final = 1000
@@ -31,7 +31,7 @@ _SELECT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Item(RegistryItem):
+class Item(RegistryItemRow):
     """An item with the public name of its organization."""
 
     namespace: str | None

@@ -13,7 +13,7 @@ from cogwork.cloud.identity.actor import Actor
 from cogwork.cloud.identity.membership import organizations_of
 from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.context import CloudContext
-from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp, writing
+from cogwork.cloud.operations.operation import Call, CloudOperation, reading, to_timestamp, writing
 from cogwork.cloud.operations.operation_runner import run_operation
 from cogwork.cloud.registry.item_text import format_details, parse_details, require_text
 from cogwork.cloud.registry.item_usage import count_usage
@@ -40,7 +40,7 @@ from cogwork.cloud.registry.packages import (
 from cogwork.cloud.registry.versions import require_semantic_version
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import DeprecatedVersion
+from cogwork.cloud.storage.tables import DeprecatedVersionRow
 from cogwork.core.errors import InvalidRequest, NotFound
 from cogwork.wire.table.first_message import recv_first_message
 from cogwork.wire.table.handlers import Stream
@@ -171,7 +171,8 @@ def list_module_versions(
 ) -> Sequence[pb.VersionHistory]:
     """Return the versions of a module, newest upload first."""
     deprecated = {
-        each.version: each for each in select(tx, DeprecatedVersion, "WHERE item_id = ?", item.id)
+        each.version: each
+        for each in select(tx, DeprecatedVersionRow, "WHERE item_id = ?", item.id)
     }
     found: dict[str, pb.VersionHistory] = {}
     for row in reversed(list_artifacts(tx, item)):
@@ -238,7 +239,7 @@ def _describe(tx: Transaction, item: Item, *, with_text: bool) -> pb.Module:
     return found
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "CreateModule": writing(create_module),
     "UpdateModule": writing(update_module),
     "GetModule": reading(get_module),

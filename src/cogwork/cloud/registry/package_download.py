@@ -15,14 +15,14 @@ from starlette.routing import Route
 
 from cogwork.auth.errors import InvalidLogin, RoleTooLow, TooManyAttempts, Unauthenticated
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.identity.membership import can_see
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.blob_response import respond_with_blob
 from cogwork.cloud.registry.packages import encode_checksum
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query
-from cogwork.cloud.storage.tables import Package
+from cogwork.cloud.storage.tables import PackageRow
 from cogwork.core.errors import CogworkError, NotFound
 from cogwork.net.peer import host_of
 from cogwork.wire.transports.asgi import CLIENT_KEY, SECURITY_HEADERS
@@ -42,14 +42,14 @@ _STATUS_BY_ERROR: Final[dict[type[CogworkError], int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _SharedPackage(Package):
+class _SharedPackage(PackageRow):
     """A package with what decides who may download it."""
 
     organization_id: str
     visibility: int
 
 
-def package_routes(context: CloudContext, login: Login) -> list[Route]:
+def package_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
     async def download(request: Request) -> Response:
         try:
             actor = await _identify(login, request)
@@ -63,7 +63,7 @@ def package_routes(context: CloudContext, login: Login) -> list[Route]:
     return [Route("/packages/{package}.tar.gz", download, methods=["GET"])]
 
 
-async def _identify(login: Login, request: Request) -> Actor:
+async def _identify(login: ActorLogin, request: Request) -> Actor:
     address = host_of(request.scope["state"][CLIENT_KEY].address)
     for entity, secret, kind in _CREDENTIALS:
         if entity in request.headers and secret in request.headers:
@@ -91,7 +91,7 @@ def _find_package(tx: Transaction, actor: Actor, package: str) -> _SharedPackage
     return row
 
 
-def _respond(context: CloudContext, request: Request, package: Package) -> Response:
+def _respond(context: CloudContext, request: Request, package: PackageRow) -> Response:
     headers = {
         "Content-Type": "application/x-gzip",
         "x-goog-hash": f"crc32c={encode_checksum(package)}",

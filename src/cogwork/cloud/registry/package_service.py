@@ -7,7 +7,7 @@ from typing import Final
 from viam.gen.app.packages.v1 import packages_pb2 as pb
 from viam.gen.app.packages.v1.packages_grpc import PackageServiceBase
 
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.operations.operation import Call, writing
 from cogwork.cloud.operations.operation_runner import run_operation
@@ -27,7 +27,7 @@ PACKAGE_SERVICE: Final = "viam.app.packages.v1.PackageService"
 
 
 class _PackageService(PackageServiceBase):
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin) -> None:
         self._context = context
         self._login = login
 
@@ -64,5 +64,5 @@ class _PackageService(PackageServiceBase):
         )
 
 
-def package_methods(context: CloudContext, login: Login) -> list[Method]:
+def package_methods(context: CloudContext, login: ActorLogin) -> list[Method]:
     return methods_from_service(_PackageService(context, login))

@@ -18,7 +18,7 @@ from cogwork.cloud.configuration.config_references import TargetType, parts_that
 from cogwork.cloud.identity.access import CloudRole, ResourceType, require_role
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     new_id,
     reading,
     to_timestamp,
@@ -45,7 +45,7 @@ from cogwork.cloud.registry.versions import (
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.records import DuplicateRecord, Transaction
 from cogwork.cloud.storage.select import query, select
-from cogwork.cloud.storage.tables import Package
+from cogwork.cloud.storage.tables import PackageRow
 from cogwork.core.errors import InvalidRequest, NotFound
 
 MODULE: Final = "module"
@@ -146,7 +146,7 @@ def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Item | None:
     return item
 
 
-def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> Package:
+def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> PackageRow:
     """Return the row of a package whose content is stored, and its item if that is new."""
     item = require_upload(tx, call, new) or add_item(tx, call, new.organization, new.name, new.type)
     package = new_id()
@@ -168,21 +168,21 @@ def parts_of_item(tx: Transaction, item: Item) -> list[str]:
     return [part for parts in found for part in parts]
 
 
-def package_row(tx: Transaction, package: str) -> Package:
-    (row,) = select(tx, Package, "WHERE id = ?", package)
+def package_row(tx: Transaction, package: str) -> PackageRow:
+    (row,) = select(tx, PackageRow, "WHERE id = ?", package)
     return row
 
 
-def list_artifacts(tx: Transaction, item: Item) -> list[Package]:
+def list_artifacts(tx: Transaction, item: Item) -> list[PackageRow]:
     """Return the packages of an item, in the order of their uploads."""
     return select(
-        tx, Package, "WHERE item_id = ? AND deleted_at IS NULL ORDER BY created_at, id", item.id
+        tx, PackageRow, "WHERE item_id = ? AND deleted_at IS NULL ORDER BY created_at, id", item.id
     )
 
 
 def find_artifact(
     tx: Transaction, item: Item, version: str, platform: str, tags: Sequence[str] = ()
-) -> Package:
+) -> PackageRow:
     """Return the package of an item that suits a machine. Raise NotFound with the reason."""
     rows = {row.label: row for row in list_artifacts(tx, item)}
     artifacts = [
@@ -248,11 +248,11 @@ def package_id_of(item: Item) -> str:
     return f"{item.organization_id}/{item.name}"
 
 
-def download_url(call: Call, package: Package) -> str:
+def download_url(call: Call, package: PackageRow) -> str:
     return f"{call.name.url}/packages/{package.id}.tar.gz"
 
 
-def encode_checksum(package: Package) -> str:
+def encode_checksum(package: PackageRow) -> str:
     return base64.b64encode(package.crc32c.to_bytes(4, "big")).decode()
 
 
@@ -262,7 +262,7 @@ def _is_wanted(item: Item, request: pb.ListPackagesRequest) -> bool:
     )
 
 
-def _describe(call: Call, item: Item, row: Package, *, include_url: bool) -> pb.Package:
+def _describe(call: Call, item: Item, row: PackageRow, *, include_url: bool) -> pb.Package:
     files: list[dict[str, Any]] = json.loads(row.files)
     info = pb.PackageInfo(
         organization_id=item.organization_id,
@@ -282,7 +282,7 @@ def _describe(call: Call, item: Item, row: Package, *, include_url: bool) -> pb.
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "GetPackage": reading(get_package),
     "ListPackages": reading(list_packages),
     "DeletePackage": writing(delete_package),

@@ -13,7 +13,7 @@ from cogwork.cloud.registry.packages import MODULE, find_artifact, package_id_of
 from cogwork.cloud.storage.insert import upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
-from cogwork.cloud.storage.tables import Package, Part, PartPlatform
+from cogwork.cloud.storage.tables import PackageRow, PartPlatformRow, PartRow
 from cogwork.config.schema.module import run_reloaded
 from cogwork.core.errors import NotFound
 
@@ -38,7 +38,7 @@ class Platform(NamedTuple):
 
 
 def read_platform(tx: Transaction, part: str) -> Platform:
-    row = select_one(tx, PartPlatform, "WHERE part_id = ?", part)
+    row = select_one(tx, PartPlatformRow, "WHERE part_id = ?", part)
     if row is None:
         return Platform()
     return Platform(row.platform, tuple(json.loads(row.platform_tags)))
@@ -46,10 +46,10 @@ def read_platform(tx: Transaction, part: str) -> Platform:
 
 def save_platform(tx: Transaction, part: str, platform: Platform) -> None:
     """Keep the platform, so that the configuration is the same whoever asks for it."""
-    upsert(tx, PartPlatform(part, platform.name, json.dumps(platform.tags)), "part_id")
+    upsert(tx, PartPlatformRow(part, platform.name, json.dumps(platform.tags)), "part_id")
 
 
-def resolve_registry(tx: Transaction, part: Part, config: Json) -> Json:
+def resolve_registry(tx: Transaction, part: PartRow, config: Json) -> Json:
     """Return the configuration with exact versions, and with the packages of its modules.
 
     What cannot be resolved keeps its place with the reason in its status.
@@ -107,7 +107,7 @@ class _Resolver:
             return _with_error(package, error)
         return {**package, "package": package_id_of(item), "version": row.label}
 
-    def _find(self, item_id: Any, version: Any, kind: Any) -> tuple[Item, Package]:
+    def _find(self, item_id: Any, version: Any, kind: Any) -> tuple[Item, PackageRow]:
         """Return an item that the organization may use, and the version for the machine."""
         item = select_item(self._tx, item_id) if isinstance(item_id, str) else None
         is_shared = item is not None and (
@@ -122,7 +122,7 @@ class _Resolver:
         return item, find_artifact(self._tx, item, wanted, *self._platform)
 
 
-def _entrypoint_of(item: Item, row: Package) -> str:
+def _entrypoint_of(item: Item, row: PackageRow) -> str:
     for details in (row.details, item.details):
         if entrypoint := json.loads(details).get("entrypoint"):
             return str(entrypoint).removeprefix("./")

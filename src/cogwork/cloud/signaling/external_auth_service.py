@@ -9,7 +9,7 @@ from viam.gen.proto.rpc.v1.auth_pb2 import AuthenticateToRequest, AuthenticateTo
 
 from cogwork.auth.granted_access import describe_principal
 from cogwork.cloud.identity.access import ROLE_NAMES
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.signaling.machine_hosts import find_host_role
 from cogwork.core.errors import NotFound
@@ -19,7 +19,7 @@ EXTERNAL_AUTH_SERVICE: Final = "proto.rpc.v1.ExternalAuthService"
 
 
 class _ExternalAuthService(ExternalAuthServiceBase):
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin) -> None:
         self._context = context
         self._login = login
 
@@ -42,5 +42,5 @@ class _ExternalAuthService(ExternalAuthServiceBase):
         await stream.send_message(AuthenticateToResponse(access_token=token))
 
 
-def external_auth_methods(context: CloudContext, login: Login) -> list[Method]:
+def external_auth_methods(context: CloudContext, login: ActorLogin) -> list[Method]:
     return methods_from_service(_ExternalAuthService(context, login))

@@ -13,7 +13,7 @@ from cogwork.cloud.fleet.part_access import require_own_part
 from cogwork.cloud.fleet.parts import LocatedPart
 from cogwork.cloud.identity.access import ROLE_NAMES, CloudRole
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.signaling.machine_hosts import find_host, find_host_role
 from cogwork.cloud.signaling.relay_servers import RelayServers
@@ -37,7 +37,7 @@ _MAX_HOSTS: Final = 5
 
 class _SignalingService(SignalingServiceBase):
     def __init__(
-        self, context: CloudContext, login: Login, rendezvous: Rendezvous, relays: RelayServers
+        self, context: CloudContext, login: ActorLogin, rendezvous: Rendezvous, relays: RelayServers
     ) -> None:
         self._context = context
         self._login = login
@@ -148,7 +148,7 @@ def _is_own_part(tx: Transaction, actor: Actor, part: str) -> bool:
 
 
 def signaling_methods(
-    context: CloudContext, login: Login, rendezvous: Rendezvous, relays: RelayServers
+    context: CloudContext, login: ActorLogin, rendezvous: Rendezvous, relays: RelayServers
 ) -> list[Method]:
     return methods_from_service(_SignalingService(context, login, rendezvous, relays))
 

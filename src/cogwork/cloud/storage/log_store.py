@@ -40,7 +40,7 @@ class LogLine(NamedTuple):
     """The whole entry as it was received, serialized."""
 
 
-class Position(NamedTuple):
+class LogPosition(NamedTuple):
     """Where a line is in the log: lines are ordered by when they were received."""
 
     day: str
@@ -62,14 +62,14 @@ class LogQuery:
     end: int | None = None
     """Only lines before this time."""
     oldest_first: bool = False
-    after: Position | None = None
+    after: LogPosition | None = None
     """Only lines that follow this one, in the order of the query."""
     limit: int = 100
 
 
 class LogPage(NamedTuple):
     entries: Sequence[bytes]
-    last: Position | None
+    last: LogPosition | None
     """Of the last entry, if there may be more."""
 
 

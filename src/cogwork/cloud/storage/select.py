@@ -66,8 +66,8 @@ def first(found: Sequence[T]) -> T | None:
 
 @cache
 def table_of(shape: type) -> str:
-    """Return the name of the table whose rows have this shape: `api_key` for ApiKey."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", shape.__name__).lower()
+    """Return the name of the table whose rows have this shape: `api_key` for ApiKeyRow."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", shape.__name__.removesuffix("Row")).lower()
 
 
 @lru_cache(_MAX_STATEMENTS)

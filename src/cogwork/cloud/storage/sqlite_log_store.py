@@ -19,10 +19,10 @@ from cogwork.cloud.storage.log_store import (
     RETENTION,
     LogLine,
     LogPage,
+    LogPosition,
     LogQuery,
     LogsUnavailable,
     LogUsage,
-    Position,
     SearchTooSlow,
     day_of,
 )
@@ -128,7 +128,7 @@ class SqliteLogStore:
             raise
 
     def _read(self, search: _Search, query: LogQuery, now: int) -> LogPage:
-        found: list[tuple[Position, bytes]] = []
+        found: list[tuple[LogPosition, bytes]] = []
         with self._readers.take() as connections:
             for day in self._days_of(query, now):
                 if (connection := connections.find(day)) is not None:
@@ -201,7 +201,7 @@ class _Search:
 
 def _read_day(
     connection: sqlite3.Connection, day: str, query: LogQuery, now: int, limit: int
-) -> list[tuple[Position, bytes]]:
+) -> list[tuple[LogPosition, bytes]]:
     conditions = ["part_id = ?", "received_at > ?"]
     values: list[str | int] = [query.part_id, now - RETENTION]
     if query.after is not None and query.after.day == day:
@@ -228,7 +228,7 @@ def _read_day(
         f"SELECT number, entry FROM log WHERE {where} ORDER BY number {order} LIMIT {limit}",  # noqa: S608
         values,
     )
-    return [(Position(day, number), entry) for number, entry in rows]
+    return [(LogPosition(day, number), entry) for number, entry in rows]
 
 
 async def _run(worker: Workers, work: Callable[[], T], timeout: float = _TIMEOUT) -> T:

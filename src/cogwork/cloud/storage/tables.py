@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Organization:
+class OrganizationRow:
     id: str
     name: str
     namespace: str | None
@@ -15,7 +15,7 @@ class Organization:
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class LocationRow:
     id: str
     organization_id: str
     parent_id: str | None
@@ -24,7 +24,7 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineRow:
     id: str
     organization_id: str
     location_id: str
@@ -35,7 +35,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartRow:
     id: str
     organization_id: str
     machine_id: str
@@ -51,7 +51,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class PartHistory:
+class PartHistoryRow:
     part_id: str
     revision: int
     edited_at: int
@@ -62,7 +62,7 @@ class PartHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class SecretRow:
     id: str
     owner_type: str
     owner_id: str
@@ -72,7 +72,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiKey:
+class ApiKeyRow:
     id: str
     organization_id: str
     name: str
@@ -83,7 +83,7 @@ class ApiKey:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleGrant:
+class RoleGrantRow:
     key_id: str
     organization_id: str
     resource_type: str
@@ -92,7 +92,7 @@ class RoleGrant:
 
 
 @dataclass(frozen=True, slots=True)
-class RegistryItem:
+class RegistryItemRow:
     id: str
     organization_id: str
     name: str
@@ -109,7 +109,7 @@ class RegistryItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Package:
+class PackageRow:
     id: str
     item_id: str
     version: str
@@ -127,7 +127,7 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class DeprecatedVersion:
+class DeprecatedVersionRow:
     item_id: str
     version: str
     deprecated_at: int
@@ -135,7 +135,7 @@ class DeprecatedVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class FragmentRow:
     id: str
     organization_id: str
     revision: int
@@ -144,7 +144,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentRevision:
+class FragmentRevisionRow:
     fragment_id: str
     revision: int
     edited_at: int
@@ -156,21 +156,21 @@ class FragmentRevision:
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentTag:
+class FragmentTagRow:
     fragment_id: str
     tag: str
     revision: int
 
 
 @dataclass(frozen=True, slots=True)
-class PartPlatform:
+class PartPlatformRow:
     part_id: str
     platform: str
     platform_tags: str
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigReference:
+class ConfigReferenceRow:
     owner_type: str
     owner_id: str
     target_type: str
@@ -179,7 +179,7 @@ class ConfigReference:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RolloutRow:
     id: str
     channel: str
     product: str
@@ -201,7 +201,7 @@ class Rollout:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrialRow:
     rollout_id: str
     part_id: str
     version_before: str
@@ -213,7 +213,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class PartSoftware:
+class PartSoftwareRow:
     part_id: str
     product: str
     running: str
@@ -226,7 +226,7 @@ class PartSoftware:
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateReport:
+class UpdateReportRow:
     part_id: str
     product: str
     version: str
@@ -237,20 +237,20 @@ class UpdateReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PartAgent:
+class PartAgentRow:
     part_id: str
     info: str
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimCode:
+class ClaimCodeRow:
     digest: str
     part_id: str
     expires_at: int
 
 
 @dataclass(frozen=True, slots=True)
-class HostLabel:
+class HostLabelRow:
     location_id: str
     label: str
     part_id: str
@@ -258,7 +258,7 @@ class HostLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
+class CloudRow:
     id: str
     generation: int
     checkpoint: int
@@ -267,6 +267,6 @@ class Cloud:
 
 
 @dataclass(frozen=True, slots=True)
-class FormerFingerprint:
+class FormerFingerprintRow:
     digest: str
     fingerprint: str

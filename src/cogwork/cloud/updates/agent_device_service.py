@@ -17,11 +17,11 @@ from cogwork.cloud.fleet.part_software import (
     read_software,
     save_software,
 )
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.registry.resolution import read_platform
 from cogwork.cloud.storage.records import Transaction
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollouts import note_outcome, offer
 from cogwork.cloud.updates.update_choice import OTHER_AGENT, Update, choose_update
@@ -44,7 +44,7 @@ _log = logging.getLogger("cloud.updates")
 
 
 class _AgentDeviceService(AgentDeviceServiceBase):
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin) -> None:
         self._context = context
         self._login = login
 
@@ -77,7 +77,7 @@ class _Answer:
     def __init__(
         self,
         tx: Transaction,
-        part: Part,
+        part: PartRow,
         request: pb.DeviceAgentConfigRequest,
         url: str,
         now: int,
@@ -155,5 +155,5 @@ def _make_reply(section: Mapping[str, Any]) -> pb.DeviceAgentConfigResponse:
     return reply
 
 
-def agent_device_methods(context: CloudContext, login: Login) -> list[Method]:
+def agent_device_methods(context: CloudContext, login: ActorLogin) -> list[Method]:
     return methods_from_service(_AgentDeviceService(context, login))

@@ -7,10 +7,10 @@ from typing import Any
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import merge_for_part
 from cogwork.cloud.storage.records import Transaction
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 
 
-def read_agent_section(tx: Transaction, part: Part) -> dict[str, Any]:
+def read_agent_section(tx: Transaction, part: PartRow) -> dict[str, Any]:
     """Return the section with what fragments add; empty if there is none."""
     config = parse_config(part.config)
     if "fragments" in config:

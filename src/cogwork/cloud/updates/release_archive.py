@@ -25,7 +25,7 @@ _PLATFORM: Final = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ArchiveManifest:
     product: Product
     version: str
     platform: str
@@ -42,7 +42,7 @@ def is_version(text: str) -> bool:
     return _VERSION.fullmatch(text) is not None
 
 
-def read_manifest(file: IO[bytes]) -> Manifest:
+def read_manifest(file: IO[bytes]) -> ArchiveManifest:
     """Return the manifest of an archive, given at its first byte. Raise InvalidRequest."""
     try:
         text = _find_manifest(file)
@@ -67,7 +67,7 @@ def _find_manifest(file: IO[bytes]) -> bytes:
     raise BadArchive(f"it has no {_MANIFEST}")
 
 
-def _parse_manifest(found: Any) -> Manifest:
+def _parse_manifest(found: Any) -> ArchiveManifest:
     values = found if isinstance(found, dict) else {}
     product, version, platform = (values.get(key) for key in ("product", "version", "platform"))
     if product not in tuple(Product):
@@ -90,7 +90,7 @@ def _parse_manifest(found: Any) -> Manifest:
             f"the minimum_version in its {_MANIFEST} is {_show(minimum)}; it must be a version "
             "such as 1.4.0"
         )
-    return Manifest(Product(product), version, platform, minimum)
+    return ArchiveManifest(Product(product), version, platform, minimum)
 
 
 def _show(value: Any) -> str:

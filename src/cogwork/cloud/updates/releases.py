@@ -8,7 +8,7 @@ from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values, select, select_one
-from cogwork.cloud.updates.release_archive import Manifest
+from cogwork.cloud.updates.release_archive import ArchiveManifest
 from cogwork.core.errors import CogworkError
 from cogwork.core.versions.product import Product
 from cogwork.core.versions.version_order import order_of
@@ -51,7 +51,7 @@ class Release(NamedTuple):
         }
 
 
-def add_release(tx: Transaction, manifest: Manifest, blob: Blob, now: int) -> Release:
+def add_release(tx: Transaction, manifest: ArchiveManifest, blob: Blob, now: int) -> Release:
     """Return the new release, or the one that is there with the same content.
 
     Raise ReleaseExists.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query
-from cogwork.cloud.storage.tables import Trial
+from cogwork.cloud.storage.tables import TrialRow
 from cogwork.cloud.updates.rollout import Counts, Rollout
 from cogwork.cloud.updates.rollouts import count_trials, list_newest
 from cogwork.core.escape import escape
@@ -107,7 +107,7 @@ def _format_trial(trial: TrialReport) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _NamedTrial(Trial):
+class _NamedTrial(TrialRow):
     part_name: str
     machine_name: str
     organization_name: str

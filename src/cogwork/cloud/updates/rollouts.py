@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from cogwork.cloud.operations.operation import new_id, to_microseconds
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import first, query, query_values, select
-from cogwork.cloud.storage.tables import Rollout as StoredRollout
+from cogwork.cloud.storage.tables import RolloutRow
 from cogwork.cloud.updates.releases import find_strictest, list_platforms
 from cogwork.cloud.updates.rollout import (
     Counts,
@@ -105,7 +105,7 @@ def select_rollouts(tx: Transaction, channel: str, product: Product) -> list[Rol
     """Return the rollouts of a channel, newest first."""
     rows = select(
         tx,
-        StoredRollout,
+        RolloutRow,
         "WHERE channel = ? AND product = ? ORDER BY number DESC",
         *(channel, product),
     )
@@ -124,7 +124,7 @@ def find_newest(tx: Transaction, channel: str, product: Product) -> Rollout:
 
 def list_newest(tx: Transaction) -> list[Rollout]:
     """Return the newest rollout of each channel and product."""
-    rows = select(tx, StoredRollout, "WHERE is_superseded = 0 ORDER BY channel, product")
+    rows = select(tx, RolloutRow, "WHERE is_superseded = 0 ORDER BY channel, product")
     return [_from_row(row) for row in rows]
 
 
@@ -294,7 +294,7 @@ def _save(tx: Transaction, rollout: Rollout) -> None:
     )
 
 
-def _from_row(row: StoredRollout) -> Rollout:
+def _from_row(row: RolloutRow) -> Rollout:
     return Rollout(
         row.id,
         row.channel,

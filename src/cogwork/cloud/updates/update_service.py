@@ -11,10 +11,10 @@ from grpclib.const import Cardinality
 from cogwork.cloud.fleet.part_access import require_own_part
 from cogwork.cloud.fleet.part_software import save_report
 from cogwork.cloud.identity.actor import Actor, ActorType
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.records import Transaction
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 from cogwork.cloud.updates.agent_section import read_agent_section
 from cogwork.cloud.updates.rollout import Rollout
 from cogwork.cloud.updates.rollouts import check_failures, note_outcome, select_rollouts
@@ -26,7 +26,7 @@ _log = logging.getLogger("cloud.updates")
 
 
 class UpdateService:
-    def __init__(self, context: CloudContext, login: Login) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin) -> None:
         self._context = context
         self._login = login
 
@@ -38,7 +38,7 @@ class UpdateService:
         report = parse_report(await stream.recv_message())
         now = self._context.now()
 
-        def work(tx: Transaction) -> tuple[Part, Rollout | None]:
+        def work(tx: Transaction) -> tuple[PartRow, Rollout | None]:
             part = require_own_part(tx, actor, _find_part(actor, report))
             save_report(tx, part.id, report, now)
             return part, _save_outcome(tx, part, report, now)
@@ -65,7 +65,7 @@ def _find_part(actor: Actor, report: UpdateReport) -> str:
     return report.id or (actor.id if actor.type is ActorType.PART else "")
 
 
-def _save_outcome(tx: Transaction, part: Part, report: UpdateReport, now: int) -> Rollout | None:
+def _save_outcome(tx: Transaction, part: PartRow, report: UpdateReport, now: int) -> Rollout | None:
     """Save the outcome in the rollout that it belongs to. Return that if it pauses therefore."""
     source = read_source(read_agent_section(tx, part), report.product)
     if not isinstance(source, Channel):

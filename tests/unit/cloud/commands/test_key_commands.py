@@ -18,7 +18,7 @@ from cogwork.cloud.storage.records import RecordsUnavailable
 from cogwork.cloud.storage.schema import MIGRATIONS
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import read_records
-from cogwork.cloud.storage.tables import RoleGrant
+from cogwork.cloud.storage.tables import RoleGrantRow
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ async def test_lost_owner_key_is_replaced(cloud: Commands) -> None:
     async with open_plane(CloudDirectory(cloud.data)) as plane:
         actor = await plane.login.verify(key_id, "api-key", key, "::1")
         (grant,) = await plane.context.records.read(
-            lambda tx: select(tx, RoleGrant, "WHERE key_id = ?", actor.id)
+            lambda tx: select(tx, RoleGrantRow, "WHERE key_id = ?", actor.id)
         )
     assert (grant.resource_type, grant.role) == ("organization", "owner")
 

@@ -7,19 +7,19 @@ import logging
 
 import pytest
 
-from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.health import CloudHealth, StoreState
 from cogwork.cloud.control_plane.periodic_task import PeriodicTask, PeriodicTasks
 from cogwork.cloud.storage.records import RecordsUnavailable
 from cogwork.core.clock import ManualClock
 
 
 async def test_worst_problem_decides() -> None:
-    health = Health(ManualClock())
-    assert (health.state, health.is_serving) == (State.OK, True)
-    health.report("disk", State.DEGRADED, "disk low")
-    assert (health.state, health.is_serving) == (State.DEGRADED, True)
-    health.report("records", State.FAILING, "disk full")
-    assert (health.state, health.is_serving) == (State.FAILING, False)
+    health = CloudHealth(ManualClock())
+    assert (health.state, health.is_serving) == (StoreState.OK, True)
+    health.report("disk", StoreState.DEGRADED, "disk low")
+    assert (health.state, health.is_serving) == (StoreState.DEGRADED, True)
+    health.report("records", StoreState.FAILING, "disk full")
+    assert (health.state, health.is_serving) == (StoreState.FAILING, False)
     assert health.as_json() == {
         "status": "failing",
         "problems": [
@@ -37,11 +37,11 @@ async def test_problem_is_logged_once_and_its_end_with_its_duration(
 ) -> None:
     caplog.set_level(logging.INFO)
     clock = ManualClock()
-    health = Health(clock)
+    health = CloudHealth(clock)
     for _ in range(3):
-        health.report("disk", State.DEGRADED, "disk low")
+        health.report("disk", StoreState.DEGRADED, "disk low")
         await clock.advance(30)
-    health.report("disk", State.FAILING, "disk full")
+    health.report("disk", StoreState.FAILING, "disk full")
     health.recover("disk")
     health.recover("disk")
     assert [record.message for record in caplog.records] == [
@@ -53,20 +53,20 @@ async def test_problem_is_logged_once_and_its_end_with_its_duration(
 
 async def test_problem_that_is_not_repeated_ends() -> None:
     clock = ManualClock()
-    health = Health(clock)
-    health.report("packages", State.FAILING, "full", lasts=60)
+    health = CloudHealth(clock)
+    health.report("packages", StoreState.FAILING, "full", lasts=60)
     states = []
     for seconds in (59, 1):
         await clock.advance(seconds)
         states.append(health.state)
-    assert states == [State.FAILING, State.OK]
+    assert states == [StoreState.FAILING, StoreState.OK]
 
 
 async def test_change_wakes_those_who_wait() -> None:
-    health = Health(ManualClock())
+    health = CloudHealth(ManualClock())
     change = health.change()
     assert health.change() is change
-    health.report("disk", State.DEGRADED, "disk low")
+    health.report("disk", StoreState.DEGRADED, "disk low")
     assert change.done()
     assert not health.change().done()
 
@@ -76,7 +76,7 @@ async def test_task_survives_errors_and_reports_them_once(
 ) -> None:
     caplog.set_level(logging.INFO)
     clock, runs = ManualClock(), 0
-    health = Health(clock)
+    health = CloudHealth(clock)
 
     async def work() -> None:
         nonlocal runs
@@ -92,9 +92,9 @@ async def test_task_survives_errors_and_reports_them_once(
     assert runs == 3
     assert health.as_json()["problems"][0]["reason"] == "the disk is full; it is tried again"
     await clock.advance(60)
-    assert (runs, health.state) == (5, State.OK)
+    assert (runs, health.state) == (5, StoreState.OK)
     await clock.advance(60)
-    assert (runs, health.state) == (7, State.OK)
+    assert (runs, health.state) == (7, StoreState.OK)
     await tasks.aclose()
     assert len(asyncio.all_tasks()) == 1
     assert [record.message for record in caplog.records] == [

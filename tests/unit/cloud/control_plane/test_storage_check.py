@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cogwork.cloud.control_plane.health import Health, State
+from cogwork.cloud.control_plane.health import CloudHealth, StoreState
 from cogwork.cloud.control_plane.monitored_stores import RECORDS, MonitoredRecords
 from cogwork.cloud.control_plane.storage_check import check_storage
 from cogwork.cloud.storage.ballast import Ballast
@@ -31,7 +31,7 @@ async def test_low_disk_is_shown_until_clearly_more_is_free(
 ) -> None:
     free = 1000
     disk = DiskSpace(tmp_path, lambda _: Space(1000 * MIB, free * MIB))
-    ballast, health = Ballast(tmp_path / "ballast", MIB), Health(ManualClock())
+    ballast, health = Ballast(tmp_path / "ballast", MIB), CloudHealth(ManualClock())
 
     async def check() -> str:
         await check_storage(disk, ballast, records, health)
@@ -42,7 +42,7 @@ async def test_low_disk_is_shown_until_clearly_more_is_free(
     assert (tmp_path / "ballast").exists()
     free = 199
     assert "parts may log less" in await check()
-    assert health.state is State.DEGRADED
+    assert health.state is StoreState.DEGRADED
     free = 99
     assert "logs and packages are refused" in await check()
     assert ballast.release()
@@ -56,9 +56,9 @@ async def test_low_disk_is_shown_until_clearly_more_is_free(
 
 
 async def test_failed_write_is_tried_again(tmp_path: Path, records: SqliteRecords) -> None:
-    health = Health(ManualClock())
+    health = CloudHealth(ManualClock())
     disk = DiskSpace(tmp_path, lambda _: Space(1000 * MIB, 900 * MIB))
     monitored = MonitoredRecords(records, health)
-    health.report(RECORDS, State.FAILING, "the disk was full")
+    health.report(RECORDS, StoreState.FAILING, "the disk was full")
     await check_storage(disk, Ballast(tmp_path / "ballast", MIB), monitored, health)
-    assert health.state is State.OK
+    assert health.state is StoreState.OK

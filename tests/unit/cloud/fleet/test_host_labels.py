@@ -20,7 +20,7 @@ from cogwork.cloud.storage.records import DuplicateRecord, Transaction
 from cogwork.cloud.storage.schema import MIGRATIONS
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
-from cogwork.cloud.storage.tables import HostLabel
+from cogwork.cloud.storage.tables import HostLabelRow
 
 DAY = 24 * 3600 * 1_000_000
 PLACES = """
@@ -45,7 +45,7 @@ class Labels:
 
         def work(tx: Transaction) -> str:
             assign_label(tx, now, part, location, name)
-            (row,) = select(tx, HostLabel, "WHERE part_id = ? AND until IS NULL", part)
+            (row,) = select(tx, HostLabelRow, "WHERE part_id = ? AND until IS NULL", part)
             assert row.location_id == location
             return row.label
 
@@ -159,7 +159,7 @@ async def test_migration_labels_the_oldest_part_first(tmp_path: Path) -> None:
     make_unlabeled(tmp_path / "records.db")
     for _ in range(2):
         records = SqliteRecords(tmp_path / "records.db")
-        rows = await records.read(lambda tx: select(tx, HostLabel))
+        rows = await records.read(lambda tx: select(tx, HostLabelRow))
         await records.aclose()
         found = {row.part_id: row.label for row in rows}
         assert found.keys() == {part for part, *_ in PARTS} - {"deleted"}
@@ -188,6 +188,6 @@ async def test_migration_that_fails_changes_nothing(
         with pytest.raises(OSError, match="the power failed"):
             SqliteRecords(path)
     records = SqliteRecords(path)
-    rows = await records.read(lambda tx: select(tx, HostLabel))
+    rows = await records.read(lambda tx: select(tx, HostLabelRow))
     await records.aclose()
     assert len(rows) == len(PARTS) - 1

@@ -24,7 +24,7 @@ from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.machine.part_access_list import issue_access_list
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 from cogwork.core.clock import SystemClock
 from cogwork.core.workers import run_in_thread
 from cogwork.wire.messages.follow_method import GET_ACCESS
@@ -88,7 +88,9 @@ async def full(template: tuple[Path, str], tmp_path: Path) -> AsyncIterator[Full
     directory = CloudDirectory(Path(shutil.copytree(template[0], tmp_path / "cloud")))
     async with open_plane(directory) as plane:
         part, secret = await add_machine(plane, template[1])
-        (row,) = await plane.context.records.read(lambda tx: select(tx, Part, "WHERE id = ?", part))
+        (row,) = await plane.context.records.read(
+            lambda tx: select(tx, PartRow, "WHERE id = ?", part)
+        )
         made = FullMachine(
             *(plane, directory, template[1], row.organization_id),
             *(row.machine_id, part, secret),

@@ -11,7 +11,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.auth.errors import RoleTooLow, Unauthenticated
 from cogwork.cloud.machine.claim_codes import create_code, redeem_code
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import ClaimCode
+from cogwork.cloud.storage.tables import ClaimCodeRow
 from cogwork.core.errors import NotFound
 from cogwork.wire.messages.claim_method import CLAIM_LIFETIME
 
@@ -84,5 +84,5 @@ def test_only_owners_create_codes(acme: OwnedOrganization) -> None:
 
 def test_codes_are_not_stored(acme: OwnedOrganization) -> None:
     code = create(acme).replace("-", "")
-    rows = acme.cloud.read(lambda tx: select(tx, ClaimCode))
+    rows = acme.cloud.read(lambda tx: select(tx, ClaimCodeRow))
     assert all(code not in str(row) for row in rows)

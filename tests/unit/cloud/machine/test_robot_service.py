@@ -31,7 +31,7 @@ from cogwork.cloud.identity.actor import ActorType
 from cogwork.cloud.machine.log_intake import LogQuotaSpent
 from cogwork.cloud.machine.log_quota import LogRates
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import Part
+from cogwork.cloud.storage.tables import PartRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 from cogwork.core.limits.token_bucket import Rate
 from cogwork.resource.messages.config_message import from_message
@@ -143,7 +143,7 @@ async def test_part_that_called_is_online_for_a_while(cloud: TwoTenantCloud) -> 
     assert (await read()).last_access.seconds == START
     await cloud.context.presence.save(cloud.context.records)
     (row,) = await cloud.context.records.read(
-        lambda tx: select(tx, Part, "WHERE id = ?", cloud.mine.part)
+        lambda tx: select(tx, PartRow, "WHERE id = ?", cloud.mine.part)
     )
     assert row.last_access_at == START * 1e6
 

@@ -11,10 +11,10 @@ from cogwork.cloud.storage.insert import insert, upsert
 from cogwork.cloud.storage.records import BrokenReference, DuplicateRecord, Transaction
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import read_records, write_records
-from cogwork.cloud.storage.tables import Location, Organization
+from cogwork.cloud.storage.tables import LocationRow, OrganizationRow
 
-ACME = Organization("a", "Acme", None, 7, is_hosting=True)
-HALL = Location("h", "a", None, "Hall", 8)
+ACME = OrganizationRow("a", "Acme", None, 7, is_hosting=True)
+HALL = LocationRow("h", "a", None, "Hall", 8)
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
-def read(path: Path) -> list[Organization]:
-    return read_records(path, lambda tx: select(tx, Organization, "ORDER BY id"))
+def read(path: Path) -> list[OrganizationRow]:
+    return read_records(path, lambda tx: select(tx, OrganizationRow, "ORDER BY id"))
 
 
 def test_a_row_is_read_as_it_was_stored(path: Path) -> None:
-    other = Organization("b", "'; --", "other", 2**53, is_hosting=False)
+    other = OrganizationRow("b", "'; --", "other", 2**53, is_hosting=False)
     write_records(path, lambda tx: insert(tx, other))
     assert read(path) == [ACME, other]
 
@@ -51,4 +51,4 @@ def test_a_row_takes_the_place_of_the_one_with_its_key(path: Path) -> None:
 
     write_records(path, work)
     assert read(path) == [renamed]
-    assert read_records(path, lambda tx: select(tx, Location)) == [HALL]
+    assert read_records(path, lambda tx: select(tx, LocationRow)) == [HALL]

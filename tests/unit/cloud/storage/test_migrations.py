@@ -10,7 +10,7 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.schema import MIGRATIONS
 from cogwork.cloud.storage.select import select
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
-from cogwork.cloud.storage.tables import Organization
+from cogwork.cloud.storage.tables import OrganizationRow
 
 RELEASED = 5
 """Scripts of 0.1.0."""
@@ -28,7 +28,7 @@ async def test_oldest_organization_hosts_a_cloud_of_an_earlier_version(tmp_path:
         )
 
     def find_hosts(tx: Transaction) -> list[str]:
-        return [each.name for each in select(tx, Organization, "WHERE is_hosting")]
+        return [each.name for each in select(tx, OrganizationRow, "WHERE is_hosting")]
 
     records = SqliteRecords(path)
     try:

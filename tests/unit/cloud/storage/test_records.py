@@ -20,7 +20,7 @@ from cogwork.cloud.storage.records import (
 )
 from cogwork.cloud.storage.select import query_values, select
 from cogwork.cloud.storage.sqlite_records import SqliteRecords
-from cogwork.cloud.storage.tables import Organization
+from cogwork.cloud.storage.tables import OrganizationRow
 from cogwork.core.errors import NotFound
 
 INSERT = "INSERT INTO organization (id, name, created_at) VALUES (?, ?, ?)"
@@ -55,7 +55,7 @@ def names(tx: Transaction) -> list[str]:
 async def test_what_was_written_is_read(records: Records) -> None:
     name = "Ünïcode 日本 \N{PILE OF POO} ' \" ; --"
     await records.write(lambda tx: add(tx, "1", name, 2**53 + 1))
-    (row,) = await records.read(lambda tx: select(tx, Organization))
+    (row,) = await records.read(lambda tx: select(tx, OrganizationRow))
     assert (row.id, row.name, row.created_at) == ("1", name, 2**53 + 1)
     assert row.namespace is None
 
@@ -121,7 +121,7 @@ async def test_concurrent_writes_run_one_after_the_other(records: Records) -> No
     await records.write(lambda tx: add(tx, "counter", at=0))
 
     def count(tx: Transaction) -> int:
-        (row,) = select(tx, Organization, "WHERE id = 'counter'")
+        (row,) = select(tx, OrganizationRow, "WHERE id = 'counter'")
         tx.execute("UPDATE organization SET created_at = ?", row.created_at + 1)
         return row.created_at
 

@@ -20,7 +20,7 @@ from cogwork.cloud.storage.select import (
     select_one,
 )
 from cogwork.cloud.storage.sqlite_records import read_records, write_records
-from cogwork.cloud.storage.tables import Location, Organization
+from cogwork.cloud.storage.tables import LocationRow, OrganizationRow
 
 
 class Kind(enum.StrEnum):
@@ -33,7 +33,7 @@ class Counted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnedLocation(Location):
+class OwnedLocation(LocationRow):
     organization_name: str
 
 
@@ -58,11 +58,15 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_rows_of_a_table_have_its_columns(path: Path) -> None:
-    found = read_records(path, lambda tx: select(tx, Organization))
-    assert found == [Organization("a", "Acme", None, 7, is_hosting=True)]
-    found_again = read_records(path, lambda tx: select_one(tx, Organization, "WHERE id = ?", "a"))
+    found = read_records(path, lambda tx: select(tx, OrganizationRow))
+    assert found == [OrganizationRow("a", "Acme", None, 7, is_hosting=True)]
+    found_again = read_records(
+        path, lambda tx: select_one(tx, OrganizationRow, "WHERE id = ?", "a")
+    )
     assert found_again == found[0]
-    assert read_records(path, lambda tx: select_one(tx, Organization, "WHERE id = ?", "b")) is None
+    assert (
+        read_records(path, lambda tx: select_one(tx, OrganizationRow, "WHERE id = ?", "b")) is None
+    )
 
 
 def test_what_follows_the_table_may_have_joins(path: Path) -> None:
@@ -70,7 +74,7 @@ def test_what_follows_the_table_may_have_joins(path: Path) -> None:
         "JOIN organization ON organization.id = location.organization_id "
         "WHERE organization.name = ? ORDER BY location.id DESC LIMIT 2"
     )
-    found = read_records(path, lambda tx: select(tx, Location, rest, "Acme"))
+    found = read_records(path, lambda tx: select(tx, LocationRow, rest, "Acme"))
     assert [(each.id, each.parent_id) for each in found] == [("2", "1"), ("1", "0")]
 
 
@@ -112,9 +116,9 @@ def test_one_column_needs_no_shape(path: Path) -> None:
     ids=["missing", "superfluous", "twice", "another"],
 )
 def test_other_columns_are_refused(path: Path, columns: str, where: str) -> None:
-    with pytest.raises(ShapeMismatch, match="the fields of Location are id, organization_id, "):
+    with pytest.raises(ShapeMismatch, match="the fields of LocationRow are id, organization_id, "):
         read_records(
-            path, lambda tx: query(tx, Location, f"SELECT {columns} FROM location {where}")
+            path, lambda tx: query(tx, LocationRow, f"SELECT {columns} FROM location {where}")
         )
 
 
@@ -136,5 +140,5 @@ def test_a_flag_is_zero_or_one(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE organization SET is_hosting = 2")
     connection.close()
-    with pytest.raises(ShapeMismatch, match=r"Organization\.is_hosting cannot be 2"):
-        read_records(path, lambda tx: select(tx, Organization))
+    with pytest.raises(ShapeMismatch, match=r"OrganizationRow\.is_hosting cannot be 2"):
+        read_records(path, lambda tx: select(tx, OrganizationRow))

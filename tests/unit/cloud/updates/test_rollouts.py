@@ -14,8 +14,8 @@ from cogwork.cloud.fleet.part_software import Software
 from cogwork.cloud.storage.blobs import Blob
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select
-from cogwork.cloud.storage.tables import Trial
-from cogwork.cloud.updates.release_archive import Manifest
+from cogwork.cloud.storage.tables import TrialRow
+from cogwork.cloud.updates.release_archive import ArchiveManifest
 from cogwork.cloud.updates.releases import ReleaseExists, add_release, list_releases
 from cogwork.cloud.updates.rollout import Counts, Rollout, RolloutState
 from cogwork.cloud.updates.rollouts import (
@@ -69,7 +69,7 @@ class Fleet:
         return int(self.cloud.clock.time() * 1e6)
 
     def release(self, version: str, platform: str = LINUX, minimum: str = "") -> None:
-        manifest = Manifest(SERVER, version, platform, minimum)
+        manifest = ArchiveManifest(SERVER, version, platform, minimum)
         digest = (version + platform).encode().hex().ljust(64, "0")
         self.do(add_release, manifest, Blob(digest, 7, 0), self.now)
 
@@ -250,7 +250,7 @@ def test_only_the_last_rollouts_are_kept(fleet: Fleet) -> None:
         fleet.offer(rollouts[-1], "part")
     kept = fleet.do(select_rollouts, "stable", SERVER)
     assert [each.version for each in kept] == [f"3.0.{number}" for number in range(9, 1, -1)]
-    trials = fleet.do(lambda tx: select(tx, Trial))
+    trials = fleet.do(lambda tx: select(tx, TrialRow))
     assert len(trials) == len(kept)
 
 
@@ -294,6 +294,6 @@ def test_release_never_changes(fleet: Fleet) -> None:
     before = fleet.do(list_releases)
     fleet.release("2.0.0")  # the same again
     assert fleet.do(list_releases) == before
-    manifest = Manifest(SERVER, "2.0.0", LINUX)
+    manifest = ArchiveManifest(SERVER, "2.0.0", LINUX)
     with pytest.raises(ReleaseExists, match="a new version"):
         fleet.do(add_release, manifest, Blob("ff" * 32, 7, 0), fleet.now)

@@ -17,11 +17,11 @@ from cogwork.cloud.fleet.history_page import (
     read_page_token,
 )
 from cogwork.cloud.identity.visibility import Visibility
-from cogwork.cloud.operations.operation import Call, Operation, reading, to_timestamp
+from cogwork.cloud.operations.operation import Call, CloudOperation, reading, to_timestamp
 from cogwork.cloud.storage.insert import insert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import select_one
-from cogwork.cloud.storage.tables import FragmentRevision
+from cogwork.cloud.storage.tables import FragmentRevisionRow
 
 _MAX_PAGE: Final = 100
 _DEFAULT_PAGE: Final = 10
@@ -55,7 +55,7 @@ def get_fragment_history(
     require_member(tx, call, fragment.organization_id)
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE
 
-    def read_next(newest: int) -> FragmentRevision | None:
+    def read_next(newest: int) -> FragmentRevisionRow | None:
         return select_newest(tx, request.id, newest)
 
     token = request.page_token
@@ -72,11 +72,11 @@ def get_fragment_history(
     )
 
 
-def select_newest(tx: Transaction, fragment: str, revision: int) -> FragmentRevision | None:
+def select_newest(tx: Transaction, fragment: str, revision: int) -> FragmentRevisionRow | None:
     """Return the newest revision of a fragment, up to the given one."""
     return select_one(
         tx,
-        FragmentRevision,
+        FragmentRevisionRow,
         "WHERE fragment_id = ? AND revision <= ? ORDER BY revision DESC LIMIT 1",
         *(fragment, revision),
     )
@@ -86,7 +86,7 @@ def add_revision(
     tx: Transaction,
     call: Call,
     fragment: str,
-    previous: FragmentRevision | None,
+    previous: FragmentRevisionRow | None,
     state: tuple[str, int, str],
 ) -> None:
     """`state`: name, visibility and configuration. The oldest revisions are removed."""
@@ -94,7 +94,7 @@ def add_revision(
     # Two edits within a microsecond must differ, because clients compare the times.
     edited_at = call.now if previous is None else max(call.now, previous.edited_at + 1)
     editor = call.actor
-    insert(tx, FragmentRevision(fragment, revision, edited_at, editor.type, editor.id, *state))
+    insert(tx, FragmentRevisionRow(fragment, revision, edited_at, editor.type, editor.id, *state))
     tx.execute("UPDATE fragment SET revision = ? WHERE id = ?", revision, fragment)
     tx.execute(
         _REMOVE_OLDEST,
@@ -106,8 +106,8 @@ def _describe_edit(
     tx: Transaction,
     view: FragmentView,
     fragment: CurrentFragment,
-    row: FragmentRevision,
-    older: FragmentRevision | None,
+    row: FragmentRevisionRow,
+    older: FragmentRevisionRow | None,
 ) -> pb.FragmentHistoryEntry:
     old = None
     if older is not None:
@@ -125,4 +125,4 @@ def _describe_edit(
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {"GetFragmentHistory": reading(get_fragment_history)}
+OPERATIONS: Final[dict[str, CloudOperation]] = {"GetFragmentHistory": reading(get_fragment_history)}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from cogwork.cloud.configuration.config_checker import ConfigChecker, ConfigRefused
+from cogwork.cloud.configuration.config_checker import ConfigChecker, EditRefused
 from cogwork.cloud.configuration.config_references import PartUser, TargetType, list_users
 from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_change import FragmentChange
@@ -175,10 +175,10 @@ async def _check(checker: ConfigChecker, organization: str, found: ConfigImpact)
         await checker.check(
             organization, lambda: found.after, is_another_make=found.is_another_make
         )
-    except ConfigRefused as error:
+    except EditRefused as error:
         try:
             await checker.check(organization, lambda: found.before)
-        except ConfigRefused:
+        except EditRefused:
             return found
         return replace(found, mistakes=[*found.mistakes, str(error)])
     return found

@@ -11,7 +11,7 @@ from viam.gen.app.v1 import app_pb2 as pb
 from cogwork.cloud.configuration.config_checker import ConfigChecker
 from cogwork.cloud.fleet.fragments.fragment_edit import preview_update
 from cogwork.cloud.fleet.fragments.fragment_impact import ConfigImpact, Impact
-from cogwork.cloud.identity.login import Login
+from cogwork.cloud.identity.login import ActorLogin
 from cogwork.cloud.operations.context import CloudContext
 from cogwork.wire.messages.fragment_method import PREVIEW, FragmentPreview, PlannedChange
 from cogwork.wire.table.handlers import Method, Stream
@@ -21,7 +21,7 @@ _MAX_LINES: Final = 200
 
 
 class FragmentService:
-    def __init__(self, context: CloudContext, login: Login, checker: ConfigChecker) -> None:
+    def __init__(self, context: CloudContext, login: ActorLogin, checker: ConfigChecker) -> None:
         self._context = context
         self._login = login
         self._checker = checker

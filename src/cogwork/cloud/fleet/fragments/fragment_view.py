@@ -17,7 +17,7 @@ from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.operation import Call, to_timestamp
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query, select
-from cogwork.cloud.storage.tables import FragmentRevision, Organization
+from cogwork.cloud.storage.tables import FragmentRevisionRow, OrganizationRow
 from cogwork.core.errors import NotFound
 
 MAX_LISTED_BYTES: Final = 4 << 20
@@ -86,11 +86,11 @@ class FragmentView:
 
     def __init__(self, tx: Transaction, call: Call, organization: str) -> None:
         self._tx = tx
-        (self._organization,) = select(tx, Organization, "WHERE id = ?", organization)
+        (self._organization,) = select(tx, OrganizationRow, "WHERE id = ?", organization)
         owner = (ResourceType.ORGANIZATION, organization)
         self.is_masked = find_role(tx, call.actor, owner) is not CloudRole.OWNER
 
-    def describe(self, fragment: CurrentFragment, revision: FragmentRevision) -> pb.Fragment:
+    def describe(self, fragment: CurrentFragment, revision: FragmentRevisionRow) -> pb.Fragment:
         found = self.summarize(fragment, revision)
         found.fragment_config_json = text = self.format_content(revision)
         found.fragment.CopyFrom(_to_struct(text))
@@ -99,7 +99,7 @@ class FragmentView:
     def summarize(
         self,
         fragment: CurrentFragment | ListedFragment,
-        revision: FragmentRevision | ListedFragment,
+        revision: FragmentRevisionRow | ListedFragment,
     ) -> pb.Fragment:
         """Describe a fragment without its content."""
         owner = self._organization
@@ -120,10 +120,10 @@ class FragmentView:
             only_used_by_owner=counts.machines == counts.own_machines,
         )
 
-    def to_struct(self, revision: FragmentRevision) -> Struct:
+    def to_struct(self, revision: FragmentRevisionRow) -> Struct:
         return _to_struct(self.format_content(revision))
 
-    def format_content(self, revision: FragmentRevision) -> str:
+    def format_content(self, revision: FragmentRevisionRow) -> str:
         text = revision.config
         return format_masked(json.loads(text)) if self.is_masked else text
 

@@ -34,7 +34,7 @@ from cogwork.cloud.identity.visibility import Visibility
 from cogwork.cloud.operations.names import require_name
 from cogwork.cloud.operations.operation import (
     Call,
-    Operation,
+    CloudOperation,
     new_id,
     read_timestamp,
     reading,
@@ -44,7 +44,7 @@ from cogwork.cloud.operations.operation import (
 from cogwork.cloud.storage.insert import insert, upsert
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import exists, query, query_values, select
-from cogwork.cloud.storage.tables import Fragment, FragmentTag
+from cogwork.cloud.storage.tables import FragmentRow, FragmentTagRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_FRAGMENTS: Final = 10_000
@@ -82,7 +82,9 @@ def create_fragment(
     if count >= _MAX_FRAGMENTS:
         raise TooManyFragments(f"the organization has {_MAX_FRAGMENTS} fragments; delete one first")
     fragment = new_id()
-    insert(tx, Fragment(fragment, organization, revision=0, created_at=call.now, deleted_at=None))
+    insert(
+        tx, FragmentRow(fragment, organization, revision=0, created_at=call.now, deleted_at=None)
+    )
     config = format_struct(request.config)
     visibility = read_visibility(request.visibility) or Visibility.PRIVATE
     add_revision(tx, call, fragment, None, (require_name(request.name), visibility, config))
@@ -238,7 +240,7 @@ def set_fragment_tag(
     tags = [each.tag for each in _list_tags(tx, request.fragment_id)]
     if len(tags) >= _MAX_TAGS and request.tag not in tags:
         raise TooManyFragments(f"the fragment has {_MAX_TAGS} tags; delete one first")
-    tag = FragmentTag(request.fragment_id, request.tag, revision.revision)
+    tag = FragmentTagRow(request.fragment_id, request.tag, revision.revision)
     upsert(tx, tag, "fragment_id", "tag")
     call.changed_parts += parts_that_use(tx, TargetType.FRAGMENT, request.fragment_id)
     return pb.SetFragmentTagResponse(tags=_list_tags(tx, request.fragment_id))
@@ -291,11 +293,11 @@ def _list_revisions(tx: Transaction, fragment: str) -> Sequence[pb.FragmentRevis
 
 
 def _list_tags(tx: Transaction, fragment: str) -> Sequence[pb.FragmentTag]:
-    rows = select(tx, FragmentTag, "WHERE fragment_id = ? ORDER BY tag", fragment)
+    rows = select(tx, FragmentTagRow, "WHERE fragment_id = ? ORDER BY tag", fragment)
     return [pb.FragmentTag(tag=row.tag, revision=str(row.revision)) for row in rows]
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "CreateFragment": writing(create_fragment),
     "GetFragment": reading(get_fragment),
     "ListFragments": reading(list_fragments),

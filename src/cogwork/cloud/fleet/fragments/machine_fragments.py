@@ -35,7 +35,7 @@ from cogwork.cloud.identity.access import (
     organization_of,
     require_role,
 )
-from cogwork.cloud.operations.operation import Call, Operation, reading
+from cogwork.cloud.operations.operation import Call, CloudOperation, reading
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values
 
@@ -155,6 +155,6 @@ def _describe_mistake(mistake: Mistake) -> pb.FragmentError:
     )
 
 
-OPERATIONS: Final[dict[str, Operation]] = {
+OPERATIONS: Final[dict[str, CloudOperation]] = {
     "ListMachineFragments": reading(list_machine_fragments),
 }

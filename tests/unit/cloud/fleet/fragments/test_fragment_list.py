@@ -14,7 +14,7 @@ from cogwork.cloud.fleet.organizations import add_organization
 from cogwork.cloud.identity.actor import Actor, ActorType
 from cogwork.cloud.storage.records import Rows, Transaction, Value
 from cogwork.cloud.storage.select import query_values, select
-from cogwork.cloud.storage.tables import FragmentRevision
+from cogwork.cloud.storage.tables import FragmentRevisionRow
 
 SIZE = 1000
 PUBLIC = pb.FragmentVisibility.FRAGMENT_VISIBILITY_PUBLIC
@@ -84,7 +84,7 @@ async def test_contents_beyond_the_bound_are_not_read(
 
 def make_public(tx: Transaction, name: str, organization: str) -> None:
     """Make a fragment a public one of another organization."""
-    (revision,) = select(tx, FragmentRevision, "WHERE name = ?", name)
+    (revision,) = select(tx, FragmentRevisionRow, "WHERE name = ?", name)
     tx.execute(
         "UPDATE fragment_revision SET visibility = ? WHERE fragment_id = ?",
         *(PUBLIC, revision.fragment_id),
