@@ -1,0 +1,22 @@
+"""The built-in models, one folder for each API, and `builtin_models.py`, which lists them.
+
+To add a driver:
+
+1. Write the class in `drivers/<api>/<model>.py`, as a subclass of the SDK's class for the API.
+   Raise the exceptions of `core/errors.py`.
+2. Describe its attributes in `drivers/<api>/attributes.py`. This file must not import the driver
+   or its libraries: it is loaded to check every configuration.
+3. Add a line to `builtin_models.py`. The class is imported when the first resource of the model
+   is built.
+4. Run the contract of the API on it in `tests/contract/api`, and unit tests in
+   `tests/unit/drivers`.
+5. Run `make docs` to add it to the reference of models.
+
+A driver outside this repository does the same with the imports of `cogwork.driver` and the entry
+point `cogwork.models`, which `resource/registry.py` reads.
+
+Components that move share three rules. `mover.py` and `command_lock.py` give the newest command
+control; the older command fails with the reason. Positions are functions of time
+(`joint_trajectory.py`), so nothing needs to tick. Cameras and vision services pass frames, not
+encoded images: see `drivers/camera` and `drivers/vision`.
+"""

@@ -1,0 +1,1 @@
+"""Images and video: headers, encoding and decoding, and groups of encoded frames."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from cogwork.helpers.control_channel import Message
 from cogwork.webrtc.aiortc_internals import watch_feedback
+from cogwork.webrtc.track_frames import TrackFrames
 from cogwork.webrtc.video_negotiation import SentTrack
-from cogwork.webrtc.video_source import TrackFrames
 from cogwork.webrtc.video_track import VideoTrack
 
 _KEY_INTERVAL = 0.5

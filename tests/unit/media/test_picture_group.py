@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from cogwork.media.encoded_frames import EncodedFrame, join_frame
 from cogwork.media.picture_group import PictureGroup
-from cogwork.webrtc.video_source import TrackFrames
+from cogwork.webrtc.track_frames import TrackFrames
 from cogwork.webrtc.video_track import VideoTrack
 
 

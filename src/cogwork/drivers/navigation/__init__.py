@@ -1,0 +1,6 @@
+"""Navigation services: a base drives to saved locations around zones.
+
+`goal_executor.py` runs the newest goal: locate, plan, follow, and plan again if necessary.
+`planning.py` finds paths around zones with A*. The model `builtin` follows them with a base and
+a movement sensor (`base_vehicle.py`, `sensor_locator.py`), and `fake` with a simulated point.
+"""
