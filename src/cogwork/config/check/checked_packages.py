@@ -1,4 +1,4 @@
-"""The packages of a configuration while it is checked: where they are, and what refers to them."""
+"""The packages of a configuration: their directories, and the entries that refer to them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class CheckedPackages:
         self._diagnostics = diagnostics
         self._paths: dict[str, PackagePath] = {}
         self.present: frozenset[str] = frozenset()
-        """The names of the packages that are on this computer."""
+        """The names of the packages that are installed on this computer."""
         self._expected_paths: frozenset[str] = frozenset()
-        """Directories of packages that the machine will get."""
+        """The directories of packages that the machine will download."""
         self._users: dict[Pointer, set[str]] = {}
 
     @property
     def users(self) -> Mapping[Pointer, frozenset[str]]:
-        """The names of the packages to which a resource, module or process refers, by its
+        """The names of the packages that a resource, module or process refers to, by its JSON
         pointer."""
         return {at: frozenset(names) for at, names in self._users.items() if names}
 
@@ -54,9 +54,10 @@ class CheckedPackages:
         keys: tuple[str, ...],
         effect: Effect = Effect.UNHEALTHY,
     ) -> tuple[Json, bool]:
-        """Return the item with the placeholders under `keys` filled in, and whether all could be.
+        """Fill in the placeholders under `keys`. Return the item, and whether every placeholder was
+        valid.
 
-        `effect`: that of one that cannot be filled in.
+        `effect` is the effect of an invalid placeholder on the machine.
         """
         is_complete = True
         if not isinstance(item, dict):
@@ -80,6 +81,6 @@ class CheckedPackages:
         return item, is_complete
 
     def require_file(self, path: str, at: Pointer) -> None:
-        """Report a missing file, unless it is in a package that the machine will get."""
+        """Report a missing file, unless it belongs to a package that the machine will download."""
         if not is_inside(path, self._expected_paths):
             self._diagnostics.require_file(path, at, Effect.UNHEALTHY)

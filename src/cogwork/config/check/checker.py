@@ -40,22 +40,24 @@ class CheckResult:
     specs: tuple[Spec, ...]
     diagnostics: tuple[Diagnostic, ...]
     resource_count: int = 0
-    """Number of resources that the file lists, valid or not."""
+    """The number of resources that the file lists, valid or not."""
     omitted_count: int = 0
-    """Number of diagnostics beyond those that are kept."""
+    """The number of diagnostics that were dropped because the limit was reached."""
     all_keys_compared: bool = True
     """False if an unknown key may be a misspelled secret that no diagnostic reports."""
     resource_pointers: Mapping[ResourceName, Pointer] = field(default_factory=dict)
     missing_files: Mapping[Pointer, str] = field(default_factory=dict)
-    """Why resources and modules cannot run at present: the missing file, by their pointer."""
+    """The missing file that prevents a resource or module from running, by the JSON pointer of the
+    entry."""
     module_pointers: Sequence[Pointer] = ()
-    """The pointers of the modules, in the order of `config.modules`."""
+    """The JSON pointers of the modules, in the order of `config.modules`."""
     process_pointers: Sequence[Pointer] = ()
-    """The pointers of the processes, in the order of `config.processes`."""
+    """The JSON pointers of the processes, in the order of `config.processes`."""
     package_users: Mapping[Pointer, frozenset[str]] = field(default_factory=dict)
-    """The names of the packages to which a resource, module or process refers, by its pointer."""
+    """The names of the packages that a resource, module or process refers to, by its JSON
+    pointer."""
     present_packages: frozenset[str] = frozenset()
-    """The names of the packages that are on this computer."""
+    """The names of the packages that are installed on this computer."""
 
     @property
     def is_refused(self) -> bool:
@@ -71,7 +73,7 @@ def check(
 ) -> CheckResult:
     """Check a parsed configuration.
 
-    `quote` formats a value for a message, and `scrub` removes secrets from messages. Raises
+    `quote` formats a value for a message, and `scrub` removes secrets from messages. Raise
     CheckCancelled once `is_cancelled` returns true.
     """
     return _Checker(context, DiagnosticCollector(context, quote, scrub, is_cancelled)).run(value)
@@ -236,8 +238,10 @@ class _SectionSpec:
 
 @functools.cache
 def _section_specs() -> dict[str, _SectionSpec]:
-    """Return every section except the resources: the cloud, its packages, which modules use, and
-    the others."""
+    """Return all sections except the resources.
+
+    The cloud and the packages come first, because modules use them.
+    """
     sections = {}
     first = ("packages", "cloud")
     fields = sorted(

@@ -121,7 +121,8 @@ def _check_references(
 ) -> None:
     """Report missing and ambiguous dependencies.
 
-    `checkable` is false if a remote may provide the names that are not configured here.
+    If `checkable` is false, names that are not configured here are not reported, because a remote
+    may provide them.
     """
     names = dict.fromkeys(resource.name.short for resource in resources)
     by_short = group_by_short_name(resource.name for resource in resources)
@@ -177,7 +178,7 @@ def _report_missing(
 def _report_cycles(
     edges: Edges, resources: Sequence[ParsedResource], collector: DiagnosticCollector
 ) -> None:
-    """Report each cycle once."""
+    """Report each dependency cycle once."""
     by_name = {resource.name: resource for resource in resources}
     seen: set[ResourceName] = set()
     for resource in resources:
@@ -294,7 +295,7 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
             Effect.IGNORED,
             hint='remove "grpc_address", or bind it to localhost',
         )
-    # The cloud that a machine has joined decides who may log in.
+    # The cloud decides who may log in to a machine that has joined it.
     is_joined = config.cloud is not None and bool(config.cloud.fqdn)
     for key in ("bind_address", "grpc_address"):
         address = getattr(network, key)

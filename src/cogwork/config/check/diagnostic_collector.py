@@ -41,12 +41,12 @@ _MAY_RESOLVE_LATER = frozenset(
 
 
 _MAX_COMPARISONS = 5_000
-"""Comparisons that all suggestions may take together, so that a file with many faults does not
-take seconds."""
+"""Maximum number of comparisons for all suggestions together. A file with many faults would take
+seconds otherwise."""
 
 
 class CheckCancelled(Exception):
-    """The result of the check is no longer needed."""
+    """The check was cancelled because its result is no longer needed."""
 
 
 class DiagnosticCollector:
@@ -63,11 +63,11 @@ class DiagnosticCollector:
         self._quote = quote
         self._scrub = scrub
         self._by_rank: dict[int, list[tuple[int, Diagnostic]]] = {}
-        """By rank, each with a sequence number."""
+        """The diagnostics by rank, each with a sequence number."""
         self._count = 0
         self._static_faults: dict[Pointer, str] = {}
         self.missing_files: dict[Pointer, str] = {}
-        """The first missing file of each list entry that cannot run without it."""
+        """The first missing file of each list entry that cannot run without the file."""
         self._comparisons_left = _MAX_COMPARISONS
         self.all_keys_compared = True
         """False if an unknown key may be a misspelled secret that no diagnostic reports."""
@@ -118,7 +118,7 @@ class DiagnosticCollector:
         )
 
     def validate(self, validator: Validator, value: Json, at: Pointer, effect: Effect) -> Any:
-        """Return the validated object or None, and record its faults. Raises CheckCancelled."""
+        """Return the validated object or None, and record its faults. Raise CheckCancelled."""
         if self._is_cancelled():
             raise CheckCancelled
         usable, found = validator.validate(value, at, effect, self._quote, self.suggest_key)
@@ -177,10 +177,10 @@ class DiagnosticCollector:
         return [((name, index), item) for index, item in enumerate(value)]
 
     def static_faults(self) -> dict[Pointer, str]:
-        """Return the faults of each resource that only a changed configuration can fix.
+        """Return, for each resource, the faults that only a changed configuration can fix.
 
-        Missing dependencies, models and files are not among them: they may appear while the
-        machine runs, so the graph and the constructor check for them.
+        Missing dependencies, models and files are not included: they may appear while the machine
+        runs, so the graph and the constructor check for them.
         """
         return self._static_faults
 

@@ -65,7 +65,7 @@ def as_json(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
 
 
 def as_reported(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
-    """Return a diagnostic as the status of the machine shows it."""
+    """Return a diagnostic as JSON for the status of the machine."""
     fields = as_json(fault, file)
     del fields["related"]
     return fields

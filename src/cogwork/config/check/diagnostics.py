@@ -15,7 +15,7 @@ from cogwork.config.text.positions import Json, Pointer
 from cogwork.core.escape import INDENT
 
 Quote = Callable[[Pointer, Json], str | None]
-"""Returns the value as a message may quote it; None for a secret."""
+"""Returns the text with which a message may quote the value; None for a secret."""
 
 
 class Effect(enum.StrEnum):
@@ -30,7 +30,7 @@ class Effect(enum.StrEnum):
 class ConfigLocation:
     pointer: Pointer
     at_key: bool = False
-    """Whether the location is the key rather than its value."""
+    """Whether the location is a key rather than the value of the key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,9 @@ def find_blocked(
 ) -> list[Step]:
     """Return the resources of a configuration that would not run at present, with the reasons.
 
-    Which module provides which model is unknown. If `optimistic`, the modules that can start are
-    assumed to provide all models; otherwise, none if any module cannot start. Remotes are assumed
-    to have all resources that others depend on.
+    The models of each module are unknown. If `optimistic`, the modules that can start are assumed
+    to provide all models. Otherwise, no models are assumed if any module cannot start. Remotes are
+    assumed to have all resources that others depend on.
     """
     starting = _list_startable(checked)
     enough = any(starting) if optimistic else bool(starting) and all(starting)
@@ -80,7 +80,7 @@ def find_blocked(
 
 
 def _list_startable(checked: CheckResult) -> list[bool]:
-    """Return for each module whether its program is on this computer."""
+    """Return, for each module, whether its program is installed on this computer."""
     return [
         bool(module.executable_path) and at not in checked.missing_files
         for module, at in zip(checked.config.modules, checked.module_pointers, strict=True)
@@ -88,9 +88,9 @@ def _list_startable(checked: CheckResult) -> list[bool]:
 
 
 def describe_outcome(change: ConfigDiff | None, *, is_refused: bool) -> str:
-    """Return what a machine would build, change and close.
+    """Return a summary of the resources that a machine would build, change and close.
 
-    `change` is None if the machine refuses the configuration, or the one before.
+    `change` is None if the machine rejects the new configuration or its current one.
     """
     if is_refused:
         return "the machine would reject this configuration"
@@ -177,7 +177,7 @@ class _OfferLookup:
 
 
 def _drop_remote_dependencies(checked: CheckResult) -> Iterable[Spec]:
-    """Drop dependencies that are not configured here if there are remotes that may provide them."""
+    """Drop dependencies that are not configured here if a remote may provide them."""
     if not checked.config.remotes:
         return checked.specs
     here = {spec.name.short for spec in checked.specs}
@@ -197,7 +197,7 @@ _VERBS = {
 def _format_step(step: Step, title: str, details: dict[ResourceName, str]) -> str:
     verb = "close" if title == "close" else _VERBS[step.action]
     changed = details.get(step.name)
-    # The reason why a node cannot run is a sentence without its subject.
+    # The reason is a sentence without its subject, which is the node.
     why = f"it {step.why}" if step.why.startswith("depends on ") else step.why
     return f"{step.name}: {verb}, because {why}{f' ({changed})' if changed else ''}"
 

@@ -13,7 +13,7 @@ from cogwork.config.schema.model_catalog import ModelCatalog
 class LoadContext:
     catalog: ModelCatalog
     home: Path
-    """The directory that contains the packages (COGWORK_HOME)."""
+    """The directory with the installed packages (COGWORK_HOME)."""
     environment: Mapping[str, str]
     exists: Callable[[Path], bool] = Path.is_file
     is_directory: Callable[[Path], bool] = Path.is_dir

@@ -40,7 +40,7 @@ from cogwork.config.text.substitution import (
 
 @dataclass(frozen=True, slots=True)
 class LocatedDiagnostic:
-    """A diagnostic with excerpts of its own location and of the related ones."""
+    """A diagnostic with excerpts of its location and of the related locations."""
 
     diagnostic: Diagnostic
     excerpt: SourceExcerpt | None = None
@@ -55,9 +55,9 @@ class LoadedConfig:
     diagnostics: tuple[LocatedDiagnostic, ...]
     """The diagnostics in the order of the text."""
     secrets: frozenset[str] = frozenset()
-    """Values that no output may show."""
+    """The values that no output may show."""
     secret_variables: frozenset[str] = frozenset()
-    """Names of the environment variables that secrets use."""
+    """The names of the environment variables that secrets use."""
 
     @property
     def is_refused(self) -> bool:
@@ -71,7 +71,7 @@ class LoadedConfig:
 def load(
     text: str, context: LoadContext, is_cancelled: Callable[[], bool] = lambda: False
 ) -> LoadedConfig:
-    """Load a configuration text. Raises CheckCancelled once `is_cancelled` returns true."""
+    """Load a configuration text. Raise CheckCancelled once `is_cancelled` returns true."""
     substituted = substitute(text, context.environment)
     redacted = RedactedText(substituted, context)
     if substituted.not_scalar:
@@ -152,7 +152,7 @@ def _build_refused(
 def _limit_diagnostics(
     faults: list[LocatedDiagnostic], omitted: int
 ) -> tuple[LocatedDiagnostic, ...]:
-    """Return the most severe faults in the order of the text, and a notice about the others."""
+    """Return the most severe faults in the order of the text, and a notice about the rest."""
     kept = keep_worst(faults, lambda fault: fault.diagnostic.rank)
     omitted += len(faults) - len(kept)
     kept.sort(key=lambda fault: fault.excerpt.position if fault.excerpt else Position(0, 0))
@@ -213,7 +213,7 @@ class _SourceMap:
             return None
         span = self._original_span(pointer)
         written = self._text.original[span.start : span.end]
-        # The span is the parent object if the file uses the legacy keys of a field.
+        # If the file uses the legacy keys of a field, the span covers their whole object.
         if len(written) > 60 or "\n" in written or written.startswith(("{", "[")):
             return _quote_scrubbed(pointer, value, self._text.scrub)
         return written

@@ -23,7 +23,7 @@ from cogwork.logs.logger_names import (
 from cogwork.logs.pattern import Pattern
 
 MAX_COMPARISONS = 200_000
-"""Maximum number of patterns times names. A larger file is not checked, which would take long."""
+"""Maximum product of patterns and names. A larger file is not checked, because that takes long."""
 
 
 def check_log_patterns(
@@ -52,7 +52,7 @@ def check_log_patterns(
 
 
 def _may_match(pattern: Pattern, names: Iterable[str], module_prefixes: tuple[str, ...]) -> bool:
-    # The loggers of a module, except a few, are unknown until they log.
+    # Except for a few, the loggers of a module are unknown until they log.
     return pattern.text.startswith(module_prefixes) or any(map(pattern.matches, names))
 
 

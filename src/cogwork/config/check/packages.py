@@ -1,4 +1,4 @@
-"""Where packages are on this computer, and which of them cannot get there."""
+"""The directories of packages on this computer, and the packages that the machine cannot get."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _DIGEST_LENGTH = 12
 
 
 def locate_package(package: PackageConfig, home: Path) -> Path:
-    """Return the directory of a package: its own folder, or one in the store under `home`.
+    """Return the directory of a package: its configured folder, or a folder in the store under
+    `home`.
 
-    Another URL or hash is another directory, because the content is another one.
+    A different URL or hash leads to a different directory, because the content differs.
     """
     if package.folder is not None:
         return package.folder
@@ -49,7 +50,7 @@ def find_expected_paths(
     present: Collection[str],
     cloud: CloudConfig | None,
 ) -> frozenset[str]:
-    """Return the directories that are missing, but that the machine will get."""
+    """Return the directories that are missing and that the machine will download."""
     return frozenset(
         paths[package.name].path
         for package in packages
@@ -69,7 +70,7 @@ def warn_missing_packages(
     cloud: CloudConfig | None,
     collector: DiagnosticCollector,
 ) -> None:
-    """Warn about packages that are not on this computer, and that it cannot get."""
+    """Warn about packages that are not installed and that the machine cannot download."""
     for package, at in zip(packages, pointers, strict=True):
         directory = paths[package.name].path
         if package.name not in present and not has_source(package, cloud):

@@ -1,4 +1,4 @@
-"""The steps with which a machine would change to another configuration, one for each resource."""
+"""The steps that change a machine to another configuration, one for each resource."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PlannedStep(NamedTuple):
 
 
 def list_planned_steps(change: ConfigDiff) -> list[PlannedStep]:
-    """Return the steps in their order; a resource that is closed and built again has one."""
+    """Return the steps in order. A resource that is closed and built again has one step."""
     first: dict[ResourceName, Step] = {}
     for step in _iterate_steps(change):
         first.setdefault(step.name, step)

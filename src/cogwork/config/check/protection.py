@@ -1,4 +1,4 @@
-"""Refuse configurations whose client certificates could not be checked."""
+"""Refuse configurations that ask for client certificates but cannot check them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REQUIRED = ("tls_cert_file", "tls_client_ca_file")
 
 
 def refuse_incomplete(value: Mapping[str, Json], collector: DiagnosticCollector) -> None:
-    """Check the file as written, because even an invalid value asks for protection."""
+    """Check the unvalidated file, because even an invalid value asks for protection."""
     auth, network = value.get("auth"), value.get("network")
     if not isinstance(auth, dict) or not auth.get("tls_auth_entities"):
         return

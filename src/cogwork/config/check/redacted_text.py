@@ -21,7 +21,7 @@ _UP_TO_NEXT_TOKEN = re.compile(r"(?:\s|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+[^\n
 
 @dataclass(frozen=True, slots=True)
 class SourceExcerpt:
-    """A position in a text, with its line, secrets masked."""
+    """A position in a text, and its line with secrets masked."""
 
     position: Position
     length: int
@@ -40,7 +40,7 @@ class RedactedText:
         self._hides_lines = False
 
     def hide_lines(self) -> None:
-        """Show no lines at all. Call this if it is unknown which of them contain secrets."""
+        """Hide all lines. Call this if the lines that contain secrets are unknown."""
         self._hides_lines = True
 
     def hide(self, spans: Iterable[Span]) -> None:
@@ -64,13 +64,13 @@ class RedactedText:
         )
 
     def describe_error(self, fault: JsonSyntaxError, span: Span) -> tuple[str, str | None]:
-        """Return message and hint; near a secret or a variable they do not quote the text."""
+        """Return the message and the hint. Do not quote the text near a secret or a variable."""
         if self._is_sensitive_at(span):
             return _QUOTED_NAME.sub("", fault.expected), None
         return fault.message, fault.hint
 
     def _is_sensitive_at(self, span: Span) -> bool:
-        """Whether the fault is at a secret or a variable, or next to one."""
+        """Whether the fault is located at a secret or a variable, or next to one."""
         start = self.original.rfind("\n", 0, span.start) + 1
         after = _UP_TO_NEXT_TOKEN.match(self.original, span.end)
         end = after.end() if after else span.end
@@ -83,5 +83,5 @@ class RedactedText:
 
     @functools.cached_property
     def _line_starts(self) -> list[int]:
-        """Offsets of the lines, cached: counting them for every fault would take seconds."""
+        """The offsets of the lines. Cached: counting lines for every fault would take seconds."""
         return [0, *(match.end() for match in re.finditer("\n", self._text))]

@@ -53,7 +53,7 @@ def _find_markers(field: FieldInfo) -> list[Marker]:
 
 
 def _nested_metadata(annotation: object) -> Iterator[object]:
-    """Yield nested metadata, as in `list[Annotated[str, Dependency()]]`."""
+    """Yield nested metadata, such as the marker in `list[Annotated[str, Dependency()]]`."""
     if get_origin(annotation) is Annotated:
         yield from get_args(annotation)[1:]
     for argument in get_args(annotation):

@@ -27,7 +27,7 @@ RESOURCE_SECTIONS: dict[str, type[ResourceConfig]] = {
     "services": ServiceConfig,
 }
 DISPENSABLE_FIELDS = frozenset({"log_configuration", "log_level"})
-"""Fields that are ignored if they are invalid, while the rest of the resource or module is used."""
+"""Fields that are ignored if they are invalid; the rest of the resource or module is used."""
 _NO_MODEL = ModelName("", "", "")
 _DISABLED = 'it is disabled in the configuration; remove "disabled" to run it'
 
@@ -113,7 +113,10 @@ class ResourceCheck:
 def build_specs(
     resources: Iterable[ParsedResource], faults: Mapping[Pointer, str]
 ) -> tuple[Spec, ...]:
-    """Return the specs of the graph. `faults`: why resources cannot run, by their pointers."""
+    """Return the specs of the graph.
+
+    `faults` has the reasons why resources cannot run, by their JSON pointers.
+    """
     return tuple(
         Spec(
             resource.name,

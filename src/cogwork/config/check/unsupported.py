@@ -25,7 +25,7 @@ _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = 
         None,
     ),
 }
-"""For each section: whether it asks for something, what is missing, and what to do instead."""
+"""For each section: a test for its use, the missing feature, and an alternative."""
 
 
 def warn_unsupported_sections(config: MachineConfig, collector: DiagnosticCollector) -> None:

@@ -18,10 +18,11 @@ from cogwork.config.text.positions import Json, Pointer
 
 
 class Validator:
-    """Validates a part of the configuration; drops unknown keys and invalid optional fields."""
+    """Validates a part of the configuration. Unknown keys and invalid optional fields are
+    dropped."""
 
     def __init__(self, kind: Any, dispensable: frozenset[str] = frozenset()) -> None:
-        """An invalid field in `dispensable` is dropped, and the rest is used."""
+        """If a field in `dispensable` is invalid, the field is dropped and the rest is used."""
         self._kind = kind
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
         self._dispensable = dispensable
@@ -29,7 +30,7 @@ class Validator:
     def validate(
         self, value: Json, at: Pointer, effect: Effect, quote: Quote, suggest: Suggest
     ) -> tuple[Any, list[Diagnostic]]:
-        """Return the validated object, or None if it is unusable, and the diagnostics."""
+        """Return the validated object and its diagnostics. The object is None if it is unusable."""
         try:
             return self._adapter.validate_python(value), []
         except ValidationError as error:
@@ -56,7 +57,7 @@ class Validator:
         return usable, found + [late for late in more if late not in seen]
 
     def _find_droppable(self, fault: ErrorDetails) -> tuple[int | str, ...] | None:
-        """Return the location to drop so that the rest is usable, or None."""
+        """Return the location to drop so that the rest is usable; None if the rest is unusable."""
         location = fault["loc"]
         if fault["type"] == "extra_forbidden":
             return location
@@ -117,7 +118,7 @@ class Validator:
             codes.UNKNOWN_KEY,
             f'unknown key "{key}"',
             ConfigLocation(pointer, at_key=True),
-            # A mistyped key must not leave the machine open, or a client with too many rights.
+            # A mistyped key must not leave the machine open, or give a client too many rights.
             Effect.REFUSED if pointer[:1] == ("auth",) else Effect.IGNORED,
             hint,
         )
@@ -153,7 +154,7 @@ def _suggest_name(value: str) -> str | None:
 def _redact_message(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
     message = str(fault["msg"])
     value = fault["input"]
-    # A secret can only occur in the message as the value itself.
+    # An error message can only contain a secret as the value itself.
     if isinstance(value, str) and value and value in message and quote(pointer, value) is None:
         return message.replace(value, "***")
     return message

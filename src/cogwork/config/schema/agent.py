@@ -13,22 +13,22 @@ class VersionControl(Section):
     """Where updates come from: a version such as `1.4.0`, a channel such as `stable`, or a URL."""
 
     agent: str = "stable"
-    """For the agent itself."""
+    """The version of the agent."""
     server: Annotated[str, Field(alias="viam-server")] = "stable"
-    """For the server."""
+    """The version of the server."""
 
 
 class AgentConfig(Section):
-    """What the agent does that keeps the machine current. It gets this from the cloud; without a
-    cloud, the section has no effect."""
+    """Settings of the agent, which keeps the machine up to date. The agent gets them from the
+    cloud; without a cloud, the section has no effect."""
 
     version_control: VersionControl | None = None
-    """Where updates come from. By default, from the channel `stable` of the cloud."""
+    """The sources of updates. Defaults to the channel `stable` of the cloud."""
     advanced_settings: dict[str, JsonValue] = {}
     """Settings of the agent itself."""
     network_configuration: dict[str, JsonValue] = {}
     """How the agent configures the network."""
     additional_networks: dict[str, JsonValue] = {}
-    """Networks that the agent adds, by their names."""
+    """Networks that the agent adds, by name."""
     system_configuration: dict[str, JsonValue] = {}
     """How the agent configures the operating system."""

@@ -53,7 +53,7 @@ class CloudConfig(Section):
     machine_id: str = ""
     """The ID of the machine that this part belongs to."""
     managed_by: str = ""
-    """Who manages the machine, such as the address of the cloud."""
+    """The manager of the machine, such as the address of the cloud."""
     fqdn: str = ""
     """The fully qualified domain name of the machine."""
     local_fqdn: str = ""

@@ -35,7 +35,7 @@ MAX_LONG_NAME = 200
 class DocumentedModel(BaseModel):
     """A model whose field docstrings become descriptions in its JSON Schema.
 
-    Pydantic would read the source of every class at import; here it is read on demand.
+    Pydantic would read the source of every class at import; here the source is read on demand.
     """
 
     @classmethod
@@ -55,7 +55,7 @@ class DocumentedModel(BaseModel):
 class Section(DocumentedModel):
     """A section of the machine configuration: strict types, no unknown keys."""
 
-    # Build validators on first use: a machine starts faster without those it does not need.
+    # Build validators on first use, so that a machine starts faster.
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, defer_build=True
     )
@@ -103,7 +103,7 @@ def _check_api(text: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExistingFile:
-    """Marks an attribute that is the path of an existing file."""
+    """Marks an attribute that holds the path of an existing file."""
 
 
 def fault(code: Code, message: str) -> PydanticCustomError:
@@ -180,7 +180,7 @@ def _triplet_schema(pattern: str, *keys: str) -> dict[str, Any]:
 
 
 def _case_insensitive(*words: str) -> str:
-    """Return a case-insensitive regular expression; JSON Schema has no flag for it."""
+    """Return a pattern that matches in any case. JSON Schema has no flag for this."""
     either = re.sub(r"[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", "|".join(words))
     return f"^\\s*({either})\\s*$"
 

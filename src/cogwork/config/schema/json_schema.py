@@ -156,7 +156,7 @@ def _suggest_apis(definition: dict[str, Any], kind: str) -> None:
 
 
 def _drop_unused(definitions: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop definitions that nothing refers to, such as the types that validators return."""
+    """Drop unused definitions, such as the types that validators return."""
     text = json.dumps([machine, definitions])
     return {
         name: definition

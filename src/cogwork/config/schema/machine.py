@@ -111,7 +111,7 @@ class ResourceConfig(Section):
     service_configs: list[AssociatedConfig] = []
     """Settings of services for this resource, such as which data to capture."""
     disabled: bool = False
-    """Whether the resource does not run. What depends on it waits."""
+    """Whether the resource is disabled. Resources that depend on it wait."""
 
     @property
     def full_name(self) -> ResourceName:
@@ -178,7 +178,7 @@ class RemoteAuth(Section):
     """How to log in to another machine."""
 
     credentials: Credentials | None = None
-    """The credentials. Without them there is no login."""
+    """The credentials. Without credentials, there is no login."""
     entity: str = ""
     """The identity to log in as, such as the ID of an API key."""
 
@@ -198,16 +198,17 @@ class RemoteConfig(Section):
     """How to log in to the remote. No login by default."""
     managed_by: str = ""
     """The address of the cloud that manages the remote, such as `fleet.example.com`. If given, this
-    machine calls the remote over WebRTC, through the signaling server of that cloud, and logs in
-    there. This reaches machines behind routers. Otherwise, it connects to `address` over gRPC."""
+    machine logs in to that cloud and calls the remote over WebRTC, through the signaling server of
+    the cloud. This reaches machines behind routers. Otherwise, it connects to `address` over
+    gRPC."""
     insecure: bool = False
     """Whether to connect without TLS: to the remote, or to the cloud that manages it."""
     connection_check_interval: Duration = 0.5
-    """How often to check the connection and to ask which resources the remote has."""
+    """How often to check the connection and to list the resources of the remote."""
     reconnect_interval: Duration = 1.0
     """How long to wait between two attempts to reconnect."""
     service_configs: list[AssociatedConfig] = []
-    """Settings of services for its resources, such as which data to capture."""
+    """Settings of services for the resources of the remote, such as which data to capture."""
     secret: str = ""
     """The location secret of the remote, as a short form of `auth`."""
     prefix: str = ""
@@ -226,25 +227,25 @@ class PackageConfig(Section):
     type: Literal["ml_model", "module", "slam_map", "archive"] = "ml_model"
     """The type of the package."""
     url: Annotated[str, AfterValidator(_check_package_url)] = ""
-    """Where to get the package if not from the cloud: the `http://` or `https://` address or the
-    absolute path of an archive (`.tar.gz`), or the absolute path of a folder, which is used as it
-    is. If the archive changes, change `version` or `sha256`, too. Only in the machine's own file:
-    clouds do not pass it on."""
+    """The address of the package if the cloud does not provide it: the `http://` or `https://`
+    address or the absolute path of an archive (`.tar.gz`), or the absolute path of a folder, which
+    is used as it is. If the archive changes, change `version` or `sha256`, too. Clouds do not pass
+    this setting on, so write it in the machine's own file."""
     sha256: Annotated[str, AfterValidator(_check_sha256)] = ""
-    """The SHA-256 hash of the archive, in hexadecimal. An archive with another one is refused."""
+    """The SHA-256 hash of the archive, in hexadecimal. An archive with another hash is refused."""
     status: AppStatus | None = None
     """The status of the package in the cloud. Filled in by the cloud."""
 
     @property
     def folder(self) -> Path | None:
-        """The folder that is the package, if it is not an archive."""
+        """The folder that is used as the package; None if `url` names an archive."""
         if not self.url.startswith(("/", "~")) or self.archive is not None:
             return None
         return Path(self.url).expanduser()
 
     @property
     def archive(self) -> Path | None:
-        """The archive of the package, if it is a file of this computer."""
+        """The path of the archive, if it is a file on this computer."""
         is_file = self.url.startswith(("/", "~")) and self.url.lower().endswith(ARCHIVE_SUFFIXES)
         return Path(self.url).expanduser() if is_file else None
 

@@ -20,7 +20,7 @@ def _check_header(value: str) -> str:
 
 
 Header = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,100}$"), AfterValidator(_check_header)]
-"""The name of a header, in lower case as gRPC has it."""
+"""The name of a header, in lower case as in gRPC."""
 
 
 class AppStatus(Section):
@@ -40,11 +40,12 @@ class ProgramLimits(Section):
     open_files: Annotated[int, Field(gt=0)] | None = None
     """Maximum number of open files and connections."""
     no_new_privileges: bool = False
-    """Whether to prevent it from gaining privileges, such as with `sudo`."""
+    """Whether to prevent the program from gaining privileges, such as with `sudo`."""
 
 
 def run_reloaded(module: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entry of a module that runs its development build, if it has one."""
+    """Return the entry with its development build as the program, if it is set to run that
+    build."""
     path = module.get("reload_path")
     if module.get("reload_enabled") is not True or not path:
         return module
@@ -69,24 +70,24 @@ class ModuleConfig(Section):
     reload_enabled: bool = False
     """Whether to run the development build in `reload_path` instead, whatever the type."""
     reload_path: str = ""
-    """A program or archive like `executable_path`, which a command such as `module reload-local`
-    has copied to this computer."""
+    """The development build: a program or archive like `executable_path`. Commands such as `module
+    reload-local` copy it to this computer."""
     log_level: LevelField | None = None
-    """The lowest level that it logs. Defaults to the level of the machine."""
+    """The lowest level that the module logs. Defaults to the level of the machine."""
     env: dict[str, str] = {}
-    """Variables to add to its environment."""
+    """Variables to add to the module's environment."""
     environment: Literal["inherit", "clean"] = "inherit"
-    """Which environment variables of the server it inherits: all except credentials, or only
-    `PATH`, `HOME`, `USER`, `LANG`, `LC_*`, `TZ` and `TMPDIR`."""
+    """Which environment variables of the server the module inherits: all except credentials, or
+    only `PATH`, `HOME`, `USER`, `LANG`, `LC_*`, `TZ` and `TMPDIR`."""
     username: str = ""
-    """The user to run it as, which requires a server that runs as root, and a program that this
-    user can reach. Defaults to the user of the server."""
+    """The user to run the module as. This requires a server that runs as root, and a program that
+    this user can reach. Defaults to the user of the server."""
     access: Literal["machine", "dependencies"] = "machine"
-    """Which resources it may call: every resource of the machine, or only its own resources and
-    their dependencies."""
+    """Which resources the module may call: every resource of the machine, or only its own resources
+    and their dependencies."""
     forward_headers: list[Header] = []
-    """Headers of a client's call that the module gets, besides `opid` and `traceparent`. It never
-    gets `authorization`, `cookie` or `viam-sid`."""
+    """Headers of a client's call that are forwarded to the module, besides `opid` and
+    `traceparent`. The headers `authorization`, `cookie` and `viam-sid` are never forwarded."""
     tcp_mode: bool = False
     """Whether to use TCP instead of a Unix socket. Any local process can then call the module."""
     first_run_timeout: Duration = 3600.0
@@ -98,7 +99,7 @@ class ModuleConfig(Section):
 
     @property
     def program_key(self) -> str:
-        """The key whose path it runs."""
+        """The key with the path of the program: `reload_path` or `executable_path`."""
         is_reloaded = self.reload_enabled and self.reload_path
         return "reload_path" if is_reloaded else "executable_path"
 

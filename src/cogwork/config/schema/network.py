@@ -63,7 +63,7 @@ class SessionsConfig(Section):
     """How client sessions time out."""
 
     heartbeat_window: Annotated[Duration, AfterValidator(_check_heartbeat_window)] = 2.0
-    """Time after the last heartbeat of a client until everything that it moves is stopped, from
+    """Time after the last heartbeat of a client until the resources that it moves are stopped, from
     `30ms` to `1m`."""
 
 
@@ -84,7 +84,7 @@ class TunnelEndpoint(Section):
     port: Annotated[int, Field(ge=1, le=65535)]
     """The port number, from 1 to 65535."""
     connection_timeout: Duration = 10.0
-    """How long connecting to the port may take."""
+    """Timeout for connecting to the port."""
 
 
 class IceServerConfig(Section):
@@ -97,8 +97,8 @@ class IceServerConfig(Section):
     credential: str = ""
     """The password to log in to a TURN server with."""
     shared_secret: str = ""
-    """A secret that the TURN server shares (`static-auth-secret` of coturn), from which passwords
-    are made that expire, instead of `username` and `credential`."""
+    """A secret that is shared with the TURN server (`static-auth-secret` of coturn), used instead
+    of `username` and `credential` to generate passwords that expire."""
 
 
 class NetworkConfig(Section):
@@ -107,8 +107,8 @@ class NetworkConfig(Section):
     fqdn: str = ""
     """The fully qualified domain name of the machine."""
     bind_address: Annotated[str, AfterValidator(_check_host_and_port)] = ""
-    """The address to listen on. Defaults to `localhost:8080`; without a host, such as `:8080`, it
-    is every interface."""
+    """The address to listen on. Defaults to `localhost:8080`. An address without a host, such as
+    `:8080`, means every interface."""
     grpc_address: Annotated[str, AfterValidator(_check_host_and_port)] = ""
     """A second address for gRPC only, which transfers large messages faster. None by default."""
     insecure_without_auth: bool = False
@@ -116,9 +116,8 @@ class NetworkConfig(Section):
     Anyone who reaches them can then control the machine. Otherwise, a machine without login listens
     on localhost only."""
     front: Literal["process", "in_process"] = "process"
-    """Where connections are accepted and their bytes relayed: in a small `process` of its own,
-    which leaves the server more time for calls, or `in_process`, which saves about 15 MB on a
-    small board."""
+    """Where connections are accepted and their bytes relayed: in a separate `process`, which leaves
+    the server more time for calls, or `in_process`, which saves about 15 MB on a small board."""
     allowed_hosts: list[Annotated[str, AfterValidator(_check_host_name)]] = []
     """Additional host names that browsers may use for the machine, such as `robot.example`.
     IP addresses, `localhost`, `fqdn`, the computer's own name and the host of `bind_address` are
@@ -128,20 +127,21 @@ class NetworkConfig(Section):
     `https://app.example`. Pages of the machine itself are always allowed."""
     trusted_proxies: list[Annotated[str, AfterValidator(_check_network)]] = []
     """The addresses or networks of proxies in front of the machine, such as `127.0.0.1` or
-    `10.0.0.0/8`. The server takes the address of a client from their headers: of the PROXY
-    protocol, `Forwarded` or `X-Forwarded-For`. Other clients cannot set it. None by default."""
+    `10.0.0.0/8`. The server takes the address of a client from the headers of these proxies: of the
+    PROXY protocol, `Forwarded` or `X-Forwarded-For`. Headers of other clients are ignored. None by
+    default."""
     tls_cert_file: FileField = ""
     """A PEM file with the TLS certificate of the server. Requires `tls_key_file`."""
     tls_key_file: FileField = ""
     """A PEM file with the private key of `tls_cert_file`."""
     tls_client_ca_file: FileField = ""
     """A PEM file with the certificates of the authorities that sign client certificates. Requires
-    `tls_cert_file`. Clients that present none can still log in with credentials."""
+    `tls_cert_file`. Clients without a certificate can still log in with credentials."""
     no_tls: bool = False
     """Whether to disable TLS even if there is a certificate."""
     ice_servers: list[IceServerConfig] = []
-    """STUN and TURN servers for WebRTC. This machine and its clients use them to find a way to each
-    other through routers. None by default: then they connect directly."""
+    """STUN and TURN servers for WebRTC, with which this machine and its clients find a path through
+    routers. Without them, clients connect directly."""
     sessions: Annotated[SessionsConfig, Field(default_factory=SessionsConfig.model_construct)]
     """How client sessions time out."""
     traffic_tunnel_endpoints: list[TunnelEndpoint] = []
@@ -156,7 +156,7 @@ class NetworkConfig(Section):
 
 
 def _check_no_roles(config: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Refuse roles in the wrong place: without them, every key would be an owner."""
+    """Reject roles in the wrong place, because every key would be an owner otherwise."""
     listed = config.get("keys")
     ids = {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
     for name, value in config.items():
@@ -180,7 +180,7 @@ class AuthHandler(Section):
     roles: dict[str, Literal["owner", "operator", "viewer"]] = {}
     """The role by the ID of an API key. A key without a role is an `owner`, which may call
     everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer` may
-    only call what moves nothing and changes nothing."""
+    only call methods that move and change nothing."""
 
     @model_validator(mode="after")
     def _check_config(self) -> Self:
@@ -192,7 +192,7 @@ class AuthHandler(Section):
 
     @property
     def api_keys(self) -> dict[str, str]:
-        """The keys by their IDs."""
+        """The API keys by their IDs."""
         keys = self.config.get("keys") if self.type == "api-key" else None
         return {str(each): str(self.config[str(each)]) for each in keys or ()}  # type: ignore[union-attr]
 
@@ -217,7 +217,7 @@ class AuthHandler(Section):
         for number, key_id in enumerate(keys, 1):
             key = self.config.get(key_id) if isinstance(key_id, str) else None
             if not isinstance(key, str) or not key:
-                # Do not quote the item: it may be the key itself.
+                # Do not quote the item, because it may be the key itself.
                 raise fault(
                     codes.INCOMPLETE_PAIR, f'item {number} of "keys" has no field with its key'
                 )

@@ -32,21 +32,21 @@ class ProcessConfig(Section):
     args: list[str] = []
     """The arguments of the program."""
     cwd: str = ""
-    """The working directory. Defaults to that of the server."""
+    """The working directory. Defaults to the working directory of the server."""
     one_shot: bool = False
-    """Whether to run it only once, instead of restarting it when it exits. It runs again when its
-    configuration changes, and when the server restarts."""
+    """Whether to run the program only once, instead of restarting it when it exits. It runs again
+    when its configuration changes, and when the server restarts."""
     username: str = ""
-    """The user to run it as, which requires a server that runs as root. Defaults to the user of the
-    server."""
+    """The user to run the program as, which requires a server that runs as root. Defaults to the
+    user of the server."""
     env: dict[str, str] = {}
-    """Variables to add to its environment."""
+    """Variables to add to the program's environment."""
     log: bool = False
-    """Whether to log its output. The last lines before a failure are always reported."""
+    """Whether to log the program's output. The last lines before a failure are always reported."""
     stop_signal: Annotated[str | int, AfterValidator(_check_signal)] = "SIGTERM"
-    """The signal that stops it, by name or number."""
+    """The signal that stops the program, by name or number."""
     stop_timeout: Duration = 10.0
-    """How long to wait for it to stop before it is killed. After a third of the time, the processes
-    that it started get the signal, too."""
+    """Timeout for the program to stop before it is killed. After a third of the time, its child
+    processes get the signal, too."""
     limits: ProgramLimits | None = None
     """The resource limits of the process. Unlimited by default."""

@@ -34,7 +34,7 @@ class Every:
         return start + (self._count_until(after, start) + 1) * self.seconds
 
     def latest(self, until: float, start: float) -> float:
-        """Return the last time at which it was due, or the start."""
+        """Return the last time at which the job was due, or the start."""
         return start + self._count_until(until, start) * self.seconds
 
     def _count_until(self, moment: float, start: float) -> int:
@@ -51,14 +51,14 @@ class Cron:
     line: str
 
     def next(self, after: float, zone: tzinfo) -> float:
-        # In an hour that occurs twice, the first results may belong to its first occurrence.
+        # If an hour occurs twice, the first results may belong to its first occurrence.
         moments = CronSim(self.line, datetime.fromtimestamp(after, zone))
         return next(due for moment in moments if (due := moment.timestamp()) > after)
 
 
 @dataclass(frozen=True, slots=True)
 class Continuous:
-    """Due again as soon as the previous run ends."""
+    """A schedule that is due again as soon as the previous run ends."""
 
 
 Schedule = Every | Cron | Continuous

@@ -1,4 +1,4 @@
-"""One line that says what changed between two texts of a configuration, without any value."""
+"""A one-line summary of the changes between two texts of a configuration, without values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.config.text.text_diff import summarize_lines
 from cogwork.core.sentences import join_names
 
 _MAX_TEXT_LENGTH = 1 << 20
-"""Characters of a text that is parsed, which would take long otherwise."""
+"""Maximum number of characters of a text that is parsed. A longer text would take too long."""
 _MAX_NAMES = 5
 _MAX_NAME_LENGTH = 40
 
@@ -23,9 +23,9 @@ class _Change(NamedTuple):
 
 
 def summarize_change(before: str, after: str) -> str:
-    """Return the names of what was added, changed and removed.
+    """Return the names of the sections and items that were added, changed and removed.
 
-    If a text cannot be parsed before variables are substituted, return the number of lines.
+    If a text cannot be parsed before variables are substituted, return the number of changed lines.
     """
     if max(len(before), len(after)) > _MAX_TEXT_LENGTH:
         return summarize_lines(before, after)
@@ -45,7 +45,7 @@ def summarize_change(before: str, after: str) -> str:
 
 
 def _compare_members(old: dict[str, Json], new: dict[str, Json]) -> Iterator[_Change]:
-    """Yield the changes of sections, and those of their items where the items have names."""
+    """Yield the changes of sections, and of named items within the sections."""
     for key in {**old, **new}:
         before, after = _index_items(old.get(key, [])), _index_items(new.get(key, []))
         if before is not None and after is not None:

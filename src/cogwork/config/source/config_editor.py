@@ -25,8 +25,11 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidRequest
 
 MAX_EDIT_SIZE = 2 * 1024 * 1024
-"""Bytes of a text that is checked for the page. Files may be larger, but a hostile text of that
-size takes gigabytes of memory and half a minute to check, beside a running machine."""
+"""Maximum bytes of a text that is checked for the page.
+
+Files may be larger, but checking a hostile text of that size takes gigabytes of memory and half a
+minute while the machine runs.
+"""
 
 _log = logging.getLogger("rdk.config")
 
@@ -54,17 +57,17 @@ class ConfigText:
     text: str
     checksum: str
     obstacle: str
-    """Why it cannot be edited; empty if it can."""
+    """The reason why the file cannot be edited; empty if it can be edited."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigPreview:
-    """What saving a text would do."""
+    """The result of a dry run: the changes that saving a text would make."""
 
     diagnostics: list[dict[str, Any]]
     plan: list[PlannedStep]
     settings: list[diff.SectionChange]
-    """Changes other than those of resources."""
+    """Changes of sections other than the resources."""
     is_refused: bool
 
 
@@ -74,7 +77,7 @@ class Edit:
     checksum: str
     """The checksum of the text that was edited."""
     restored: int | None
-    """The entry of the history that has the text, if it is restored."""
+    """The ID of the history entry that is restored; empty for any other edit."""
 
 
 class ConfigEditor:
@@ -99,7 +102,8 @@ class ConfigEditor:
         self._lock = threading.Lock()
 
     def read(self) -> ConfigText:
-        """Return the text to edit; that of a cloud without its secrets, only to look at."""
+        """Return the text to edit. A configuration from a cloud is read-only, with its secrets
+        masked."""
         running = self._running()
         if running is not None and (cloud := _cloud_of(running)):
             return ConfigText(self._redact(running.text), "", _describe_cloud(cloud))
@@ -111,7 +115,8 @@ class ConfigEditor:
         return ConfigText(text, checksum(data), self._find_obstacle(len(data)))
 
     def preview(self, content: str | Unreadable, is_cancelled: IsCancelled) -> ConfigPreview:
-        """Return what saving the text would do. Raises CheckCancelled and MemoryError."""
+        """Return the changes that saving the text would make. Raise CheckCancelled and
+        MemoryError."""
         loaded = load_content(content, self._context, is_cancelled)
         diagnostics = self._describe(loaded)
         if loaded.is_refused:
@@ -123,10 +128,10 @@ class ConfigEditor:
         return ConfigPreview(diagnostics, steps, change.sections, is_refused=False)
 
     def save(self, edit: Edit, name: str, is_cancelled: IsCancelled) -> str:
-        """Write the file and return its checksum; the machine applies it as any edit.
+        """Write the file and return its checksum. The machine applies it like any other edit.
 
-        `name`: who saves it. Raises StaleEdit, WouldBeRefused, CannotWrite, InvalidRequest,
-        CheckCancelled and MemoryError.
+        `name` is the user who saves the file. Raise StaleEdit, WouldBeRefused, CannotWrite,
+        InvalidRequest, CheckCancelled and MemoryError.
         """
         data = _encode(edit.text)
         running = self._running()
@@ -174,7 +179,7 @@ class ConfigEditor:
         try:
             self.history.announce(edit.text, self._find_author(edit, name), self._clock.time())
         except OSError as error:
-            # Whether the file itself can be written decides about the edit.
+            # The edit succeeds if the file itself can be written, even if the announcement fails.
             _log.warning("the history will not name who saved the configuration: %s", error)
 
     def _find_author(self, edit: Edit, name: str) -> Author:
@@ -210,7 +215,7 @@ def _encode(text: str) -> bytes:
 
 
 def _cloud_of(running: LoadedConfig) -> str:
-    """Return the address of the cloud that the configuration comes from; empty if from none."""
+    """Return the address of the cloud that provides the configuration; empty without a cloud."""
     cloud = running.result.config.cloud
     return cloud.app_address if cloud is not None else ""
 

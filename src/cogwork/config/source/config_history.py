@@ -1,4 +1,4 @@
-"""The configurations that a machine applied, stored on disk with when and by whom.
+"""The configurations that a machine applied, stored on disk with their times and authors.
 
 A damaged file is reported once and skipped.
 """
@@ -37,7 +37,7 @@ from cogwork.core.files.file_identity import FileIdentity, identify
 
 MAX_ENTRIES = 200
 MAX_TOTAL_SIZE = 64 << 20
-"""Bytes of all entries. The newest entry stays, whatever its size."""
+"""Maximum bytes of all entries together. The newest entry stays, whatever its size."""
 
 _ENTRY_NAME = re.compile(r"([1-9][0-9]{0,8})\.config")
 _ANNOUNCEMENT_NAME = "next-author"
@@ -46,7 +46,7 @@ _MAX_REVISION_LENGTH = 200
 _MAX_STORED_SIZE = MAX_FILE_SIZE + (64 << 10)
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCEMENT_LIFETIME = 60.0
-"""Seconds after which an announcement ends when another text is applied."""
+"""Seconds after which an announcement expires when another text is applied."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -62,19 +62,19 @@ class ConfigHistory:
     def __init__(
         self, directory: Path, report: Callable[[str], None] = lambda text: _log.warning("%s", text)
     ) -> None:
-        """`report` gets a sentence about each file that is skipped."""
+        """`report` is called with a sentence about each file that is skipped."""
         self.directory = directory
         self._report = report
         self._reported: set[str] = set()
         self._lock = threading.Lock()
         self._checked: dict[int, _CheckedFile] = {}
-        """The intact files by ID. They are read and checked again only after a change."""
+        """The intact files by ID. A file is read and checked again only after it has changed."""
         self._checked_lock = threading.Lock()
 
     def record(self, text: str, revision: str, now: float) -> None:
-        """Add a configuration that was applied, unless it has the text of the newest entry.
+        """Add a configuration that was applied, unless the newest entry has the same text.
 
-        Raises OSError, and ValueError if the text cannot be encoded.
+        Raise OSError, and ValueError if the text cannot be encoded.
         """
         data = text.encode()
         with self._lock:
@@ -90,22 +90,22 @@ class ConfigHistory:
             self._remove_oldest()
 
     def announce(self, text: str, author: Author, now: float) -> None:
-        """Name the author of a text that is about to be written to the file. Raises OSError."""
+        """Name the author of a text that is about to be written to the file. Raise OSError."""
         announcement = AnnouncedSave(checksum(text.encode()), author, now)
         with self._lock:
             self._write(self._announcement_path, encode_announcement(announcement))
 
     def entries(self) -> Iterator[HistoryEntry]:
-        """Yield the entries, newest first. Raises OSError if the directory cannot be read."""
+        """Yield the entries, newest first. Raise OSError if the directory cannot be read."""
         for entry_id in sorted(self._list_ids(), reverse=True):
             entry = self._read(entry_id)
             if entry is not None:
                 yield entry
 
     def list_details(self) -> list[EntryDetails]:
-        """Return the entries without their texts, newest first; cheap when called again.
+        """Return the entries without their texts, newest first. Repeated calls are cheap.
 
-        Raises OSError if the directory cannot be read.
+        Raise OSError if the directory cannot be read.
         """
         with self._checked_lock:
             ids = sorted(self._list_ids(), reverse=True)
@@ -114,11 +114,11 @@ class ConfigHistory:
             return [file.details for file in self._checked.values()]
 
     def find(self, entry_id: int) -> HistoryEntry | None:
-        """Return an entry. Raises OSError if the directory cannot be read."""
+        """Return an entry. Raise OSError if the directory cannot be read."""
         return self._read(entry_id) if entry_id in self._list_ids() else None
 
     def rewrite(self, change: Callable[[str], str]) -> None:
-        """Replace the text of each entry. Raises OSError."""
+        """Replace the text of each entry by the result of a function. Raise OSError."""
         with self._lock:
             for entry in self.entries():
                 text = change(entry.text)
@@ -127,7 +127,7 @@ class ConfigHistory:
                     self._write(self._path(entry.id), encode_entry(changed))
 
     def _take_author(self, of: str, now: float) -> Author:
-        """Return the author of the text with this checksum, and end its announcement."""
+        """Return the author of the text with this checksum, and delete the announcement."""
         announced = self._read_announcement()
         if announced is None:
             return FILE_AUTHOR
@@ -150,7 +150,7 @@ class ConfigHistory:
         try:
             return decode_entry(_read_file(path), entry_id)
         except FileNotFoundError:
-            return None  # removed meanwhile, as the oldest
+            return None  # Another process has removed the file, because it was the oldest.
         except (OSError, DamagedEntry) as error:
             self._report_once(path.name, error)
             return None
@@ -179,7 +179,7 @@ class ConfigHistory:
     def _next_id(self, newest: HistoryEntry | None) -> int:
         entry_id = newest.id + 1 if newest is not None else 1
         taken = self._list_ids()
-        while entry_id in taken:  # by damaged files
+        while entry_id in taken:  # damaged files have taken these IDs
             entry_id += 1
         return entry_id
 
@@ -204,7 +204,7 @@ class ConfigHistory:
             self.directory.chmod(0o700)
         atomic.write(path, content)
         if directory.st_uid != os.geteuid():
-            # What root announces must be readable for the user of the server.
+            # The server runs as another user and must be able to read an announcement of root.
             os.chown(path, directory.st_uid, directory.st_gid)
 
     def _report_once(self, name: str, error: Exception) -> None:
@@ -235,7 +235,7 @@ def history_directory(home: Path, config_file: Path) -> Path:
 
 
 def _identify(path: Path) -> FileIdentity | None:
-    """Return None if there is no file."""
+    """Return the content of the file; None if the file does not exist."""
     try:
         return identify(path.lstat())
     except OSError:

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 from cogwork.core import duration
 
 MAX_REPORTED = 10
-"""Diagnostics that the status shows; `cogwork config check` shows all."""
+"""Maximum number of diagnostics in the status; `cogwork config check` shows all."""
 
 
 class ConfigState(enum.StrEnum):
     VALID = "valid"
-    """It has no errors. It may have warnings."""
+    """The file has no errors. It may have warnings."""
     FAULTY = "faulty"
-    """It is in use, except for the parts that have errors."""
+    """The file is in use, except for the parts that have errors."""
     REFUSED = "refused"
-    """It is not in use."""
+    """The file is not in use."""
 
 
 class RunningConfig(enum.StrEnum):
-    """Which configuration the machine uses."""
+    """The configuration that the machine uses."""
 
     THIS = "this"
     EARLIER = "earlier"
@@ -42,7 +42,7 @@ class ConfigReport(NamedTuple):
     state: ConfigState
     running: RunningConfig
     since: float
-    """Time since which the file has been in this state."""
+    """The time since which the file has been in this state."""
     errors: int
     warnings: int
     diagnostics: tuple[Mapping[str, Any], ...]
@@ -50,7 +50,7 @@ class ConfigReport(NamedTuple):
 
 
 def describe_report(view: Mapping[str, Any], now: float) -> str | None:
-    """Describe the report in the status of a machine; None if there is nothing to report."""
+    """Return the report as JSON for the status of a machine; None if there is nothing to report."""
     file = view["file"] or "the configuration"
     since = duration.render(max(0, round(now - view["since"])))
     counts = ", ".join(

@@ -13,7 +13,7 @@ _PRIVATE = 0o600
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write the text atomically, through symbolic links. Raises OSError."""
+    """Write the text atomically, through symbolic links. Raise OSError."""
     target = path.resolve()
     try:
         before = target.stat()
@@ -22,13 +22,13 @@ def replace_text(path: Path, text: str) -> None:
         return
     atomic.write(target, text.encode(), stat.S_IMODE(before.st_mode))
     if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-        # Only root may give a file away; what matters is that the machine has its text.
+        # Only root may give a file away. The new text must be saved even if the owner changes.
         with contextlib.suppress(PermissionError):
             os.chown(target, before.st_uid, before.st_gid)
 
 
 def find_obstacle(path: Path) -> str | None:
-    """Return why the file cannot be replaced, or None if it probably can."""
+    """Return the reason why the file cannot be replaced, or None if it probably can be."""
     directory = path.resolve().parent
     if os.access(directory, os.W_OK | os.X_OK):
         return None

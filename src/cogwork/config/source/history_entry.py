@@ -59,7 +59,7 @@ class EntryDetails:
     author: Author
     revision: str
     summary: str
-    """What changed since the entry before."""
+    """A summary of the changes since the previous entry."""
     size: int
     """The size of the text in bytes."""
 
@@ -80,7 +80,7 @@ class HistoryEntry(EntryDetails):
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedSave:
-    """Who is about to write a text to the configuration file."""
+    """The author of a text that is about to be written to the configuration file."""
 
     checksum: str
     author: Author
@@ -96,7 +96,7 @@ def encode_entry(entry: HistoryEntry) -> bytes:
 
 
 def decode_entry(content: bytes, entry_id: int) -> HistoryEntry:
-    """Return the entry. Raises DamagedEntry."""
+    """Return the entry. Raise DamagedEntry."""
     head, _, text = _unseal(content).partition(b"\n")
     try:
         details = json.loads(head)
@@ -141,7 +141,7 @@ def encode_announcement(announcement: AnnouncedSave) -> bytes:
 
 
 def decode_announcement(content: bytes) -> AnnouncedSave:
-    """Return the announcement. Raises DamagedEntry."""
+    """Return the announcement. Raise DamagedEntry."""
     try:
         details = json.loads(_unseal(content))
         return AnnouncedSave(

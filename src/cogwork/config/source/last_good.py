@@ -30,12 +30,13 @@ class LastGood:
     path: Path
 
     def save(self, text: str) -> None:
-        """Replace the stored text atomically: after a crash it is either the old or the new."""
+        """Replace the stored text atomically: after a crash, the file has either the old text or
+        the new."""
         body = _encode(text)
         atomic.write(self.path, _header(body) + body)
 
     def read(self) -> str | None:
-        """Return the stored text, or None if there is none. Raises DamagedCopy."""
+        """Return the stored text, or None if there is none. Raise DamagedCopy."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:

@@ -29,7 +29,7 @@ from cogwork.core.workers import TooMuchWork, Workers
 from cogwork.graph.reconciler import Applied, Superseded
 
 RETRY = RetryPolicy(first=0.2, maximum=5.0)
-"""Delays between attempts to read or check a file while the system is short of something."""
+"""Delays between attempts to read or check a file while memory, threads or files are exhausted."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -66,7 +66,8 @@ class ConfigCandidate:
         """Report an internal error that the candidate did not cause."""
         if not self.verdict.done():
             self.verdict.set_exception(error)
-            # The error is already logged; mark it as retrieved in case the pusher does not wait.
+            # The error is already logged. Mark it as retrieved, because the caller may not await
+            # it.
             self.verdict.exception()
 
 
@@ -78,7 +79,7 @@ class ConfigSource(Protocol):
 
 
 class PushedSource:
-    """A source for configurations that are pushed, as by the cloud."""
+    """A source for configurations that are pushed, such as by the cloud."""
 
     def __init__(self) -> None:
         self._pushed: ConfigCandidate | None = None
@@ -126,7 +127,7 @@ class FileSource:
         self._last_text: str | None = None
         self._has_delivered = False
         self._backoff = Backoff(RETRY)
-        """Counts how often in a row the file was temporarily unreadable."""
+        """The number of times in a row that the file was temporarily unreadable."""
         self._thread = Workers("config-file")
 
     async def next(self) -> ConfigCandidate:
@@ -161,7 +162,7 @@ class FileSource:
         self._thread.close()
 
     async def _debounce(self, signature: FileIdentity | None) -> FileIdentity | None:
-        """Wait until the file has stopped changing, but not forever."""
+        """Wait until the file has stopped changing, or until a timeout."""
         deadline = self._clock.monotonic() + 8 * self._debounce_time
         while self._clock.monotonic() < deadline:
             await self._clock.sleep(self._debounce_time)
@@ -172,7 +173,7 @@ class FileSource:
         return signature
 
     async def _read_content(self) -> str | Unreadable:
-        """Return the text, or a permanent error. Raises TemporarilyUnreadable."""
+        """Return the text, or a permanent error. Raise TemporarilyUnreadable."""
         try:
             return await self._thread.run(lambda: read_text(self._path))
         except TemporarilyUnreadable:

@@ -49,7 +49,8 @@ _log = logging.getLogger("rdk.config")
 
 
 class ProtectionMissing(CogworkError):
-    """The file asks for a login that it cannot have, and nothing that would run instead has one."""
+    """The file asks for a login that is not possible, and the last good configuration has no
+    login."""
 
 
 class ConfigWatcher:
@@ -63,7 +64,7 @@ class ConfigWatcher:
         publish: PublishReport = lambda _report: None,
         history: ConfigHistory | None = None,
     ) -> None:
-        """`publish` gets a report on each version of the configuration."""
+        """`publish` is called with a report on each version of the configuration."""
         self._source = source
         self._context = context
         self._apply = apply
@@ -101,9 +102,9 @@ class ConfigWatcher:
     async def load_first(self) -> LoadedConfig | None:
         """Load the first configuration, so that its addresses are known before anything is built.
 
-        Return None if there is no usable configuration; `run` still watches for later ones.
-        Raises ProtectionMissing if the file asks for a login that cannot be provided, because the
-        last good configuration would ignore that, unless it requires a login itself.
+        Return None if there is no usable configuration; `run` still watches for later ones. Raise
+        ProtectionMissing if the file asks for a login that cannot be provided and the last good
+        configuration does not require a login.
         """
         if not self._has_loaded_first:
             self._has_loaded_first = True
@@ -251,7 +252,7 @@ class ConfigWatcher:
             _log.warning("cannot store the configuration in the history: %s", error)
 
     async def aclose(self) -> None:
-        """Close a watcher that was never run; cancel `run` otherwise."""
+        """Close a watcher that was never run. Cancel `run` to close any other watcher."""
         for task in self._applying:
             task.cancel()
         await asyncio.gather(*self._applying, return_exceptions=True)
@@ -265,7 +266,7 @@ class ConfigWatcher:
             return load_unreadable(Unreadable("not enough memory to check the configuration"))
 
     async def _load(self, candidate: ConfigCandidate) -> LoadedConfig:
-        """Load a candidate in a thread and log its faults. Raises MemoryError and TooMuchWork."""
+        """Load a candidate in a thread and log its faults. Raise MemoryError and TooMuchWork."""
         cancelled = threading.Event()
         try:
             result = await self._thread.run(
@@ -283,7 +284,7 @@ class ConfigWatcher:
 class _LoadResult(NamedTuple):
     loaded: LoadedConfig
     log_lines: list[tuple[int, str]]
-    """The level and the text of each fault."""
+    """Yield the log level and the text of each fault."""
 
 
 def _load_and_format(
@@ -336,7 +337,8 @@ def _require_protection(loaded: LoadedConfig) -> None:
 
 
 def _require_login(refused: LoadedConfig, instead: LoadedConfig | None) -> None:
-    """Raise ProtectionMissing if a login is mistyped, and what would run instead has none."""
+    """Raise ProtectionMissing if a login is mistyped and the configuration used instead has
+    none."""
     if instead is not None and instead.result.config.auth.is_configured:
         return
     for fault in refused.diagnostics:
@@ -353,7 +355,8 @@ def load_content(
     context: LoadContext,
     is_cancelled: Callable[[], bool],
 ) -> LoadedConfig:
-    """Load what a candidate has, whatever a plug-in does. Raises MemoryError and CheckCancelled."""
+    """Load a candidate, and catch every error of a plug-in. Raise MemoryError and
+    CheckCancelled."""
     if isinstance(content, Unreadable):
         return load_unreadable(content)
     try:

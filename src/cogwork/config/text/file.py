@@ -13,7 +13,7 @@ MAX_FILE_SIZE = 16 * 1024 * 1024
 
 
 _PERMANENT_ERRORS = frozenset({errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL})
-"""Errors that persist until the file or its path changes. All others may be temporary."""
+"""Errors that persist until the file or its path changes. All other errors may be temporary."""
 
 
 class Unreadable(CogworkError):
@@ -29,7 +29,8 @@ class TemporarilyUnreadable(Unreadable):
 
 
 def file_signature(path: Path) -> FileIdentity | None:
-    """Return a value that changes whenever the file is written or replaced; None without a file."""
+    """Return a value that changes whenever the file is written or replaced; None if it is
+    missing."""
     try:
         return identify(path.stat())
     except OSError:

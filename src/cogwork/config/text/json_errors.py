@@ -1,6 +1,7 @@
 """Explain why a text is not valid JSON.
 
-This code only runs after a match has failed. It scans the same place again, in smaller steps.
+This code runs only after a pattern of the reader has failed to match. It scans the same place
+again, in smaller steps.
 """
 
 import re
@@ -115,7 +116,7 @@ _QUOTE_MISSING = "is a quote missing before this?"
 
 
 def _is_followed_by_word(text: str, end: int) -> bool:
-    """Whether a word directly follows a string, as when a quote is missing earlier."""
+    """Whether a word directly follows a string, which happens if a quote is missing earlier."""
     return text[end - 1] == '"' and text[end : end + 1].isalnum()
 
 
@@ -211,7 +212,7 @@ _WORD_HINTS: Final = {
 
 
 def _check_value(text: str, pos: int, expected: str) -> int:
-    """Return the end of the scalar at `pos`. Raises JsonSyntaxError if there is none."""
+    """Return the end of the scalar at `pos`. Raise JsonSyntaxError if there is none."""
     _check_comment(text, pos)
     if text.startswith('"', pos):
         return _check_string(text, pos)

@@ -8,8 +8,9 @@ from cogwork.config.text.positions import Json
 MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 300
 
-# The start of the key (-1 without one), the start and end of the value, and its members.
-# Plain tuples of offsets: one is created for every value, and only a few are ever looked up.
+# Each entry has the start of the key (-1 without a key), the start and end of the value, and its
+# members. Entries are plain tuples of offsets, because one is created for every value and only a
+# few are ever looked up.
 ValueOffsets: TypeAlias = tuple[int, int, int, "MemberOffsets | None"]
 MemberOffsets: TypeAlias = dict[str | int, ValueOffsets]
 

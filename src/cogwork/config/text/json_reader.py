@@ -66,7 +66,7 @@ class Document:
 
 
 def read_json(text: str) -> Document:
-    """Read strict JSON, plus comments and trailing commas. The first of duplicate keys is used."""
+    """Read strict JSON, plus comments and trailing commas. Of duplicate keys, the first is used."""
     return _Reader(text).read()
 
 
@@ -188,7 +188,7 @@ class _Reader:
 
 def _string_span(text: str, start: int) -> Span:
     match = STRING_RE.match(text, start)
-    assert match is not None  # the reader has already matched it
+    assert match is not None  # the reader has already matched the token
     return Span(*match.span())
 
 

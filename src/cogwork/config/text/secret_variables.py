@@ -15,7 +15,8 @@ def secret_variable_names(
 ) -> frozenset[str]:
     """Return the names of the variables in values that no output may show.
 
-    `original` is the text before substitution. `original_span` maps a span of the document to it.
+    `original` is the text before substitution. `original_span` maps a span of the document to a
+    span of `original`.
     """
     if "$" not in original:
         return frozenset()

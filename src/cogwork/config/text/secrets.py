@@ -49,7 +49,7 @@ def is_secret(pointer: Pointer) -> bool:
 def is_masked(pointer: Pointer) -> bool:
     """Whether the value at the pointer is masked in every output.
 
-    In `env` this only applies to keys that look like secrets: other values may be common words.
+    In `env`, only keys that look like secrets are masked: other values may be common words.
     """
     if "env" in pointer:
         return isinstance(pointer[-1], str) and is_secret_name(pointer[-1])
@@ -118,7 +118,7 @@ def environment_scrubber(text: str, environment: Mapping[str, str]) -> Callable[
 
 _VARIABLE = re.compile(r"\$\{environment\.([\w:/-]+)\}|\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _MIN_VALUE_LENGTH = 4
-"""Shorter values are not secrets, and they occur in ordinary sentences."""
+"""Minimum length of a secret. Shorter values also occur in ordinary sentences."""
 _JSON_LITERALS = frozenset({"true", "false", "null"})
 _URL_PASSWORD = re.compile(r"://[^\s/?#:@]*:([^\s/?#@]+)@")
 

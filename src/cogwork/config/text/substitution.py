@@ -40,12 +40,13 @@ class SubstitutedText:
     unset: tuple[UnsetVariable, ...]
     _replacements: tuple[_Replacement, ...] = field(repr=False)
     not_scalar: tuple[NonScalarVariable, ...] = ()
-    """If there are any, the text must not be parsed: they may have changed its structure."""
+    """Variables that may have changed the structure of the text. If there are any, the text must
+    not be parsed."""
 
     def original_span(self, span: Span) -> Span:
         """Return the span in the original text, extended to every `${…}` that it touches."""
         start, end = self._original_start(span.start), self._original_end(span.end)
-        # For an empty span next to a variable with an empty value, the two are swapped.
+        # An empty span next to a variable with an empty value has start and end swapped.
         return Span(min(start, end), max(start, end))
 
     def _original_start(self, offset: int) -> int:
@@ -101,7 +102,7 @@ class _VariableReference(NamedTuple):
     in_string: bool
 
     def resolve(self, environment: Mapping[str, str]) -> str | None:
-        """Return the replacement, or None for a variable without a value or a default."""
+        """Return the replacement; None if the variable has neither a value nor a default."""
         if not self.name:
             return "$"
         value = environment.get(self.name)

@@ -11,7 +11,7 @@ from cogwork.config.text.secrets import mask_secrets
 from cogwork.logs.secret_mask import STARS
 
 MAX_LINES = 10_000
-"""Maximum number of lines of a text that is compared, which would take long otherwise."""
+"""Maximum number of lines of a text that is compared. A longer text would take too long."""
 _ASTERISKS = re.compile(r"\*{2,}")
 _CHANGED_MARK = "  (secret changed)"
 
@@ -27,7 +27,8 @@ def diff_masked(before: str, after: str, redact: Callable[[str], str]) -> str:
 
 
 def summarize_lines(before: str, after: str) -> str:
-    """Return how many lines were added and removed, in time that is linear in the texts."""
+    """Return the numbers of added and removed lines. The time is linear in the size of the
+    texts."""
     old, new = Counter(before.split("\n")), Counter(after.split("\n"))
     added, removed = (new - old).total(), (old - new).total()
     if not added and not removed:
@@ -56,7 +57,7 @@ def _diff(before: str, after: str, show: Callable[[str], list[str]]) -> str:
 def _format_diff(
     old: Sequence[str], new: Sequence[str], shown_old: Sequence[str], shown_new: Sequence[str]
 ) -> Iterator[str]:
-    """Compare the lines, and yield what is shown for them as a unified diff."""
+    """Compare the lines, and yield a unified diff of the corresponding shown lines."""
     yield from ("--- before", "+++ after")
     for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes():
         first, last = group[0], group[-1]
@@ -68,5 +69,5 @@ def _format_diff(
             yield from (f"-{line}" for line in shown_old[start:end])
             removed = set(shown_old[start:end])
             for line in shown_new[new_start:new_end]:
-                # Lines that look the same differ in what is masked.
+                # Lines that look the same differ only in masked values.
                 yield f"+{line}{_CHANGED_MARK if line in removed else ''}"
