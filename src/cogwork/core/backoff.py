@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _MAX_DOUBLINGS: Final = 30
-"""More would overflow, and every maximum is reached before."""
+"""Maximum number of doublings. More would overflow; every practical maximum is reached earlier."""
 _RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
-"""Not the generator of the `random` module, which a driver may seed."""
+"""A private generator, because a driver may seed the generator of the `random` module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,27 +17,27 @@ class RetryPolicy:
     """The delays between attempts. `Backoff` counts the failures of one user."""
 
     first: float
-    """Seconds after the first failure, and at least."""
+    """Seconds to wait after the first failure, which is also the minimum."""
     maximum: float
     jitter: float = 0.5
-    """The share of each delay that is random, so that many who failed at the same time do not
-    retry at the same time."""
+    """The share of each delay that is random, so that clients that failed at the same time do not
+    all retry at the same time."""
     rng: random.Random = field(default=_RANDOM, repr=False, compare=False)
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row."""
+        """Return the seconds to wait after this number of failures in a row."""
         doubled = min(self.first * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), self.maximum)
         return max(self.first, doubled * self.rng.uniform(1.0 - self.jitter, 1.0))
 
 
 class Backoff:
-    """Counts failures in a row, and returns the delay after each."""
+    """Counts failures in a row, and returns the delay after each failure."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self.policy = policy
         self.failures = 0
         self.delay = 0.0
-        """Seconds to wait after the last failure; 0 if there is none."""
+        """Seconds to wait after the last failure; 0 if the last attempt succeeded."""
 
     def next_delay(self) -> float:
         """Count a failure, and return the seconds to wait before the next attempt."""
@@ -46,5 +46,5 @@ class Backoff:
         return self.delay
 
     def reset(self) -> None:
-        """Forget the failures, after a success."""
+        """Reset the number of failures after a success."""
         self.failures, self.delay = 0, 0.0

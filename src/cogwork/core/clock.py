@@ -13,7 +13,7 @@ Waitable = asyncio.Future[Any]
 
 
 class Clock(Protocol):
-    """The time, as a parameter: tests pass a clock that they advance themselves."""
+    """A source of the time, passed as a parameter so that tests can advance the time themselves."""
 
     def time(self) -> float:
         """Return the wall-clock time in seconds since 1970."""
@@ -88,9 +88,9 @@ class ManualClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Run everything that is ready, until only timers and input are awaited."""
+        """Run all callbacks that are ready, until the loop only waits for timers and input."""
         loop = asyncio.get_running_loop()
-        # Only the loop knows whether a callback is still ready; a loop that hides it (uvloop)
+        # Only the loop knows whether a callback is still ready. A loop that hides this (uvloop)
         # gets a fixed number of iterations.
         ready = getattr(loop, "_ready", None)
         if ready is None:

@@ -1,17 +1,17 @@
-"""How wrong the clock of a computer is."""
+"""The difference between the clock of a computer and the correct time."""
 
 from __future__ import annotations
 
 from typing import Final
 
 TOLERANCE: Final = 300.0
-"""Seconds by which two clocks may differ."""
+"""Maximum difference in seconds between two clocks that are considered correct."""
 
 _UNITS: Final = ((86_400, "days"), (3600, "hours"), (60, "minutes"))
 
 
 def describe_clock_offset(seconds: float) -> str | None:
-    """Return a sentence about a clock that is ahead by so many seconds; None if it is good."""
+    """Return a sentence about a clock that is ahead by this many seconds; None if it is correct."""
     if abs(seconds) <= TOLERANCE:
         return None
     size, unit = next(each for each in _UNITS if abs(seconds) >= 2 * each[0])

@@ -24,7 +24,7 @@ AddCommand = Callable[["Subparsers"], None]
 Parse = Callable[[str], Any]
 """Converts the text of an argument, or raises ArgumentTypeError."""
 Run = str | Callable[[argparse.Namespace], int]
-"""The function that runs a command, or `module:function`, to be imported when the command runs."""
+"""The function that runs a command, or its path `module:function`, which is imported on demand."""
 
 
 def group(name: str, summary: str, *commands: AddCommand) -> AddCommand:
@@ -61,7 +61,10 @@ def argument(
     default: object = None,
     choices: Sequence[str] | None = None,
 ) -> AddArgument:
-    """Declare a positional argument. `name` is its placeholder, and in lower case its `dest`."""
+    """Declare a positional argument.
+
+    `name` is its placeholder in the help; the lower-case `name` is its `dest`.
+    """
 
     def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -90,8 +93,11 @@ def option(
     required: bool = False,
     repeated: bool = False,
 ) -> AddArgument:
-    """Declare an option with a value. `flags` are as in `-o, --output`. Without a placeholder,
-    the help shows the choices. The values of a repeated option are a list."""
+    """Declare an option with a value.
+
+    `flags` are written as `-o, --output`. Without a placeholder, the help shows the choices. The
+    values of a repeated option form a list.
+    """
 
     def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(

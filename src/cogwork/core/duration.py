@@ -15,7 +15,7 @@ _NANOSECONDS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-# Go counts nanoseconds in 64 bits, and both sides must agree on what a duration is.
+# Go stores nanoseconds in 64 bits. Both sides must agree on the range of durations.
 _MAX_NANOSECONDS = 2**63 - 1
 
 _PART = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(ns|us|µs|μs|ms|s|m|h)")
@@ -23,7 +23,7 @@ _DURATION = re.compile(rf"([-+]?)(0|(?:{_PART.pattern})+)")
 
 
 def parse(text: str) -> float:
-    """Parse the syntax of Go's ``time.ParseDuration``, and return seconds. Raises ValueError."""
+    """Parse the syntax of Go's ``time.ParseDuration``, and return seconds. Raise ValueError."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(
@@ -41,7 +41,7 @@ def _to_nanoseconds(number: str, unit: str) -> Decimal:
 
 
 def render(seconds: float) -> str:
-    """Return the shortest exact form, to the nanosecond, which ``parse`` reads back."""
+    """Return the shortest exact text, to the nanosecond, that ``parse`` can read."""
     nanoseconds = round(Fraction(seconds) * _SECOND)
     sign = "-" if nanoseconds < 0 else ""
     return sign + _render_nanoseconds(abs(nanoseconds))

@@ -1,4 +1,4 @@
-"""Describes an exception for a person."""
+"""The text of an exception, for users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _render(error: BaseException, prefix: str) -> str:
         return f"it called sys.exit({error.code!r})"
     kind = type(error).__name__
     try:
-        # It may quote a file name that is not valid text and cannot be encoded.
+        # The message may quote a file name that cannot be encoded.
         text = _message(error).encode(errors="backslashreplace").decode()
     except Exception:
         return f"{kind} (its message cannot be rendered)"
@@ -40,7 +40,7 @@ def _render(error: BaseException, prefix: str) -> str:
 
 
 def _message(error: BaseException) -> str:
-    # The SDK wraps the error of a call; grpclib renders its own as a tuple.
+    # The SDK wraps the error of a call; grpclib renders its own errors as tuples.
     cause = getattr(error, "grpc_error", error)
     status = getattr(cause, "status", None)
     if isinstance(status, enum.Enum):

@@ -4,7 +4,7 @@ CogworkError
 ├── InvalidName     a name, API or model that cannot be parsed
 ├── InvalidRequest  a request that is invalid
 │   ├── InvalidLogin    a login that is incomplete (auth/errors.py)
-│   └── ClientGone      a request whose client is gone (wire/transports/http_body.py)
+│   └── ClientGone      a request whose client has disconnected (wire/transports/http_body.py)
 ├── NotFound        a call that names something that does not exist
 ├── Unsupported     a call that this resource does not support
 ├── Interrupted     a call that was ended before it was complete

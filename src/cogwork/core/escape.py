@@ -29,7 +29,7 @@ def escape_lines(text: str) -> str:
 
 
 def escape_json(document: str) -> str:
-    """Return the JSON document with unsafe characters escaped that JSON itself allows.
+    """Return the JSON document with unsafe characters escaped, even those that JSON allows.
 
     Line breaks are kept: within strings, JSON has already escaped them.
     """

@@ -1,4 +1,4 @@
-"""Keeps code of a driver from ending the process."""
+"""Prevents driver code from ending the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogwork.core.error_text import error_text
 
 @contextlib.contextmanager
 def trap_exit() -> Iterator[None]:
-    """Turn SystemExit into an error: otherwise a driver that exits would end the process."""
+    """Convert SystemExit to a RuntimeError, because a driver must not end the process."""
     try:
         yield
     except SystemExit as error:

@@ -1,7 +1,7 @@
-"""Tune malloc to reuse large blocks instead of returning them to the system at once.
+"""Tune malloc to reuse large blocks instead of returning them to the system.
 
-Otherwise every message of a megabyte is mapped and unmapped, and each of its pages faults, which
-takes twice as long as copying it.
+Otherwise, every message of a megabyte is mapped and unmapped, and each of its pages faults, which
+takes twice as long as copying the message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SETTINGS = {
 
 
 def tune_malloc() -> bool:
-    """Set the options, and return whether that worked: only glibc supports them."""
+    """Set the options, and return whether that succeeded: only glibc supports them."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):

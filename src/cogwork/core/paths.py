@@ -1,4 +1,4 @@
-"""The directory in which Cogwork keeps its state."""
+"""The directory that stores Cogwork's state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wait for the end of a process that need not be a child of this one."""
+"""Wait for the end of a process, which may be a child of another process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import os
 
 
 async def wait_for_end(process_id: int) -> None:
-    """Return when the process has ended.
-
-    Raise AttributeError or OSError if the system cannot watch processes.
-    """
+    """Wait until the process has ended. Raise AttributeError or OSError if the system cannot do
+    this."""
     try:
         descriptor = os.pidfd_open(process_id)
     except ProcessLookupError:

@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 async def await_shielded(work: Awaitable[T]) -> T:
-    """Await the work to its end, and raise a cancellation only after that.
+    """Wait until the work is complete, and only then raise a cancellation.
 
-    Further cancellations do not interrupt it either, so the work needs a deadline of its own.
+    Further cancellations do not interrupt the work either, so it needs its own deadline.
     """
     task = asyncio.ensure_future(work)
     cancellation: asyncio.CancelledError | None = None

@@ -1,4 +1,4 @@
-"""Signals by name or number, as people write them."""
+"""Signals by name or number, as users write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 
 
 def parse_signal(value: str | int) -> int:
-    """Return the number of a signal such as `SIGINT`, `int` or `2`. Raises ValueError."""
+    """Return the number of a signal such as `SIGINT`, `int` or `2`. Raise ValueError."""
     text = str(value).strip().upper()
     name = text if text.startswith("SIG") else f"SIG{text}"
     if name in signal.Signals.__members__:

@@ -1,4 +1,4 @@
-"""Named things that run as long as the configuration has them: modules, processes, remotes."""
+"""Supervises named items while they are configured: modules, processes, remotes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ class SupervisedSet(Generic[_Config, _Item]):
         *,
         one_at_a_time: bool = True,
     ) -> None:
-        """`kind` names an item in the log: `module`. `comparable` returns the settings for which an
-        item is replaced when they change.
+        """Create an empty set.
 
-        `one_at_a_time`: an item starts when the former one of its name has stopped.
+        `kind` names an item in the log: `module`. `comparable` returns the settings whose change
+        replaces an item. If `one_at_a_time`, an item starts after the previous item of the same
+        name has stopped.
         """
         self._kind = kind
         self._make = make
@@ -55,7 +56,7 @@ class SupervisedSet(Generic[_Config, _Item]):
 
     @property
     def by_name(self) -> Mapping[str, _Item]:
-        """The wanted items, in the order of the configuration."""
+        """The running items, in the order of the configuration."""
         return self._items
 
     @property
@@ -76,7 +77,7 @@ class SupervisedSet(Generic[_Config, _Item]):
         self._items = {name: self._items[name] for name in wanted}
 
     def stop_all(self, stop: Callable[[_Item], Coroutine[Any, Any, None]] = _stop_item) -> None:
-        """Begin to stop all items."""
+        """Start to stop all items."""
         for name in tuple(self._items):
             self._stop(name, stop)
 

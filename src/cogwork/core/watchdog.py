@@ -1,7 +1,7 @@
 """A watchdog for an event loop: a thread that detects when the loop is stuck.
 
-It counts only the time in which it could run itself. A loop does not count as stuck when the
-process was suspended, or when the computer had no time for either thread.
+The watchdog counts only the time in which its own thread could run. So a loop does not count as
+stuck when the process was suspended, or when the computer was too busy for both threads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class WatchdogLimits:
     stuck: float = 2.0
     """Seconds without a heartbeat after which the loop counts as stuck."""
     give_up: float = 10.0
-    """Seconds without a heartbeat after which the loop is given up."""
+    """Seconds without a heartbeat after which the watchdog gives up."""
 
 
 class LoopWatchdog:
-    """Watches the loop on which it is created. The callbacks run in its own thread."""
+    """Watches the loop on which it is created. The callbacks run in the watchdog's own thread."""
 
     def __init__(
         self,
@@ -38,8 +38,11 @@ class LoopWatchdog:
         limits: WatchdogLimits,
         on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_stuck` and `on_give_up` get the stack of the loop's thread; `on_recovery` gets the
-        seconds that the loop was stuck. `on_tick` is called with every check."""
+        """Set the callbacks. `on_stuck` and `on_give_up` get the stack of the loop's thread.
+
+        `on_recovery` gets the seconds for which the loop was stuck. `on_tick` is called with every
+        check.
+        """
         self._on_stuck = on_stuck
         self._on_recovery = on_recovery
         self._on_give_up = on_give_up
@@ -91,9 +94,9 @@ class LoopWatchdog:
 
 
 def run_with_timeout(seconds: float, name: str, act: Callable[[], object]) -> bool:
-    """Run `act` in its own thread with a timeout, and return whether it finished in time.
+    """Run `act` in a new thread with a timeout, and return whether it finished in time.
 
-    For calls that may hang because the loop's thread holds a lock.
+    Use this for calls that may hang because the loop's thread holds a lock.
     """
     ended = threading.Event()
 

@@ -15,16 +15,14 @@ T = TypeVar("T")
 
 
 class TooMuchWork(CogworkError):
-    """More work is submitted than the threads can queue."""
+    """The thread pool has no room for more work."""
 
     status = "RESOURCE_EXHAUSTED"
 
 
 class Workers:
-    """A thread pool with a bounded queue.
-
-    It is separate from the loop's own pool, so one owner's work never waits for another's.
-    """
+    """A thread pool with a bounded queue. It is separate from the loop's own pool, so that the work
+    of one owner never waits for the work of another."""
 
     def __init__(self, name: str, *, threads: int = 1, waiting: int = 32) -> None:
         self.name = name
@@ -34,7 +32,7 @@ class Workers:
         self._closed = False
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Start work that several callers may await with `await_future`. Raises TooMuchWork."""
+        """Start work that several callers may await with `await_future`. Raise TooMuchWork."""
         if not self._slots.acquire(blocking=False):
             raise TooMuchWork(
                 f"{self.name} is busy: {self._capacity} tasks are queued or running; retry later"
@@ -50,9 +48,9 @@ class Workers:
         return future
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run the work and return its result. Raises TooMuchWork.
+        """Run the work and return its result. Raise TooMuchWork.
 
-        Cancellation withdraws work that has not started; running work continues to its end.
+        If the caller is cancelled, queued work is dropped, but running work continues to its end.
         """
         future = self.submit(work, *arguments)
         try:
@@ -83,7 +81,7 @@ class Workers:
 
 
 async def run_in_thread(name: str, limit: float, work: Callable[..., T], *arguments: Any) -> T:
-    """Run one piece of work in its own thread. Raises TimeoutError after `limit` seconds.
+    """Run one piece of work in its own thread. Raise TimeoutError after `limit` seconds.
 
     A thread that hangs after that does not block any other work.
     """
@@ -96,7 +94,7 @@ async def run_in_thread(name: str, limit: float, work: Callable[..., T], *argume
 
 
 async def await_future(future: Future[T]) -> T:
-    """Return the result of work that others may await, too: cancellation does not end it."""
+    """Return the result of shared work. Cancellation of one waiter does not cancel the work."""
     if not future.done():
         await _wait_done(future)
     if future.cancelled():
@@ -116,7 +114,7 @@ async def _wait_done(future: Future[Any]) -> None:
             done.set_result(None)
 
     def notify(_: Future[Any]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop and its waiter are gone
+        with contextlib.suppress(RuntimeError):  # the loop and its waiter no longer exist
             loop.call_soon_threadsafe(set_done)
 
     future.add_done_callback(notify)

@@ -1,4 +1,4 @@
-"""Atomic file replacement: a reader sees either the complete old content or the complete new."""
+"""Atomic file replacement: readers see either all of the old content or all of the new content."""
 
 import contextlib
 import errno
@@ -22,7 +22,7 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
     """
     make_directory(path.parent)
     with _open(path.parent, _DIRECTORY_FLAGS) as directory:
-        # With one writer at a time, every temporary file found here is left over from a killed one.
+        # With one writer at a time, every temporary file found here belongs to a killed writer.
         fcntl.flock(directory, fcntl.LOCK_EX)
         _remove_stale(path)
         _replace(path, data, mode)
@@ -30,7 +30,7 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def make_directory(directory: Path, mode: int = 0o700) -> None:
-    """Create a directory and its missing parents, which only this user can access.
+    """Create a directory and its missing parents, accessible only to this user.
 
     `Path.mkdir` would leave the parents open to everyone if the umask is 0.
     """

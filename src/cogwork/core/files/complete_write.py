@@ -1,4 +1,4 @@
-"""Write all of some bytes to a file descriptor: one call of `os.write` may write a part."""
+"""Write all bytes to a file descriptor. One call of `os.write` may write only some of them."""
 
 from __future__ import annotations
 

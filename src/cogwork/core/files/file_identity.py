@@ -8,5 +8,5 @@ FileIdentity = tuple[int, int, int, int, int]
 
 
 def identify(found: os.stat_result) -> FileIdentity:
-    """Return what changes whenever the file is written or replaced."""
+    """Return a value that changes whenever the file is written or replaced."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

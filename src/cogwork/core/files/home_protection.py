@@ -1,4 +1,4 @@
-"""Takes away what others may change in the directory with the state of this program."""
+"""Removes the write permission of other users from the directory with Cogwork's state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def protect_home(home: Path) -> list[Path]:
-    """Close directories that everyone may change, and return them.
+    """Remove the write permission of others from directories, and return the changed directories.
 
-    Other users of this computer could replace a configuration or a key there. They were made by
-    an earlier version, or by hand, while the umask was 0.
+    Other users of this computer could replace a configuration or a key there. Earlier versions
+    created such directories if the umask was 0.
     """
     found = itertools.islice(_list_directories(home.resolve(), _DEPTH), _MAX_DIRECTORIES)
     return [each for each in found if _close(each)]
@@ -37,14 +37,14 @@ def _list_directories(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def _close(directory: Path) -> bool:
-    """Return whether everyone could change the directory, and cannot any more."""
+    """Remove the write permission of others. Return whether the directory had it."""
     try:
         descriptor = os.open(directory, _FLAGS)
     except OSError:
         return False
     try:
         status = os.fstat(descriptor)
-        # Directories such as /tmp are meant for everyone.
+        # Directories such as /tmp are meant to be shared.
         is_shared = status.st_mode & stat.S_ISVTX
         if status.st_uid != os.geteuid() or not status.st_mode & stat.S_IWOTH or is_shared:
             return False

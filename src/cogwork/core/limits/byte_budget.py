@@ -10,11 +10,11 @@ from cogwork.core.limits.held_amounts import HeldAmounts
 _GIB = 1 << 30
 _MAX_MEMORY = 3 * _GIB
 _COPIES = 3
-"""Copies of a request: as it was received, as it was parsed, and what the resource makes of it."""
+"""Copies of a request: the received bytes, the parsed message, and the copy of the resource."""
 _UNCOUNTED_SIZE = 4096
-"""Bytes of a message that is not worth counting."""
+"""Size in bytes up to which a message is not counted."""
 _OVERCOMMIT_FACTOR = 4
-"""Multiple of the total that may be held if every client holds a single message."""
+"""The limit as a multiple of the total, if every client holds a single message."""
 
 
 class OverBudget(CogworkError):
@@ -30,14 +30,14 @@ class ByteBudget:
     """
 
     label: str
-    """What is counted, for error messages: `requests in flight`."""
+    """A name for the counted bytes in error messages: `requests in flight`."""
     total: int
     per_client: int
     held: HeldAmounts = field(default_factory=HeldAmounts)
 
     @property
     def most(self) -> int:
-        """What may be held at most."""
+        """The maximum number of bytes held at any time."""
         return _OVERCOMMIT_FACTOR * self.total
 
     def acquire(self, client: str, size: int) -> None:
@@ -57,7 +57,7 @@ class ByteBudget:
 
 
 class Hold:
-    """What one call holds of a budget, given back at the end of a `with` block."""
+    """The bytes of a budget that one call holds. They are released at the end of a `with` block."""
 
     __slots__ = ("_budget", "_client", "size")
 
@@ -73,12 +73,12 @@ class Hold:
         self.reduce(0)
 
     def acquire(self, size: int) -> None:
-        """Raise OverBudget if a limit is exceeded."""
+        """Reserve bytes. Raise OverBudget if a limit is exceeded."""
         self._budget.acquire(self._client, size)
         self.size += size
 
     def acquire_message(self, size: int) -> None:
-        """Charge a message, or metadata, of this size, unless it is small.
+        """Charge a message or metadata of this size, unless the size is small.
 
         Raise OverBudget if a limit is exceeded.
         """
@@ -90,7 +90,7 @@ class Hold:
         self.acquire(_COPIES * size)
 
     def reduce(self, size: int) -> None:
-        """Give back what is held beyond this size."""
+        """Release all bytes beyond this size."""
         if self.size > size:
             self._budget.release(self._client, self.size - size)
             self.size = size
@@ -99,13 +99,13 @@ class Hold:
 def request_budget(memory: int) -> ByteBudget:
     """Return the budget for the requests that a server has received, on all transports.
 
-    `memory`: that of the computer, of which requests take a quarter at most.
+    `memory` is the memory of the computer. Requests may take a quarter of it.
     """
     return _make_budget("requests in flight", min(memory // 4, _MAX_MEMORY) * 3 // 4)
 
 
 def upload_budget(memory: int) -> ByteBudget:
-    """Return the budget for the requests that have arrived in part."""
+    """Return the budget for requests that have not arrived completely."""
     return _make_budget("uploads", min(memory // 4, _MAX_MEMORY) // 4)
 
 

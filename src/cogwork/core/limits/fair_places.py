@@ -1,4 +1,4 @@
-"""Gives out a limited number of places fairly among clients of several identities and ranks."""
+"""Assigns a limited number of places fairly to clients of several identities and ranks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Holder(NamedTuple):
-    """The client that has a place, or asks for one."""
+    """The client that has or requests a place."""
 
     identity: str
     rank: int
-    """A client of a higher rank takes the place of one of a lower rank."""
+    """The priority: a client of a higher rank displaces a client of a lower rank."""
 
 
 def choose_displaced(holders: Mapping[K, Holder], newcomer: Holder) -> K | None:
-    """Return the place that a newcomer takes over when all are taken; None if it gets none.
+    """Return the place that a newcomer takes over when all places are taken; None if there is none.
 
-    It takes over the oldest place of a lower rank, or of an identity of its own rank that would
-    still have no fewer places than its own. `holders` has the oldest place first.
+    Candidates are places of a lower rank, and places of the same rank whose identity has more
+    places than the newcomer's identity would have. The order is: lowest rank, then the identity
+    with the most places, then the oldest. `holders` has the oldest place first.
     """
     counts = Counter(each.identity for each in holders.values())
     share = counts[newcomer.identity] + 1
@@ -38,9 +39,9 @@ def choose_displaced(holders: Mapping[K, Holder], newcomer: Holder) -> K | None:
 
 
 def choose_next(waiting: Mapping[K, Holder], served: Counter[str]) -> K | None:
-    """Return which of the waiting is served next; None if none waits.
+    """Return the waiting client to serve next; None if no client waits.
 
-    It is the one of the highest rank, then of the identity that is served least, then the oldest.
+    The order is: highest rank, then the identity with the fewest places, then the oldest.
     """
     return min(
         waiting,

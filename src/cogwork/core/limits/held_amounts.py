@@ -1,16 +1,16 @@
-"""How much of something limited the clients hold: each of them, and all together."""
+"""The amounts of a limited resource that clients hold, per client and in total."""
 
 from __future__ import annotations
 
 
 class HeldAmounts:
-    """Counts only: its users decide which amounts are too large."""
+    """Counts amounts without limiting them: its callers decide which amounts are too large."""
 
     __slots__ = ("by_client", "total")
 
     def __init__(self) -> None:
         self.by_client: dict[str, int] = {}
-        """The amounts of the clients that hold something."""
+        """The amount that each client holds, without clients that hold nothing."""
         self.total = 0
 
     def of(self, client: str) -> int:
@@ -24,7 +24,7 @@ class HeldAmounts:
         self._change(client, -amount)
 
     def find_heaviest(self) -> str:
-        """Return the client that holds most. There must be one."""
+        """Return the client that holds most. At least one client must hold an amount."""
         return max(self.by_client, key=self.by_client.__getitem__)
 
     def _change(self, client: str, difference: int) -> None:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class LoopBudget:
-    """A token bucket without burst: time that was spent delays the next run."""
+    """A token bucket without burst: the time that a run took delays the next run."""
 
     def __init__(self, clock: Clock, share: float = DEFAULT_SHARE) -> None:
         self._clock = clock
@@ -23,14 +23,14 @@ class LoopBudget:
         self._paid_until = 0.0
 
     def spend(self, seconds: float) -> float:
-        """Return how many seconds to pause. Concurrent users pause one after the other."""
+        """Return the seconds to pause. Concurrent users pause one after the other."""
         now = self._clock.monotonic()
         self._paid_until = max(self._paid_until, now - seconds) + seconds / self._share
         return max(0.0, self._paid_until - now)
 
 
 class LoopMeter:
-    """Measures how long a coroutine occupies the event loop, without the time it waits."""
+    """Measures how long a coroutine occupies the event loop, excluding the time that it waits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
 """Spread work over iterations of the event loop.
 
-Hundreds of connections may become ready at once. Handling all of them in one iteration would make
-it long, and a gRPC call takes several iterations.
+Hundreds of connections may become ready at once. Handling all of them in one iteration would block
+the loop for long, and a gRPC call takes several iterations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LoopThrottle:
         self._per_turn = per_turn
         self._left = per_turn
         self._waiting: deque[asyncio.Future[None]] = deque()
-        """At most one entry per connection."""
+        """Futures of waiting tasks, at most one per connection."""
         self._next_turn: asyncio.Handle | None = None
 
     async def acquire(self) -> None:

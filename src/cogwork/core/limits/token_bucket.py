@@ -1,4 +1,4 @@
-"""Token buckets: they bound a rate, and let short bursts pass. Pure: the time is a parameter."""
+"""Token buckets, which limit a rate and allow short bursts. Pure: the time is a parameter."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 class Rate(NamedTuple):
     per_second: float
     burst: float
-    """What may be taken at once after a long pause."""
+    """The maximum number of tokens, available after a long pause."""
 
     @classmethod
     def every(cls, seconds: float, *, burst: float) -> Rate:
-        """Return a rate of one token in so many seconds."""
+        """Return a rate of one token per interval, given in seconds."""
         return cls(1 / seconds, burst)
 
     def scaled(self, factor: float) -> Rate:
@@ -22,7 +22,7 @@ class Rate(NamedTuple):
 
 
 class TokenBucket:
-    """A bucket that may be in debt."""
+    """A token bucket whose number of tokens may be negative."""
 
     __slots__ = ("_at", "_tokens")
 
@@ -31,16 +31,16 @@ class TokenBucket:
         self._at = now
 
     def wait(self, rate: Rate, now: float, tokens: float = 0.0) -> float:
-        """Return the seconds until there are so many tokens; 0 if there are now.
+        """Return the seconds until the bucket has this many tokens; 0 if it has them now.
 
-        Without `tokens`, until it is out of debt: a request that is larger than the burst passes
-        then as well, and the next one waits longer.
+        Without `tokens`, return the seconds until the number is no longer negative. So a request
+        that is larger than the burst is accepted as well, and the next request waits longer.
         """
         self.refill(rate, now)
         return max(0.0, (tokens - self._tokens) / rate.per_second)
 
     def take(self, amount: float) -> None:
-        """Take tokens of a bucket that was just refilled, whether it has them or not."""
+        """Take tokens from a bucket that was just refilled, even if it has too few."""
         self._tokens -= amount
 
     def is_full(self, rate: Rate, now: float) -> bool:
@@ -48,13 +48,13 @@ class TokenBucket:
         return self._tokens >= rate.burst
 
     def refill(self, rate: Rate, now: float) -> None:
-        """Add the tokens of the time that has passed."""
+        """Add the tokens for the time since the last refill."""
         grown = self._tokens + max(0.0, now - self._at) * rate.per_second
         self._tokens, self._at = min(grown, rate.burst), now
 
 
 class TokenBuckets:
-    """One bucket for each key. Keys that have not been used for longest are forgotten."""
+    """One bucket for each key. The least recently used keys are dropped."""
 
     def __init__(self, now: Callable[[], float], rate: Rate, max_tracked: int) -> None:
         """`now` is monotonic, in seconds."""
@@ -62,18 +62,18 @@ class TokenBuckets:
         self._rate = rate
         self._max_tracked = max_tracked
         self._used: OrderedDict[Hashable, TokenBucket] = OrderedDict()
-        """Least recently used first. Other keys have full buckets."""
+        """The buckets by key, least recently used first. The buckets of all other keys are full."""
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._used
 
     def wait(self, key: Hashable) -> float:
-        """Return the seconds until there is a token."""
+        """Return the seconds until a token is available."""
         bucket = self._used.get(key)
         return bucket.wait(self._rate, self._now(), 1) if bucket else 0.0
 
     def take(self, key: Hashable) -> None:
-        """Take a token, or borrow one from the future."""
+        """Take a token, even if the number of tokens becomes negative."""
         now = self._now()
         bucket = self._used.setdefault(key, TokenBucket(self._rate, now))
         bucket.refill(self._rate, now)
@@ -83,12 +83,12 @@ class TokenBuckets:
             self._used.popitem(last=False)
 
     def try_take(self, key: Hashable) -> bool:
-        """Take a token if there is one, and return whether there was."""
+        """Take a token if one is available, and return whether it was."""
         if self.wait(key) > 0:
             return False
         self.take(key)
         return True
 
     def refill(self, key: Hashable) -> None:
-        """Fill the bucket at once."""
+        """Fill the bucket immediately."""
         self._used.pop(key, None)

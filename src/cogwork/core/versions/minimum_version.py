@@ -1,8 +1,8 @@
-"""The oldest versions that a machine may go back to once it has had a release of this source.
+"""The oldest versions to which a machine may go back after it has run a release of this source.
 
-Raise one when a release fixes something that must not come back, such as a vulnerability. The
-manifest of a release has the one of its product, and the agent also applies those that it was built
-with.
+Raise a minimum when a release fixes something that must not return, such as a vulnerability. The
+manifest of a release contains the minimum of its product. The agent also applies the minimums that
+it was built with.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from typing import Final
 from cogwork.core.versions.product import Product
 
 MINIMUM_VERSIONS: Final[Mapping[Product, str]] = {
-    # Agents before 0.2.0 know no minimum: through one of them, every old server would be accepted.
+    # Agents before 0.2.0 ignore minimums, so each of them would accept any old server.
     Product.AGENT: "0.2.0",
 }

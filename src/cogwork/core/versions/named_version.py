@@ -1,7 +1,7 @@
-"""Our version as clients and clouds of the public API see it, and those of others.
+"""The version that clients and clouds of the public API see, and how to recognize other servers.
 
-Go's command line compares semantic versions with those of another server, and takes anything else
-for new enough.
+Go's command line compares semantic versions with the versions of another server, and treats any
+other version as recent enough.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from cogwork import __version__
 
 _PREFIX: Final = "cogwork-"
 _UNNAMED: Final = "0.1."
-"""The beginning of the version of Cogwork 0.1, which does not name itself."""
+"""The start of the versions of Cogwork 0.1, which have no prefix."""
 _ALWAYS_TOLD: Final = ("version", "host", "os")
 NAMED_VERSION: Final = f"{_PREFIX}{__version__}"
 
 
 def is_another_make(machine: Mapping[str, Any]) -> bool:
-    """Return whether a machine that says this about itself runs a server of another make.
+    """Return whether a machine with this description runs another server than Cogwork's.
 
-    One that has said nothing yet is taken for ours. Unreleased builds of others have no version.
+    An empty description counts as Cogwork's. Unreleased builds of other servers have no version.
     """
     version = str(machine.get("version", ""))
     is_known = any(key in machine for key in _ALWAYS_TOLD)

@@ -11,5 +11,5 @@ class Product(StrEnum):
 
     @property
     def module(self) -> str:
-        """The module that runs it."""
+        """The Python module that runs the product."""
         return f"cogwork.{self}.main"

@@ -1,4 +1,4 @@
-"""How far updates of a machine are: a file that the agent writes, and others show."""
+"""The progress of a machine's updates: the agent writes a file, and other programs show it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from cogwork.core.versions.product import Product
 
 PROGRESS_VARIABLE: Final = "COGWORK_UPDATE_FILE"
-"""The environment variable by which the agent tells the server where the file is."""
+"""The environment variable that passes the path of the file from the agent to the server."""
 _MAX_FILE: Final = 1 << 16
 
 
@@ -28,11 +28,11 @@ class ProductProgress:
 class MachineProgress:
     products: dict[Product, ProductProgress]
     source_fault: str | None = None
-    """Why updates cannot be looked for."""
+    """The reason why the agent cannot look for updates."""
 
 
 def read_progress(path: Path) -> MachineProgress:
-    """Return what the file says; nothing if it is missing or damaged."""
+    """Return the content of the file; an empty value if it is missing or damaged."""
     try:
         with path.open("rb") as file:
             value = json.loads(file.read(_MAX_FILE))

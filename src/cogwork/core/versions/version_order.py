@@ -18,7 +18,7 @@ _RANKS: Final = {
     **dict.fromkeys(("post", "rev", "r"), 2),
 }
 _CANDIDATE: Final = -1
-"""The rank of other words: before the release, after its alphas and betas."""
+"""The rank of other words: before the release, and after its alphas and betas."""
 _END: Final = (0, 0)
 _NUMBER: Final = 1
 
@@ -26,7 +26,7 @@ VersionOrder = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 def order_of(version: str) -> VersionOrder:
-    """Return a value that sorts versions. A text that is not a version comes before all of them."""
+    """Return a sort key for versions. A text that is not a version sorts first."""
     match = _VERSION.match(version.lower())
     if match is None:
         return (), ()
@@ -42,7 +42,7 @@ def is_older(version: str, other: str) -> bool:
 
 
 def has_order(version: str) -> bool:
-    """Return whether the text is a version that others can be compared with."""
+    """Return whether the text is a version that can be compared."""
     return order_of(version) != ((), ())
 
 
