@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 ACCEPT_PAUSE = 0.5
-"""Seconds without accepting after the process ran out of file descriptors."""
+"""Seconds to pause after the process has run out of file descriptors."""
 
 OnConnection = Callable[[socket.socket, Any], None]
-"""Takes a connection, which does not block, and the address of its client."""
+"""Takes a non-blocking connection, and the address of its client."""
 
 
 class Acceptor:
@@ -30,11 +30,8 @@ class Acceptor:
         batch: int = 1,
         pause: float = ACCEPT_PAUSE,
     ) -> None:
-        """Start to accept.
-
-        `on_error` is called before each pause. `batch` is how many connections are accepted in one
-        iteration of the event loop.
-        """
+        """Start to accept. `on_error` is called before each pause. `batch` is the number of
+        connections that are accepted in one iteration of the event loop."""
         self._listener = listener
         self._on_connection = on_connection
         self._on_error = on_error
@@ -46,7 +43,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more, and close the socket. Accepted connections stay open."""
+        """Stop accepting, and close the socket. Accepted connections stay open."""
         if self._resume_timer is not None:
             self._resume_timer.cancel()
         self._loop.remove_reader(self._listener.fileno())

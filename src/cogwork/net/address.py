@@ -1,4 +1,4 @@
-"""Network addresses as people write them."""
+"""Network addresses as users write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ADDRESS = re.compile(r"(?:http://)?(\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]*)(?::([^:]*
 
 
 def parse_port(text: str, least: int = 1) -> int:
-    """Raises ValueError with a sentence for the user."""
+    """Parse a port. Raise ValueError with a sentence for the user."""
     port = int(text) if re.fullmatch(r"[0-9]{1,5}", text) else -1
     if not least <= port <= MAX_PORT:
         raise ValueError(f"{text} is not a port; ports range from {least} to {MAX_PORT}")
@@ -22,7 +22,7 @@ def parse_port(text: str, least: int = 1) -> int:
 def parse_address(text: str, default_port: int) -> str:
     """Return `HOST:PORT` for an address with or without a host, a port and `http://`.
 
-    With `https://`, that is kept in front. Raises ValueError with a sentence for the user.
+    A leading `https://` is kept. Raise ValueError with a sentence for the user.
     """
     if text.startswith(TLS_PREFIX):
         return TLS_PREFIX + parse_address(text.removeprefix(TLS_PREFIX), default_port)
@@ -36,7 +36,7 @@ def parse_address(text: str, default_port: int) -> str:
 
 class Address(NamedTuple):
     host: str
-    """The interface to listen on; empty for all of them."""
+    """The interface to listen on; empty for all interfaces."""
     port: int
 
     @classmethod
@@ -58,7 +58,7 @@ def is_loopback_address(address: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only programs on this computer can reach a listener on the host."""
+    """Return whether a listener on the host is reachable only from this computer."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

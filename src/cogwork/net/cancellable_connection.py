@@ -1,4 +1,4 @@
-"""HTTP connections that another thread can end, also before the server has answered."""
+"""HTTP connections that another thread can close, even before the server has answered."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from cogwork.core.errors import Interrupted
 
 
 class CancellableConnection:
-    """The newest connection of a request. A redirect leads to another one."""
+    """The newest connection of a request. A redirect creates another connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_cancelled = False
         self._socket: socket.socket | None = None
-        """A duplicate, because TLS takes the socket over."""
+        """A duplicate of the socket, because TLS takes over the original."""
 
     def connect(
         self, address: tuple[str, int], timeout: float, _source: Any = None
     ) -> socket.socket:
-        """Connect like `socket.create_connection`. Raise OSError, and Interrupted."""
+        """Connect like `socket.create_connection`. Raise OSError, and Interrupted if cancelled."""
         host, port = address
         failure: OSError | None = None
         for family, kind, protocol, _, target in socket.getaddrinfo(

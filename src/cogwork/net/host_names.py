@@ -1,4 +1,4 @@
-"""The names in Host headers."""
+"""Checks of the Host header."""
 
 from __future__ import annotations
 

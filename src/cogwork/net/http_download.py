@@ -1,4 +1,4 @@
-"""A download into a file, which continues where an earlier attempt ended."""
+"""A download into a file, which resumes where an earlier attempt ended."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from cogwork.core.files.complete_write import write_all
 from cogwork.net.cancellable_connection import CancellableConnection, make_opener
 
 _TIMEOUT: Final = 30.0
-"""Seconds without a byte."""
+"""Timeout in seconds for the next byte."""
 _CHUNK: Final = 1 << 20
 _SCHEMES: Final = ("file", "http", "https")
 _PACE_INTERVAL: Final = 60.0
 _MIN_BYTES: Final = 1 << 16
-"""Bytes in that interval: less is a server that only keeps the connection open."""
+"""Minimum bytes in this interval. A slower server only keeps the connection open."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)", re.ASCII)
 
 OnProgress = Callable[[int, int | None], None]
-"""Gets the bytes that are there, and the size if it is known: before the first byte, and often
-after that. An error that it raises ends the download."""
+"""Gets the number of received bytes, and the size of the file if it is known. Called before the
+first byte and then often. An error that it raises ends the download."""
 
 
 class RemoteFile(NamedTuple):
-    """What a server says about a file."""
+    """The properties of a file that the server reports."""
 
     validator: str = ""
-    """Its `ETag` or `Last-Modified`, without which a download starts again from its beginning."""
+    """The `ETag` or `Last-Modified` of the file. Without it, a download cannot be resumed."""
     size: int | None = None
     crc32c: str = ""
     """The checksum of `x-goog-hash`, in base64; empty if the server does not send one."""
@@ -58,9 +58,10 @@ class RemoteFile(NamedTuple):
 
 
 class HttpDownload:
-    """Downloads one file. `run` blocks, and `cancel` ends it from another thread.
+    """Downloads one file. `run` blocks; `cancel` ends it from another thread.
 
-    Beside the partial file is a note about what it is a part of, without which it is not continued.
+    A note next to the partial file identifies the file on the server. Without it, the download
+    starts again.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class HttpDownload:
         credentials: Mapping[str, str] | None = None,
         on_progress: OnProgress = lambda _received, _size: None,
     ) -> None:
-        """`credentials`: headers for the server that the URL names, and for no other."""
+        """`credentials` are headers for the server in the URL. They are not sent to other
+        servers."""
         self._url = url
         self._partial = partial
         self._note = partial.with_suffix(".note")
@@ -83,7 +85,7 @@ class HttpDownload:
         self._connection = CancellableConnection()
 
     def run(self) -> RemoteFile:
-        """Return what the server says about the file, which is now complete.
+        """Download the file, and return its properties.
 
         Raise OSError, ValueError for a URL that cannot be used, and Interrupted.
         """
@@ -112,12 +114,12 @@ class HttpDownload:
         return file
 
     def cancel(self) -> None:
-        """End `run`, even if it waits for the server."""
+        """End `run`, even while it waits for the server."""
         self._cancelled.set()
         self._connection.cancel()
 
     def discard(self) -> None:
-        """Remove what was downloaded, because it is not what was asked for."""
+        """Delete the downloaded file, because its content is not the expected content."""
         self._partial.unlink(missing_ok=True)
         self._note.unlink(missing_ok=True)
 
@@ -153,10 +155,10 @@ class HttpDownload:
         self._require_size(file.size or 0)
         self._on_progress(offset, file.size)
         self._partial.touch(0o600)
-        # Unbuffered: what has arrived survives the end of this process.
+        # Unbuffered, so that received bytes survive the end of this process.
         with self._partial.open("ab" if offset else "wb", buffering=0) as target:
             if not offset:
-                # After the old content is gone: the note never describes anything else.
+                # The old content is deleted first, so that the note never describes it.
                 atomic.write(self._note, json.dumps(file).encode())
             pace = _Pace()
             while chunk := response.read1(_CHUNK):
@@ -181,7 +183,7 @@ class HttpDownload:
 
 
 class _Pace:
-    """Notices a server that sends next to nothing, but never pauses for long."""
+    """Detects a server that sends almost nothing, but never pauses for long."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -208,8 +210,8 @@ def open_url(
 ) -> Any:
     """Return the response. Raise OSError, and ValueError for a URL that cannot be used.
 
-    `credentials` are headers, too, but are not sent to a server that the first one refers to.
-    `connection`: allows to cancel this, from another thread.
+    `credentials` are headers, too, but are not sent to servers of redirects. `connection` lets
+    another thread cancel the request.
     """
     if urlsplit(url).scheme not in _SCHEMES:
         raise ValueError(f"{show_url(url)} does not begin with one of {', '.join(_SCHEMES)}")
@@ -237,12 +239,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         self, req, fp, code, msg, headers, newurl
     ):
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError(f"it refers to {show_url(newurl)}, which is not encrypted")
+            raise urllib.error.URLError(f"it redirects to {show_url(newurl)}, which is not encrypted")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def show_url(url: str) -> str:
-    """Return the URL without what may be secret: a login, and a signature in the query."""
+    """Return the URL without parts that may be secret: a login, and a signature in the query."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
 

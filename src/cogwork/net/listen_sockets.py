@@ -1,4 +1,4 @@
-"""Opens the sockets of an address to listen on, and explains why it cannot."""
+"""Opens the sockets for an address to listen on, and explains failures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LOCALHOST = "localhost"
 
 
 class CannotListen(CogworkError):
-    """The address cannot be listened on; the message explains why and what to do."""
+    """It is impossible to listen on the address. The message explains why and what to do."""
 
 
 async def resolve_addresses(host: str, port: int) -> list[SocketAddress]:
-    """Return the addresses of a host. Raises CannotListen."""
+    """Return the addresses of a host. Raise CannotListen."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -37,7 +37,8 @@ async def resolve_addresses(host: str, port: int) -> list[SocketAddress]:
 
 
 def _loopback_addresses(port: int) -> list[SocketAddress]:
-    """Return what "localhost" always means, where no /etc/hosts says so, as in small containers."""
+    """Return the loopback addresses for "localhost" if /etc/hosts is missing, as in small
+    containers."""
     return [(socket.AF_INET, ("127.0.0.1", port)), (socket.AF_INET6, ("::1", port, 0, 0))]
 
 
@@ -46,10 +47,10 @@ def address_of(listener: socket.socket) -> SocketAddress:
 
 
 def open_listeners(addresses: list[SocketAddress], attempts: int = 5) -> list[socket.socket]:
-    """Open one socket per address, all on the same port; skip addresses this computer lacks.
+    """Open one socket per address, all on the same port. Skip addresses that this computer lacks.
 
-    The port that the system chose for the first address may be in use on another one; then the
-    system chooses again.
+    The port that the system chose for the first address may be in use on another address. In that
+    case, the system chooses again.
     """
     listeners: list[socket.socket] = []
     failures: list[OSError] = []
@@ -85,7 +86,7 @@ def _open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
 
 
 def open_unix_listener(path: str, backlog: int = socket.SOMAXCONN) -> socket.socket:
-    """Raise OSError if there is a file at the path, or no directory for it."""
+    """Raise OSError if a file exists at the path, or its directory does not exist."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)

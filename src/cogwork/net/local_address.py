@@ -1,4 +1,4 @@
-"""Addresses that only this computer reaches: Unix sockets in a private directory, free ports."""
+"""Addresses that only this computer can reach: Unix sockets in a private directory, free ports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from cogwork.core.errors import CogworkError
 
 MAX_SOCKET_PATH = 103
-"""Bytes of a socket's path that every system supports."""
+"""Maximum length in bytes of a socket path that every system supports."""
 _SUFFIX = ".sock"
 _DIGEST_LENGTH = 5
 
@@ -39,7 +39,7 @@ def unix_address(directory: Path, name: str, token: str) -> str:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free now; another program may take it first."""
+    """Return a port of 127.0.0.1 that is free now. Another program may take the port first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

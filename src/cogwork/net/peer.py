@@ -13,17 +13,17 @@ OnClient = Callable[[str, bool], None]
 
 class Peer(NamedTuple):
     address: str
-    """In gRPC's notation, such as `ipv4:127.0.0.1:50000`."""
+    """The address in gRPC's notation, such as `ipv4:127.0.0.1:50000`."""
     is_local: bool = False
-    """Whether the client is on this computer, whichever of its addresses it uses."""
+    """Whether the client is on this computer, even if it uses an external address."""
     is_encrypted: bool = False
     """Whether the client uses TLS."""
     certificate: str = ""
-    """The digest of the name that the client's certificate proves; empty if it proves none."""
+    """The digest of the name in the client's verified certificate; empty without a certificate."""
     introduced_as: str = ""
-    """Who the client is, according to a signaling server that the machine trusts."""
+    """The identity of the client, according to a signaling server that the machine trusts."""
     introduction: Mapping[str, str] = MappingProxyType({})
-    """What the signaling server says about it, such as its role."""
+    """Properties of the client that the signaling server reports, such as its role."""
 
     @classmethod
     def from_addresses(
@@ -34,14 +34,14 @@ class Peer(NamedTuple):
         is_encrypted: bool = False,
         certificate: str = "",
     ) -> Peer:
-        host, port = client[0].partition("%")[0], client[1]  # without the interface
+        host, port = client[0].partition("%")[0], client[1]  # without the network interface
         is_loopback = ipaddress.ip_address(host).is_loopback
         is_local = is_loopback or host == server[0].partition("%")[0]
         return cls(format_address(host, port), is_local, is_encrypted, certificate)
 
     @property
     def is_confidential(self) -> bool:
-        """Whether no one else on the network can read the connection."""
+        """Whether others on the network cannot read the connection."""
         return self.is_local or self.is_encrypted
 
     @property

@@ -1,4 +1,4 @@
-"""Session descriptions and candidates, as signaling carries them."""
+"""WebRTC session descriptions and candidates, as signaling servers transmit them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from typing import Literal
 
 MAX_SIZE = 64 * 1024
-"""Bytes of a description. A message of a data channel can carry no more."""
+"""Maximum bytes of a description: the limit of a message of a data channel."""
 
 DescriptionType = Literal["offer", "answer"]
 
@@ -20,7 +20,7 @@ def encode(kind: DescriptionType, sdp: str) -> str:
 
 
 def decode(text: str, kind: DescriptionType) -> str:
-    """Return the SDP of a description of this kind. Raise ValueError."""
+    """Return the SDP of a description of this type. Raise ValueError."""
     if len(text) > MAX_SIZE:
         raise ValueError(f"the {kind} has more than {MAX_SIZE} bytes")
     try:
@@ -38,14 +38,15 @@ def decode(text: str, kind: DescriptionType) -> str:
 
 
 def _require_fingerprint(sdp: str, kind: DescriptionType) -> None:
-    """Refuse what cannot be encrypted: the library would fail in a task of its own."""
+    """Reject a description without encryption. The WebRTC library would fail in a background
+    task."""
     has_media = re.search(r"^m=", sdp, re.MULTILINE)
     if has_media and not re.search(r"^a=fingerprint:", sdp, re.MULTILINE):
         raise ValueError(f"the {kind} has no fingerprint of a certificate")
 
 
 def _check_media(sdp: str, kind: DescriptionType) -> None:
-    """Refuse audio and video from a client, which the machine does not use."""
+    """Reject audio and video from a client, because the machine does not use them."""
     for section in re.split(r"^m=", sdp, flags=re.MULTILINE)[1:]:
         if section.startswith("application"):
             continue
@@ -69,10 +70,10 @@ def without_unusable_candidates(sdp: str) -> str:
 
 
 def is_usable_candidate(candidate: str) -> bool:
-    """Return whether a candidate is a UDP address in numbers.
+    """Return whether a candidate is a numeric UDP address.
 
-    Browsers hide addresses behind names that end in `.local`. They reach us at our own candidates
-    nevertheless.
+    Browsers hide addresses behind names that end in `.local`. They can reach this machine at its
+    own candidates nevertheless.
     """
     parts = candidate.removeprefix("candidate:").split()
     if len(parts) < 8 or parts[2].lower() != "udp" or not parts[5].isdecimal():
