@@ -13,12 +13,12 @@ from typing import Any
 
 Message = dict[str, Any]
 OnMessage = Callable[[Message, list[socket.socket]], None]
-"""Takes a message and the sockets that came with it, and owns them."""
+"""Takes a message and the sockets attached to it, and takes ownership of the sockets."""
 
 HEARTBEAT_INTERVAL = 2.0
-"""Seconds between two messages with which the child process shows that it is not stuck."""
+"""Seconds between two heartbeats of the child process."""
 _MAX_QUEUED = 1000
-"""Messages kept for a peer that does not read. Further ones are dropped."""
+"""Maximum number of messages queued for a peer that does not read. Further messages are dropped."""
 _MAX_SOCKETS = 16
 _CHUNK_SIZE = 1 << 16
 
@@ -27,7 +27,8 @@ class ControlChannel:
     def __init__(
         self, connection: socket.socket, on_message: OnMessage, on_end: Callable[[], None]
     ) -> None:
-        """Take ownership of the connection. `on_end` is called when the other side is gone."""
+        """Take ownership of the connection. `on_end` is called when the other side has
+        disconnected."""
         self._connection = connection
         self._on_message = on_message
         self._on_end = on_end
@@ -42,7 +43,7 @@ class ControlChannel:
     def send(self, message: Message, sockets: Sequence[socket.socket] = ()) -> None:
         """Send a message without waiting. The sockets are duplicated.
 
-        Raise OSError if they cannot be.
+        Raise OSError if a socket cannot be duplicated.
         """
         if len(self._unsent) >= _MAX_QUEUED or self._connection.fileno() < 0:
             return
@@ -94,7 +95,7 @@ class ControlChannel:
         for line in lines:
             message = json.loads(line)
             count = message.pop("sockets")
-            if len(self._sockets) < count:  # this process has no descriptor left for them
+            if len(self._sockets) < count:  # sockets are missing if this process has too many open files
                 self._end()
                 return
             claimed, self._sockets = self._sockets[:count], self._sockets[count:]

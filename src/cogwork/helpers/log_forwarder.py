@@ -8,7 +8,8 @@ from cogwork.helpers.control_channel import ControlChannel
 
 
 class LogForwarder(logging.Handler):
-    """Sends log records of level INFO and above to the server, which applies its rules to them."""
+    """Sends log records of level INFO and above to the server, which applies its log rules to
+    them."""
 
     def __init__(self, control: ControlChannel) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Messages of a data channel on a socket: each has its length before it."""
+"""Messages of a data channel on a socket. Each message is preceded by its length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 _LENGTH_SIZE = 4
 MAX_MESSAGE_SIZE = 65535
-"""The SDK's peer reads no larger message."""
+"""Maximum size in bytes of a message that the SDK's peer reads."""
 
 
 def join_messages(messages: Iterable[bytes]) -> bytes:
@@ -22,7 +22,7 @@ class MessageSplitter:
         self._received = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the messages that are complete now."""
+        """Return the messages that are complete."""
         received = self._received
         received += data
         messages = []

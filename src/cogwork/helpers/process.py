@@ -19,7 +19,7 @@ from cogwork.helpers.control_channel import (
 )
 
 STOP_TIMEOUT = 2.0
-"""Seconds for the process to exit."""
+"""Seconds that the process gets to exit."""
 _MAX_MISSED_HEARTBEATS = 5
 
 _log = logging.getLogger("rdk.networking")
@@ -27,9 +27,9 @@ _log = logging.getLogger("rdk.networking")
 
 class ChildProcess:
     def __init__(self, name: str, module: str, on_message: OnMessage) -> None:
-        """`name` is what messages call it. `module` is run as its main program.
+        """`name` is the name in log messages. `module` is run as the main program of the process.
 
-        `on_message` takes messages that are not the log or heartbeats of the process.
+        `on_message` takes all messages except log records and heartbeats.
         """
         self.name = name
         self._module = module
@@ -48,9 +48,9 @@ class ChildProcess:
         return self._process.pid if self._process is not None else None
 
     def start(self, ended: asyncio.Event) -> None:
-        """Start the process. `ended` is set when it has closed its control channel.
+        """Start the process. `ended` is set when the process has closed its control channel.
 
-        Raise OSError if it cannot start. `wait` must follow.
+        Raise OSError if the process cannot start. Call `wait` afterwards.
         """
         ours, theirs = control_pair()
         with theirs:
@@ -62,7 +62,7 @@ class ChildProcess:
         self._control = ControlChannel(ours, self._dispatch, ended.set)
 
     async def wait(self, ended: asyncio.Event) -> None:
-        """Return when the process has ended. If cancelled, end it."""
+        """Wait until the process has ended. If this call is cancelled, end the process."""
         process, control = self._process, self._control
         assert process is not None
         assert control is not None
@@ -76,7 +76,7 @@ class ChildProcess:
     def send(self, message: Message, sockets: Sequence[socket.socket] = ()) -> None:
         """Send a message if the process is running. The sockets are duplicated.
 
-        Raise OSError if they cannot be.
+        Raise OSError if a socket cannot be duplicated.
         """
         if self._control is not None:
             self._control.send(message, sockets)
@@ -98,7 +98,8 @@ class ChildProcess:
     async def _wait_for_end(self, ended: asyncio.Event, process: subprocess.Popen[bytes]) -> None:
         """Wait for the process to end, and kill it if it has sent no heartbeat for too long.
 
-        Missed heartbeats are counted rather than timed: if this loop was blocked, they wait unread.
+        Missed heartbeats are counted rather than timed, because unread ones queue up if this loop
+        is blocked.
         """
         missed = 0
         while not ended.is_set():
@@ -108,7 +109,7 @@ class ChildProcess:
                     await ended.wait()
             missed = 0 if self._was_heard else missed + 1
             if missed > _MAX_MISSED_HEARTBEATS:
-                _log.error("the %s process does not respond; ending it", self.name)
+                _log.error("the %s process does not respond; killing it", self.name)
                 process.kill()
 
 
@@ -126,7 +127,7 @@ def _start_process(module: str, control: socket.socket) -> subprocess.Popen[byte
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the process to end by itself, as its control channel is closed."""
+    """Wait until the process ends by itself, because its control channel is closed."""
     try:
         process.wait(STOP_TIMEOUT)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
 """The main function of a child process of the server.
 
-The process ends when its control channel does, at the latest with the server.
+The process ends when its control channel is closed, at the latest when the server ends.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from cogwork.helpers.log_forwarder import LogForwarder
 
 
 class Worker(Protocol):
-    """What a child process does."""
+    """The work of a child process."""
 
     def on_message(self, message: Message, sockets: list[socket.socket]) -> None:
-        """Take a message of the server, and own the sockets that came with it."""
+        """Handle a message of the server, and take ownership of the attached sockets."""
 
     async def aclose(self) -> None: ...
 
 
 MakeWorker = Callable[[Callable[[Message], None]], Worker]
-"""Takes a function that sends a message to the server."""
+"""Creates the work, given a function that sends a message to the server."""
 
 
 def run(make_worker: MakeWorker) -> None:
@@ -43,7 +43,7 @@ def run(make_worker: MakeWorker) -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop if it is installed: a flood of new connections takes half the time."""
+    """Return uvloop if it is installed. It handles a flood of new connections in half the time."""
     try:
         import uvloop
     except ImportError:
