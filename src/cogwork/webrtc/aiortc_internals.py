@@ -1,4 +1,4 @@
-"""What aiortc knows and has no public way to ask for. Tested with the releases that we allow."""
+"""Access to internals of aiortc that have no public interface. Tested with the allowed releases."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cogwork.webrtc.inbound_stream import InboundStream
 from cogwork.webrtc.retransmissions import Retransmissions
 
 _CONSENT_FAILURES = 5
-"""Checks of a connection that may fail, one each 5 s, before the client counts as gone."""
+"""Failed checks of a connection, one every 5 s, after which the client counts as disconnected."""
 
 
 def allow_slow_networks() -> None:
-    """Give each check of a connection 1.5 s instead of 0.5 s."""
+    """Extend the timeout of each connection check from 0.5 s to 1.5 s."""
     request = aioice.ice.StunProtocol.request
 
     async def request_again(
@@ -42,17 +42,17 @@ def allow_slow_networks() -> None:
 
 
 def accept_any_order() -> None:
-    """Deliver ordered messages although the peer has numbered their chunks in another order."""
+    """Deliver ordered messages even if the peer numbers their chunks in a different order."""
     aiortc.rtcsctptransport.InboundStream = InboundStream  # type: ignore[misc, assignment]
 
 
 def set_stream_id(sender: RTCRtpSender, stream_id: str) -> None:
-    """Set the ID of the stream by which clients recognize a track."""
+    """Set the stream ID by which clients recognize a track."""
     sender._stream_id = stream_id
 
 
 def renew_source(sender: RTCRtpSender) -> None:
-    """Send from now on as another source: clients in Go announce a video only for a new one."""
+    """Change the SSRC of a sender, because clients in Go announce a video only for a new SSRC."""
     router = sender.transport._rtp_router
     router.unregister_sender(sender)
     sender._ssrc, sender._rtx_ssrc = random32(), random32()
@@ -60,7 +60,8 @@ def renew_source(sender: RTCRtpSender) -> None:
 
 
 def negotiated_codec(transceiver: RTCRtpTransceiver) -> str:
-    """Return the name of the codec that the client has chosen. Raise ValueError."""
+    """Return the name of the codec that the client has chosen. Raise ValueError if there is
+    none."""
     codecs = transceiver._codecs
     if not codecs:
         raise ValueError("the client supports neither H.264 nor VP8")
@@ -68,15 +69,18 @@ def negotiated_codec(transceiver: RTCRtpTransceiver) -> str:
 
 
 def has_exceeded_window(connection: RTCPeerConnection) -> bool:
-    """Return whether a client sends more to its channels than the receiver allows."""
+    """Return whether a client sends more on its channels than the receive window allows."""
     return connection.sctp is not None and connection.sctp._advertised_rwnd < 0
 
 
 def watch_feedback(
     sender: RTCRtpSender, on_key: Callable[[], None], on_bitrate: Callable[[int], None]
 ) -> None:
-    """Call `on_key` when the client needs a key frame, and `on_bitrate` with the bits per second
-    that its network can carry. Limit the lost packets that are sent again."""
+    """Watch the feedback of a client, and limit the number of packets that are retransmitted.
+
+    `on_key` is called when the client needs a key frame. `on_bitrate` is called with the bits per
+    second that the client's network can transmit.
+    """
     retransmissions = Retransmissions()
 
     async def watch(packet: Any) -> None:
@@ -95,7 +99,7 @@ def watch_feedback(
                 if bitrate is not None:
                     on_bitrate(bitrate)
                 return
-        # Not the method of this sender, which may be an earlier watch.
+        # Do not call the method of this sender, because an earlier watch may have replaced it.
         await RTCRtpSender._handle_rtcp_packet(sender, packet)
 
     sender._handle_rtcp_packet = watch  # type: ignore[method-assign]

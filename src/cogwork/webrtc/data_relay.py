@@ -15,17 +15,18 @@ from aiortc import RTCDataChannel
 from cogwork.helpers.message_stream import MAX_MESSAGE_SIZE, MessageSplitter, join_messages
 
 _MAX_BUFFERED = 256 * 1024
-"""Bytes queued in the channel above which the server waits. Short messages, such as heartbeats,
-wait for them too."""
+"""Bytes queued in the channel above which the server has to wait. Short messages, such as
+heartbeats, also wait for these bytes."""
 _MAX_UNREAD = 16 << 20
-"""Bytes that the server has not read yet above which the peer is disconnected."""
+"""Bytes unread by the server above which the peer is disconnected."""
 
 _log = logging.getLogger("rdk.networking")
 
 
 class DataRelay(asyncio.Protocol):
     def __init__(self, channel: RTCDataChannel, on_end: Callable[[], None]) -> None:
-        """`on_end` is called when the server has closed the socket, or cannot follow."""
+        """`on_end` is called when the server has closed the socket, or does not keep up with the
+        peer."""
         self._channel = channel
         self._on_end = on_end
         self._splitter = MessageSplitter()
@@ -34,7 +35,7 @@ class DataRelay(asyncio.Protocol):
         channel.bufferedAmountLowThreshold = _MAX_BUFFERED // 2
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has a class of its own.
+        # uvloop has its own class of transports.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -49,7 +50,7 @@ class DataRelay(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read from the server again, as the peer has caught up."""
+        """Resume reading from the server, because the peer has caught up."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -58,7 +59,7 @@ class DataRelay(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         if len(message) > MAX_MESSAGE_SIZE or self._transport.get_write_buffer_size() > _MAX_UNREAD:
-            _log.warning("disconnecting a WebRTC peer: it sends more than the server can take")
+            _log.warning("disconnecting a WebRTC peer: it sends faster than the server reads")
             self._on_end()
             return
         self._transport.write(join_messages((message,)))

@@ -1,8 +1,8 @@
-"""Puts the chunks of one SCTP stream together to messages (RFC 9260 section 6.6).
+"""Reassembles the messages of one SCTP stream from their chunks (RFC 9260 section 6.6).
 
-Chunks are numbered by TSN, messages by stream sequence number, and both orders may differ: they do
-with Go's stack, if two threads send at once. Then aiortc's own class delivers nothing any more,
-because it looks for the next message among the first chunks only.
+Chunks are numbered by TSN, and messages by stream sequence number. The two orders differ in Go's
+stack if two threads send at the same time. The class of aiortc then stops delivering, because it
+looks for the next message only among the first chunks.
 """
 
 from __future__ import annotations
@@ -43,26 +43,27 @@ class Chunk(Protocol):
 
 
 class InboundStream:
-    """Has the interface of aiortc's. Each chunk costs the same, however many wait for others."""
+    """A replacement for the class of aiortc. The time per chunk does not grow with the number of
+    waiting chunks."""
 
     def __init__(self) -> None:
         self._expected = 0
         self._starts: dict[int, deque[Chunk]] = {}
-        """Incomplete messages: runs of chunks without a gap, by their first TSN."""
+        """Incomplete messages by their first TSN. Each is a run of consecutive chunks."""
         self._ends: dict[int, deque[Chunk]] = {}
-        """The same, by their last TSN."""
+        """The same incomplete messages by their last TSN."""
         self._early: dict[int, list[Message]] = {}
-        """Complete messages that wait for others, by sequence number."""
+        """Complete messages that wait for earlier messages, by sequence number."""
         self._ready: deque[Message] = deque()
 
     @property
     def sequence_number(self) -> int:
-        """The number of the next ordered message."""
+        """The sequence number of the next ordered message."""
         return self._expected
 
     @sequence_number.setter
     def sequence_number(self, number: int) -> None:
-        """Go on with a message, since the peer has given up those before that are not here."""
+        """Skip to a message, because the peer has abandoned the missing messages before it."""
         self._expected = number
         former = [each for each in self._early if uint16_gt(number, each)]
         for each in sorted(former, key=lambda each: uint16_add(each, -number)):
@@ -70,7 +71,7 @@ class InboundStream:
         self._release()
 
     def add_chunk(self, chunk: Chunk) -> None:
-        """Take a chunk whose TSN has not been here before."""
+        """Add a chunk whose TSN was not received before."""
         run = deque((chunk,))
         if not chunk.flags & SCTP_DATA_FIRST_FRAG:
             before = self._ends.get(_add(chunk.tsn, -1))
@@ -91,9 +92,9 @@ class InboundStream:
             yield self._ready.popleft()
 
     def prune_chunks(self, tsn: int) -> int:
-        """Forget messages that the peer has given up, and return their bytes.
+        """Drop incomplete messages that the peer has abandoned, and return their size in bytes.
 
-        It has given up each TSN up to this one that has not arrived.
+        The peer has abandoned every missing chunk up to this TSN.
         """
         given_up = [run for run in self._starts.values() if _is_given_up(run, tsn)]
         for run in given_up:
@@ -101,7 +102,7 @@ class InboundStream:
         return sum(len(chunk.user_data) for run in given_up for chunk in run)
 
     def _join(self, left: deque[Chunk], right: deque[Chunk]) -> deque[Chunk]:
-        """Return a run of both, which has taken the shorter one in."""
+        """Join two runs of chunks by extending the longer one, and return it."""
         self._remove(left)
         self._remove(right)
         if len(left) >= len(right):
@@ -132,7 +133,7 @@ class InboundStream:
 
 
 def _is_given_up(run: deque[Chunk], tsn: int) -> bool:
-    """Return whether a chunk of this incomplete message will not come."""
+    """Return whether the peer has abandoned a chunk of this incomplete message."""
     first, last = run[0], run[-1]
     if not first.flags & SCTP_DATA_FIRST_FRAG and uint32_gte(tsn, _add(first.tsn, -1)):
         return True

@@ -1,9 +1,9 @@
-"""The WebRTC process: it holds the connections to WebRTC peers, and relays their messages.
+"""The WebRTC process, which holds the connections to WebRTC peers and relays their messages.
 
-A peer is a client of this machine, or another machine that this one is a client of. It is a process
-of its own, because a bulk transfer over WebRTC takes most of a core, and would delay every other
-client of the server. It knows nothing of the calls. For each peer, the server hands over a socket,
-on which both exchange the messages of the data channel.
+A peer is a client of this machine, or another machine that this machine is a client of. The process
+is separate because a bulk transfer over WebRTC takes most of a core, which would delay all other
+clients of the server. It does not interpret calls: for each peer, the server passes a socket, on
+which both processes exchange the messages of the data channel.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from cogwork.webrtc.viewers import Viewers
 
 _CHECK_INTERVAL = 1.0
 _NICENESS = 5
-"""Lower priority than the server's: if the processors are busy, bulk transfers wait for calls of
-other clients. What needs little time, such as a short call, is not delayed."""
+"""A lower priority than the server's. If the processors are busy, bulk transfers wait for the calls
+of other clients. Work that needs little time, such as a short call, is not delayed."""
 _CLEANING_DELAY = 2.0
-"""Seconds from the end of a peer until its memory is freed, together with that of others."""
+"""Seconds from the end of a peer until its memory is freed, together with the memory of others."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -117,13 +117,13 @@ class WebRtcWorker:
     async def _report(
         self, peer_id: str, peer: WebRtcPeer, event: str, work: Coroutine[Any, Any, str | None]
     ) -> None:
-        """Send the result of a step of connecting, or why it failed."""
+        """Send the result of a connection step, or the reason for its failure."""
         try:
             result = await work
         except NotConnected as error:
             self._send({"failed": peer_id, "error": str(error)})
         except Exception as error:
-            # Libraries raise many types for what a description may contain.
+            # Libraries raise many types of errors for an invalid description.
             self._send({"failed": peer_id, "error": f"{type(error).__name__}: {error}"})
             peer.end()
         else:
@@ -132,7 +132,7 @@ class WebRtcWorker:
     async def _add_track(self, request: int, peer_id: str, name: str) -> None:
         peer = self._peers.get(peer_id)
         if peer is None:
-            self._send({"request": request, "error": "the client is gone"})
+            self._send({"request": request, "error": "the client has disconnected"})
             return
         try:
             sent = await peer.videos.add_track(name)
@@ -149,17 +149,17 @@ class WebRtcWorker:
             try:
                 await peer.videos.remove_track(name)
             except Exception as error:
-                _log.debug("a client did not take note that a video ended: %s", error)
+                _log.debug("cannot tell a client that a video ended: %s", error)
 
     async def _check_peers(self) -> None:
-        """End peers that send too much, and report what the networks of viewers can carry.
+        """Disconnect peers that send too much, and report the bitrates of viewers' networks.
 
         Run until cancelled.
         """
         while True:
             await asyncio.sleep(_CHECK_INTERVAL)
             for peer in [each for each in self._peers.values() if each.is_overloaded]:
-                _log.warning("disconnecting a WebRTC peer: it sends more than it may")
+                _log.warning("disconnecting a WebRTC peer: it ignores the flow control")
                 peer.end()
             self._viewers.report_bitrates()
 
@@ -184,9 +184,9 @@ class WebRtcWorker:
             self._cleaning = loop.call_later(_CLEANING_DELAY, self._clean_up)
 
     def _clean_up(self) -> None:
-        """Free the connections that were closed: aiortc leaves them in reference cycles.
+        """Free closed connections, which aiortc leaves in reference cycles.
 
-        They are large, but too few objects for the garbage collector to run by itself.
+        Each is large but consists of few objects, so the garbage collector would not run by itself.
         """
         self._cleaning = None
         gc.collect()
@@ -198,11 +198,11 @@ class WebRtcWorker:
 
 
 def _handle_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Take note of an error in a task or callback of a library."""
+    """Log an error in a task or callback of a library."""
     error = context.get("exception")
     if isinstance(error, ConnectionError):
-        # aiortc still sends when a peer has closed its connection.
-        _log.debug("a WebRTC peer is gone: %s", error)
+        # aiortc continues to send after a peer has closed its connection.
+        _log.debug("a WebRTC peer has disconnected: %s", error)
     else:
         loop.default_exception_handler(context)
 

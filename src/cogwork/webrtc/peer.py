@@ -1,6 +1,6 @@
 """One WebRTC peer: its connection, and the relay of its messages to the server.
 
-A peer is a client of this machine, or another machine that this one is a client of.
+A peer is a client of this machine, or another machine that this machine is a client of.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from cogwork.webrtc.data_relay import DataRelay
 from cogwork.webrtc.video_negotiation import VideoNegotiation
 
 OPEN_TIMEOUT = 20.0
-"""Seconds until the channel must be open."""
+"""Timeout in seconds for opening the channel."""
 _LINGER = 3.0
-"""Seconds between the end of the channel and that of the connection. The SDK's peer crashes if the
-connection ends while it still closes its channel."""
+"""Seconds between closing the channel and closing the connection. The SDK's peer crashes if the
+connection is closed while the peer still closes its channel."""
 _CLOSE_TIMEOUT = 5.0
 _ENDED = ("failed", "closed")
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("rdk.networking")
 
 
 class NotConnected(Exception):
-    """The data channel has not opened."""
+    """The data channel was not opened."""
 
 
 class WebRtcPeer:
@@ -47,7 +47,8 @@ class WebRtcPeer:
         on_open: Callable[[], None],
         on_end: Callable[[], None],
     ) -> None:
-        """`on_open` is called when the channel is open, `on_end` once, when the peer is gone."""
+        """`on_open` is called when the channel is open. `on_end` is called once, when the peer has
+        disconnected."""
         self._notify_open = on_open
         self._on_end = on_end
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=list(ice_servers)))
@@ -55,7 +56,7 @@ class WebRtcPeer:
         self.videos = VideoNegotiation(self._connection, self._create_channel("negotiation", 1))
         self._relay = DataRelay(self._data, self.end)
         self._gathered = asyncio.Event()
-        """Set when the candidates of this side are known, or cannot be."""
+        """Set when the candidates of this computer are known, or gathering them has failed."""
         self._is_ended = False
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(OPEN_TIMEOUT, self.end)
@@ -64,13 +65,14 @@ class WebRtcPeer:
         self._data.on("message", self._on_message)
         self._data.on("bufferedamountlow", self._relay.resume)
         self._data.on("close", self._on_channel_closed)
-        self._connection.on("datachannel", lambda _: self.end())  # there are only these two
+        # The peer may not open further channels.
+        self._connection.on("datachannel", lambda _: self.end())
         self._connection.on("connectionstatechange", self._on_state_change)
 
     async def answer(self, offer: str, server: socket.socket) -> str:
         """Take ownership of the socket to the server, and return the answer to an SDP offer.
 
-        The answer has all candidates. Raise ValueError if the offer cannot be used.
+        The answer contains all candidates. Raise ValueError if the offer cannot be used.
         """
         try:
             await self._connect_relay(server)
@@ -83,7 +85,7 @@ class WebRtcPeer:
     async def offer(self, server: socket.socket) -> str:
         """Take ownership of the socket to the server, and return an SDP offer.
 
-        The offer has all candidates. `accept` must follow.
+        The offer contains all candidates. Call `accept` with the answer afterwards.
         """
         try:
             await self._connect_relay(server)
@@ -93,7 +95,7 @@ class WebRtcPeer:
         return self._connection.localDescription.sdp
 
     async def accept(self, answer: str) -> None:
-        """Use the answer to the offer, and wait until the channel is open.
+        """Apply the answer to the offer, and wait until the channel is open.
 
         Raise ValueError if the answer cannot be used, and NotConnected if the channel does not
         open.
@@ -110,7 +112,7 @@ class WebRtcPeer:
             raise
 
     async def add_candidate(self, text: str, mid: str | None, index: int | None) -> None:
-        """Use a candidate of the peer; empty text for the end of its candidates."""
+        """Add a candidate of the peer. An empty text means that no more candidates follow."""
         if self._is_ended:
             return
         if not text:
@@ -128,16 +130,16 @@ class WebRtcPeer:
             self._timer.cancel()
             if not self._opened.done():
                 self._opened.set_exception(NotConnected("the two cannot reach each other"))
-                self._opened.exception()  # a client's is not awaited
+                self._opened.exception()  # nothing awaits this future if the peer is a client
             self._relay.close()
             self.videos.end()
             self._on_end()
 
     async def close(self) -> None:
-        """Close the connection, after `end`."""
+        """Close the connection. Call `end` first."""
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT):
-                # What it still gathers would stay open otherwise.
+                # Otherwise, sockets that are still being gathered would stay open.
                 await self._gathered.wait()
                 await self._connection.close()
         except TimeoutError:
@@ -158,7 +160,7 @@ class WebRtcPeer:
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether the peer sends more than it may."""
+        """Whether the peer sends more than the receive window allows."""
         return has_exceeded_window(self._connection)
 
     def _on_message(self, message: Any) -> None:

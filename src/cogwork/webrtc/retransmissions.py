@@ -1,6 +1,6 @@
-"""Which lost packets of a video to send again. Pure.
+"""Choose the lost packets of a video to send again. Pure.
 
-A slow network loses much, and would be filled with packets that are sent again and again.
+A slow network loses many packets, and retransmitting all of them would congest it further.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from collections import deque
 from collections.abc import Iterable
 
 _REPEAT_INTERVAL = 0.1
-"""Seconds in which a packet is sent again once, however often it is reported."""
+"""Seconds during which a packet is retransmitted only once, even if it is reported again."""
 _MAX_PER_SECOND = 60
-"""Packets that are sent again, about 0.6 Mbit/s. A new key frame is better than more of them."""
+"""Maximum retransmitted packets per second, about 0.6 Mbit/s. If more are lost, a new key frame is
+better."""
 
 
 class Retransmissions:
     def __init__(self) -> None:
         self._sent: deque[tuple[float, int]] = deque()
-        """Times and numbers of the packets of the last second."""
+        """The times and numbers of packets retransmitted in the last second."""
 
     def choose(self, lost: Iterable[int], now: float) -> list[int]:
-        """Return the numbers of the packets to send again now."""
+        """Return the numbers of the packets to retransmit now."""
         while self._sent and now - self._sent[0][0] >= 1.0:
             self._sent.popleft()
         recent = {number for at, number in self._sent if now - at < _REPEAT_INTERVAL}

@@ -1,4 +1,4 @@
-"""A video that the server sends, and the tracks of the viewers that get it."""
+"""A video that the server sends, and the tracks of its viewers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class TrackFrames(asyncio.Protocol):
         self._on_end = on_end
         self._splitter = FrameSplitter()
         self._group = PictureGroup()
-        """Of what a camera has encoded."""
+        """The frames since the last key frame, if a camera has encoded them."""
         self.tracks: set[VideoTrack] = set()
         self.requests_key = False
-        """Whether a request for a key frame is about to be sent."""
+        """Whether a request for a key frame is scheduled."""
         self.key_requested_at = 0.0
 
     def data_received(self, data: bytes) -> None:
@@ -32,7 +32,7 @@ class TrackFrames(asyncio.Protocol):
                 track.add(frame)
 
     def repeat(self, track: VideoTrack) -> bool:
-        """Send a viewer the frames since the camera's last key frame again. Return whether there
+        """Send the frames since the camera's last key frame to a viewer again. Return whether there
         are any."""
         frames = self._group.repeat()
         if frames:

@@ -1,4 +1,4 @@
-"""Agrees with a client on the videos that are sent to it, over a data channel of their own."""
+"""Negotiates with a client which videos it receives, over a separate data channel."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class VideoNegotiation:
         self._connection = connection
         self._channel = channel
         self._transceivers: dict[str, RTCRtpTransceiver] = {}
-        """The tracks that are sent, by the name of the video."""
+        """The transceivers that send videos, by the name of the video."""
         self._sections = VideoSections()
         self._negotiating = asyncio.Lock()
         self._answered: asyncio.Future[str] | None = None
@@ -44,7 +44,7 @@ class VideoNegotiation:
         channel.on("message", self._on_message)
 
     async def add_track(self, name: str) -> SentTrack:
-        """Send a video to the client. Raise ValueError if the client does not take it."""
+        """Send a video to the client. Raise ValueError if the client does not accept it."""
         async with self._negotiating:
             transceiver = self._find_free_transceiver()
             if transceiver is None:
@@ -71,35 +71,35 @@ class VideoNegotiation:
             transceiver = self._transceivers.pop(name, None)
             if transceiver is None:
                 return
-            # Its track stays, for the next video.
+            # The transceiver keeps its track for the next video.
             assert isinstance(transceiver.sender.track, VideoTrack)
             transceiver.sender.track.restart()
             if transceiver.mid is not None and self._sections.reject(transceiver.mid):
                 await self._offer(self._connection.localDescription.sdp)
 
     def end(self) -> None:
-        """Let the negotiation in progress fail: the client is gone."""
+        """Abort the negotiation in progress, because the client has disconnected."""
         self._is_ended = True
         if self._answered is not None and not self._answered.done():
-            self._answered.set_exception(ValueError("the client is gone"))
+            self._answered.set_exception(ValueError("the client has disconnected"))
 
     def _find_free_transceiver(self) -> RTCRtpTransceiver | None:
         used = self._transceivers.values()
         return next((each for each in self._connection.getTransceivers() if each not in used), None)
 
     async def _negotiate(self) -> None:
-        """Agree with the client about the current tracks."""
+        """Negotiate the current tracks with the client."""
         await self._connection.setLocalDescription(await self._connection.createOffer())
         offer = self._connection.localDescription.sdp
         answer = self._sections.answer_from_client(await self._offer(offer), offer)
         await self._connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
 
     async def _offer(self, sdp: str) -> str:
-        """Offer aiortc's description to the client, and return the client's answer."""
+        """Send aiortc's description as an offer to the client, and return the client's answer."""
         if self._channel.readyState != "open":
             raise ValueError("the client has no channel for negotiation")
         if self._is_ended:
-            raise ValueError("the client is gone")
+            raise ValueError("the client has disconnected")
         answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._answered = answered
         offer = self._sections.offer_to_client(sdp)
@@ -111,16 +111,17 @@ class VideoNegotiation:
             raise ValueError("the client did not answer; it may not support video") from None
 
     def _on_message(self, message: Any) -> None:
-        """Take the answer to the last offer, and ignore everything else."""
+        """Handle the answer to the last offer. Ignore all other messages."""
         if not isinstance(message, str) or self._answered is None or self._answered.done():
             return
         try:
             self._answered.set_result(session_description.decode(message, "answer"))
         except ValueError as error:
-            _log.debug("ignored a message of a client: %s", error)
+            _log.debug("ignored an invalid message of a client: %s", error)
 
 
 def _preferred_codecs() -> list[RTCRtpCodecCapability]:
-    """Return the codecs to offer: H.264 first, which cameras and hardware produce."""
+    """Return the codecs to offer. H.264 comes first, because cameras and hardware encoders produce
+    it."""
     codecs = RTCRtpSender.getCapabilities("video").codecs
     return sorted(codecs, key=lambda codec: codec.name.upper() != "H264")

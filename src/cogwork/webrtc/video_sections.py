@@ -1,9 +1,9 @@
-"""The video sections of a session, as the client sees them. Pure.
+"""The video sections of a session description, as the client sees them. Pure.
 
-A section is rejected when its video ends, and recycled with another name for the next one. Clients
-in Go never use a section again that was inactive; browsers announce a video only if its section was
-not in use before. aiortc has no rejected sections, so its own description is translated: there, a
-section stays as it was accepted.
+A section is rejected when its video ends. For the next video, the section is recycled under another
+name: clients in Go never reuse an inactive section, and browsers announce a video only if its
+section was unused before. aiortc does not support rejected sections, so its description is
+translated. In aiortc's description, a section always stays accepted.
 """
 
 from __future__ import annotations
@@ -21,46 +21,48 @@ _BUNDLE = re.compile(r"^a=group:BUNDLE.*$", re.MULTILINE)
 
 
 class VideoSections:
-    """Sections are named as aiortc names them, by their `mid`."""
+    """Translates the sections of descriptions. Keys are the `mid` that aiortc gives to a
+    section."""
 
     def __init__(self) -> None:
         self._uses: Counter[str] = Counter()
-        """How often each section was recycled."""
+        """The number of times that each section was recycled."""
         self._rejected: set[str] = set()
         self._accepted: dict[str, str] = {}
         """The client's last answer for each section."""
 
     def reject(self, mid: str) -> bool:
-        """Reject a section from now on. Return whether the client has ever accepted it."""
+        """Reject a section. Return whether the client has ever accepted it."""
         if mid not in self._accepted:
             return False
         self._rejected.add(mid)
         return True
 
     def recycle(self, mid: str) -> None:
-        """Use a section again, under another name if it was rejected."""
+        """Reuse a section, with a new name if it was rejected."""
         if mid in self._rejected:
             self._rejected.remove(mid)
             self._uses[mid] += 1
 
     def offer_to_client(self, sdp: str) -> str:
-        """Translate an offer of aiortc."""
+        """Translate an offer of aiortc for the client."""
         head, *sections = _split(sdp)
         used = [mid for each in sections if (mid := _mid_of(each)) not in self._rejected]
         bundle = "a=group:BUNDLE " + " ".join(map(self._name, used))
         return _BUNDLE.sub(bundle, head) + "".join(map(self._translate, sections))
 
     def answer_from_client(self, sdp: str, offer: str) -> str:
-        """Translate the answer to an offer of aiortc. Raise ValueError if it cannot be one."""
+        """Translate the client's answer for aiortc. Raise ValueError if it does not match the
+        offer."""
         mids = [_mid_of(each) for each in _split(offer)[1:]]
         head, *sections = _split(sdp)
         if len(sections) != len(mids):
-            raise ValueError("the answer has other sections than the offer")
+            raise ValueError("the answer does not have the same sections as the offer")
         for index, (mid, section) in enumerate(zip(mids, sections, strict=True)):
             if mid in self._rejected:
                 sections[index] = self._accepted[mid]
             elif _REJECTED.match(section):
-                raise ValueError("the client rejects the video")
+                raise ValueError("the client rejected the video")
             else:
                 sections[index] = self._accepted[mid] = _MID_LINE.sub(f"a=mid:{mid}", section)
         bundle = "a=group:BUNDLE " + " ".join(mids)
@@ -73,7 +75,7 @@ class VideoSections:
     def _translate(self, section: str) -> str:
         mid = _mid_of(section)
         section = _MID_LINE.sub(f"a=mid:{self._name(mid)}", section)
-        # Its packets would have the name that aiortc knows.
+        # Packets would carry aiortc's name of the section, which the client does not know.
         section = _MID_EXTENSION.sub("", section)
         if mid in self._rejected:
             section = _DIRECTION.sub("a=inactive", _PORT.sub(r"\1 0", section))
@@ -81,12 +83,12 @@ class VideoSections:
 
 
 def _split(sdp: str) -> list[str]:
-    """Return what precedes the sections, and each section."""
+    """Return the text before the first section, and each section."""
     return _SECTION.split(sdp.replace("\r\n", "\n"))
 
 
 def _mid_of(section: str) -> str:
     found = _MID_LINE.search(section)
     if found is None:
-        raise ValueError("a section has no name")
+        raise ValueError("a section of the description has no mid")
     return found[1]

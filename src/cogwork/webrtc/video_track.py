@@ -1,4 +1,5 @@
-"""A video as one viewer gets it: encoded frames, without those that come too late."""
+"""A video as one viewer receives it: encoded frames, except those that the viewer was too slow
+for."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from cogwork.media.encoded_frames import EncodedFrame
 
 _TIME_BASE = Fraction(1, 90_000)
 _MAX_WAITING = 8
-"""Frames that wait for a viewer. A slower one misses the rest until the next key frame."""
+"""Maximum frames queued for a viewer. A slower viewer skips the rest until the next key frame."""
 
 
 class VideoTrack(MediaStreamTrack):
-    """Shows one video after another: a track cannot be exchanged while it is being sent."""
+    """A track that can switch to another video, because a track cannot be replaced while it is
+    sent."""
 
     kind = "video"
 
@@ -33,12 +35,12 @@ class VideoTrack(MediaStreamTrack):
         self._most_waiting = _MAX_WAITING
 
     def restart(self) -> None:
-        """Begin again with a key frame, of another video."""
+        """Continue with the next key frame, which may belong to another video."""
         self._frames.clear()
         self._awaits_key = True
 
     def repeat(self, frames: Sequence[EncodedFrame]) -> None:
-        """Begin again with a whole group of frames, however many they are."""
+        """Continue with a group of frames, however many there are."""
         self._frames = deque(frames)
         self._awaits_key = False
         self._most_waiting = len(frames) + _MAX_WAITING

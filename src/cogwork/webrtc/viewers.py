@@ -1,4 +1,4 @@
-"""Who watches which video, and what their networks can carry."""
+"""The viewers of each video, and the bitrates of their networks."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from cogwork.webrtc.video_negotiation import SentTrack
 from cogwork.webrtc.video_track import VideoTrack
 
 _KEY_INTERVAL = 0.5
-"""Seconds between two requests for a key frame of a video."""
+"""Minimum seconds between two requests for a key frame of a video."""
 _REPEAT_INTERVAL = 3.0
-"""Seconds between two repetitions for a viewer; a network that loses them would be flooded."""
+"""Minimum seconds between two repetitions for a viewer, so that a lossy network is not flooded."""
 _BITRATE_LIFETIME = 5.0
-"""Seconds after which the report of a viewer is old, and it may be gone."""
+"""Seconds after which a viewer's report of its bitrate expires."""
 
 
 @dataclass(eq=False)
 class Viewer:
     track: VideoTrack
     source_id: str = ""
-    """The video that it shows."""
+    """The ID of the video that the viewer watches."""
     bitrate: int = 0
-    """Bits per second that the client's network can carry."""
+    """Bits per second that the client's network can transmit."""
     measured_at: float = -math.inf
-    """When the client last said so."""
+    """The time of the client's last report of the bitrate."""
     repeated_at: float = -math.inf
-    """When frames were last repeated for it."""
+    """The time when frames were last repeated for the viewer."""
 
     def set_bitrate(self, bitrate: int) -> None:
         self.bitrate = bitrate
@@ -47,10 +47,10 @@ class Viewers:
         self._send = send
         self._sources: dict[str, TrackFrames] = {}
         self._viewers: dict[tuple[str, str], Viewer] = {}
-        """By peer and name of the video."""
+        """The viewers by peer and name of the video."""
 
     def open_source(self, source_id: str, frames: socket.socket) -> Coroutine[Any, Any, None]:
-        """Begin a video, and return what reads the frames that the server writes to the socket."""
+        """Create a video, and return a coroutine that reads its frames from the socket."""
         source = TrackFrames(lambda: self._forget_source(source_id))
         self._sources[source_id] = source
         return _connect(source, frames)
@@ -61,7 +61,7 @@ class Viewers:
         watch_feedback(sent.sender, sent.track.on_key, viewer.set_bitrate)
 
     def attach(self, peer_id: str, name: str, source_id: str) -> None:
-        """Show another video on a track."""
+        """Switch a track to another video."""
         viewer, source = self._viewers.get((peer_id, name)), self._sources.get(source_id)
         if viewer is None or source is None:
             return
@@ -82,7 +82,7 @@ class Viewers:
             self._detach(self._viewers.pop(key))
 
     def report_bitrates(self) -> None:
-        """Tell the server what the slowest network of the viewers of each video can carry."""
+        """Report to the server, for each video, the lowest bitrate of its viewers' networks."""
         since = asyncio.get_running_loop().time() - _BITRATE_LIFETIME
         bitrates: dict[str, int] = {}
         for viewer in self._viewers.values():
@@ -116,8 +116,8 @@ class Viewers:
         loop.call_later(max(0.0, _KEY_INTERVAL - since), send)
 
     def _repeat(self, viewer: Viewer, source: TrackFrames) -> bool:
-        """Repeat what a camera encoded, which makes key frames when it likes. Return whether it
-        did."""
+        """Repeat the frames that a camera encoded, because a camera does not make key frames on
+        request. Return whether any frames were repeated."""
         now = asyncio.get_running_loop().time()
         if now - viewer.repeated_at < _REPEAT_INTERVAL or not source.repeat(viewer.track):
             return False

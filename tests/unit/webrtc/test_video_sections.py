@@ -112,7 +112,7 @@ def test_section_that_was_never_accepted_is_neither_rejected_nor_renamed() -> No
 
 def test_client_may_reject_a_video() -> None:
     offer = description(DATA, video("1"))
-    with pytest.raises(ValueError, match="the client rejects the video"):
+    with pytest.raises(ValueError, match="the client rejected the video"):
         VideoSections().answer_from_client(description(DATA, video("1", port=0)), offer)
 
 
