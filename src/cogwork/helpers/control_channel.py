@@ -95,7 +95,8 @@ class ControlChannel:
         for line in lines:
             message = json.loads(line)
             count = message.pop("sockets")
-            if len(self._sockets) < count:  # sockets are missing if this process has too many open files
+            # The system drops sockets if this process has too many open files.
+            if len(self._sockets) < count:
                 self._end()
                 return
             claimed, self._sockets = self._sockets[:count], self._sockets[count:]

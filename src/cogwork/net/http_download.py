@@ -239,7 +239,9 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         self, req, fp, code, msg, headers, newurl
     ):
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError(f"it redirects to {show_url(newurl)}, which is not encrypted")
+            raise urllib.error.URLError(
+                f"it redirects to {show_url(newurl)}, which is not encrypted"
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
