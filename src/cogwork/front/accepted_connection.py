@@ -27,9 +27,10 @@ class AcceptedConnection:
         """The relayed connection, once the protocol is known."""
         self.dispatch_task: asyncio.Task[None] | None = None
         self._is_forwarded = False
-        """Whether the address is that of a client behind a proxy."""
+        """Whether the address belongs to a client behind a proxy."""
         self._is_encrypted_by_proxy = False
-        """Whether the client uses TLS to the proxy, and no one can read what the proxy sends."""
+        """Whether the client uses TLS to reach the proxy, and others cannot read the proxy's
+        connection."""
         self._accepted_at = time.monotonic()
         self._on_close = on_close
 
@@ -48,14 +49,15 @@ class AcceptedConnection:
             if self.dispatch_task is not None:
                 self.dispatch_task.cancel()
             if self.socket.fileno() >= 0:
-                # Do not leave this to the waiting task: when it runs, the descriptor may be reused.
+                # Do not leave this to the waiting task, because the descriptor may be reused before
+                # it runs.
                 asyncio.get_running_loop().remove_reader(self.socket.fileno())
                 asyncio.get_running_loop().remove_writer(self.socket.fileno())
             self.socket.close()
         self.notify_closed()
 
     def set_client(self, address: tuple[str, int], *, is_encrypted: bool) -> None:
-        """Set the client behind the proxy that has connected."""
+        """Set the address of the client behind the proxy."""
         self.address = address
         self.host = address[0]
         self._is_forwarded = True

@@ -1,4 +1,4 @@
-"""Admits connections to the public port, and lets others wait for a moment when it is full."""
+"""Admits connections to the public port, and queues further connections briefly when it is full."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_PARKED = 1024
 _PARK_TIMEOUT = 1.0
 """Seconds that a connection waits for a free slot before it is refused."""
 _URGENT_AFTER = 0.4
-"""Seconds of waiting after which recently used, idle connections are evicted for it."""
+"""Seconds in the queue after which a connection may evict recently used, idle connections."""
 _PARK_RETRY_INTERVAL = 0.02
 """Seconds between two attempts to admit waiting connections."""
 
@@ -28,16 +28,16 @@ class ConnectionAdmission:
         self._connections = connections
         self._on_admitted = on_admitted
         self._parked: list[AcceptedConnection] = []
-        """Connections that wait for a free slot."""
+        """The connections that wait for a free slot."""
         self._refused_count = 0
 
     def add(self, connection: AcceptedConnection) -> None:
-        """Admit a connection, at once or when there is a slot, or refuse it."""
+        """Admit a connection, queue it until a slot is free, or refuse it."""
         if not self._admit(connection):
             self._park(connection)
 
     def close(self) -> None:
-        """Close the connections that wait."""
+        """Close the queued connections."""
         while self._parked:
             self._parked.pop().close()
 
@@ -48,7 +48,7 @@ class ConnectionAdmission:
         return is_admitted
 
     def _park(self, connection: AcceptedConnection) -> None:
-        """Let a connection wait: one of the busy connections may become idle soon."""
+        """Queue a connection, because one of the busy connections may become idle soon."""
         if len(self._parked) >= _MAX_PARKED:
             self._refuse(connection)
             return

@@ -1,4 +1,4 @@
-"""Limits the requests that began a moment ago and are not answered yet.
+"""Limits the number of recent requests that are not answered yet.
 
 Without a limit, thousands of pending requests would delay the replies to every client.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 _MAX_AGE = 0.25
-"""Seconds for which an unanswered request has a place at most."""
+"""Maximum seconds for which an unanswered request occupies a place."""
 _NOTICE = 0.01
-"""Seconds that the server gets to notice a cancellation before it is asked."""
+"""Seconds that the server gets to notice a cancellation before the front process queries it."""
 _MAX_PLACES = 64
-"""Places of all connections together."""
+"""Maximum places of all connections together."""
 _MIN_SHARE = 2
 """Minimum places of each connection."""
 _SHARE_TTL = 0.05
@@ -34,18 +34,19 @@ class Burst:
         self._limit = limit
         self._on_cancel = on_cancel
         self._began: dict[int, float] = {}
-        """Streams of the requests with a place, oldest first, and when they began."""
+        """The streams that occupy a place, oldest first, with their start times."""
         self._cancelled: dict[int, float] = {}
-        """Those of them that the client has cancelled, and when."""
+        """The streams with a place that the client has cancelled, with the times of the
+        cancellation."""
         self._asked: list[int] = []
-        """Those of them about which the server is being asked, oldest first."""
+        """The cancelled streams that the current query is about, oldest first."""
 
     @property
     def has_cancelled(self) -> bool:
         return bool(self._cancelled)
 
     def count(self, now: float) -> int:
-        """Return how many places are taken."""
+        """Return the number of occupied places."""
         oldest = now - _MAX_AGE
         while self._began and (first := next(iter(self._began.items())))[1] <= oldest:
             self.end(first[0])
@@ -68,15 +69,16 @@ class Burst:
             self._on_cancel()
 
     def ask(self, now: float) -> None:
-        """Note about which requests the server is asked now."""
-        self.count(now)  # forgets those that are too old
+        """Choose the cancelled requests that a query to the server is about."""
+        self.count(now)  # drops streams that are too old
         noticed = now - _NOTICE
         self._asked = [each for each in self._began if self._cancelled.get(each, now) <= noticed]
 
     def settle(self, working: int) -> None:
-        """Free the places of the requests that the server was asked about.
+        """Free the places of cancelled requests that the server no longer works on.
 
-        It still works on some of them. Which ones it does not know, so the latest keep theirs.
+        `working` is how many of the queried requests it still works on. The server does not know
+        which ones, so the latest keep their places.
         """
         asked = [stream for stream in self._asked if stream in self._cancelled]
         for stream in asked[: max(0, len(asked) - working)]:
@@ -92,7 +94,7 @@ class Bursts:
         self._clock = clock
         self._on_cancel = on_cancel
         self._bursts: dict[int, Burst] = {}
-        """By the number of the connection."""
+        """The bursts by the number of the connection."""
         self._share = _MAX_PLACES
         self._share_computed_at = clock()
 
@@ -108,13 +110,14 @@ class Bursts:
         self._bursts.pop(connection, None)
 
     def ask(self) -> None:
-        """Note about which requests the server is asked now."""
+        """Choose the cancelled requests that a query to the server is about."""
         now = self._clock()
         for each in self._bursts.values():
             each.ask(now)
 
     def settle(self, working: Mapping[int, int]) -> None:
-        """Take the answer: how many cancelled requests of which connection it works on."""
+        """Apply the answer: the number of cancelled requests that the server works on, per
+        connection."""
         for connection, each in self._bursts.items():
             each.settle(working.get(connection, 0))
 

@@ -1,4 +1,4 @@
-"""Reports clients that connect in a way that cannot work, at most once a minute for each."""
+"""Reports clients that connect with a wrong protocol, at most once a minute for each address."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ClientMistakes:
         )
 
     def report_proxy(self, host: str, reason: str) -> None:
-        """Log that a trusted proxy does not send what it should."""
+        """Log that a trusted proxy sends an invalid header."""
         self._report(
             host,
             f"is a trusted proxy whose header of the PROXY protocol cannot be read ({reason}); "

@@ -1,7 +1,7 @@
 """Limits the open connections of the public port, and evicts the least used when it is full.
 
 Its only side effect is to close evicted connections. The count is exact: a connection counts from
-its admission until its removal, which happens as soon as it is closed.
+its admission until it is closed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Protocol
 
 
 class ConnectionState(enum.IntEnum):
-    """How much a connection is in use, from least to most."""
+    """The activity of a connection, from least to most."""
 
     UNDETECTED = 0
     """The protocol of the connection is not known yet."""
     UNUSED = 1
     """The client has not sent a complete request yet."""
     IDLE = 2
-    """All of its requests were answered."""
+    """All requests of the connection were answered."""
     BUSY = 3
 
 
@@ -34,7 +34,7 @@ class Connection(Protocol):
 
     @property
     def last_active(self) -> float:
-        """Time of its last activity, in seconds."""
+        """The time of the last activity, in seconds."""
 
     def close(self) -> None:
         """Close the connection and remove it immediately."""
@@ -44,15 +44,16 @@ class Connection(Protocol):
 class ConnectionLimits:
     total: int = 1024
     per_host: int = 960
-    """The remainder is reserved for other hosts. Many clients on one host are common."""
+    """The maximum for one host, which may have many clients. The rest is reserved for other
+    hosts."""
 
 
 DEFAULT_LIMITS = ConnectionLimits()
 
 _RECENT_SECONDS = 1.0
-"""Seconds of inactivity for which a connection counts as recently active."""
+"""Seconds without activity up to which a connection counts as recently active."""
 _RANKING_TTL = 0.05
-"""Seconds for which a ranking is reused: computing it takes a millisecond."""
+"""Seconds for which a ranking is reused, because computing it takes a millisecond."""
 
 
 class Connections:
@@ -89,9 +90,10 @@ class Connections:
         return True
 
     def move(self, connection: Connection, host: str) -> bool:
-        """Count an open connection for another host. Return False if that has too many.
+        """Count an open connection for another host. Return False if that host has too many
+        connections.
 
-        Its own `host` must change to it right after.
+        The caller must change the `host` of the connection immediately afterwards.
         """
         if self._count_by_host[host] >= self.limits.per_host and not self._evict_least_used(
             host, urgent=False
@@ -111,7 +113,8 @@ class Connections:
             self._count_by_host += Counter()
 
     def _evict_least_used(self, host: str | None = None, *, urgent: bool) -> bool:
-        """Close the least used connection, of all or of one host. Return False if all are used."""
+        """Close the least used connection of one host or of all hosts. Return False if all are in
+        use."""
         if self._clock() - self._ranked_at >= _RANKING_TTL:
             self._rank()
         for index in reversed(range(len(self._ranking))):
@@ -136,7 +139,7 @@ class Connections:
         """Rank the candidates for eviction.
 
         Connections of the host with the most connections are evicted first. The newest are evicted
-        last, because they had no time to make a request.
+        last, because they have had no time to make a request.
         """
         self._ranked_at = now = self._clock()
 

@@ -1,4 +1,4 @@
-"""Limits the frames of a client that carry no payload, and knows which of them are answers."""
+"""Limits the frames of a client without a payload, except acknowledgements and expected pings."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ _MAX_FREE_PINGS = 1000
 
 
 class ControlFrames:
-    """Pings, settings, priorities, empty data and unknown frames.
+    """Counts pings, settings, priorities, empty data and unknown frames.
 
-    Clients such as grpc-go measure their bandwidth with a ping for data that they receive. So each
-    frame of data or headers that the server sends makes one ping free. Acknowledgements are free.
+    Clients such as grpc-go answer received data with a ping, to measure their bandwidth. So for
+    each data or header frame of the server, one ping is not counted. Acknowledgements are not
+    counted either.
     """
 
     __slots__ = ("_free_pings", "_rate", "_unacknowledged")
 
     def __init__(self, limit: int, now: float) -> None:
-        """`limit`: the maximum per second of those that are not free."""
+        """Set the `limit`: the maximum number of counted frames per second."""
         self._rate = RateLimit(limit, now)
         self._free_pings = 0
         self._unacknowledged = {PING: 0, SETTINGS: 0}
-        """Frames of the server that the client should acknowledge."""
+        """The number of frames of the server that the client should acknowledge, by type."""
 
     def on_server_frame(self, kind: int, flags: int) -> None:
         if kind in (DATA, HEADERS):
@@ -32,7 +33,7 @@ class ControlFrames:
             self._unacknowledged[kind] += 1
 
     def on_client_frame(self, kind: int, flags: int, now: float) -> None:
-        """Raise ProtocolViolation if there are too many."""
+        """Count a frame. Raise ProtocolViolation if there are too many."""
         if flags & ACK and self._unacknowledged.get(kind):
             self._unacknowledged[kind] -= 1
         elif kind == PING and not flags & ACK and self._free_pings:

@@ -70,7 +70,8 @@ class Dispatcher:
         self._requires_tls = False
 
     def use_tls(self, settings: TlsSettings | None) -> None:
-        """Use these settings for new connections; None for plaintext. Others stay open."""
+        """Use these settings for new connections; None means plaintext. Open connections stay
+        open."""
         if settings == self._tls_settings:
             return
         self._requires_tls = settings is not None
@@ -83,7 +84,7 @@ class Dispatcher:
             self._tls_settings = settings
 
     def trust_proxies(self, networks: Sequence[str]) -> None:
-        """Let connections from these networks begin with a header of the PROXY protocol."""
+        """Accept headers of the PROXY protocol from these networks."""
         self._proxies.replace(networks)
 
     def start(self, connection: AcceptedConnection) -> None:
@@ -133,7 +134,8 @@ class Dispatcher:
     async def _read_proxy_header(
         self, connection: AcceptedConnection, plain: socket.socket
     ) -> None:
-        """Take the address of the client from a trusted proxy, if it begins with it."""
+        """Set the address of the client from the PROXY header of a trusted proxy, if there is a
+        header."""
         header = parse_header(await peek(plain, MAX_PROXY_HEADER_SIZE, is_complete_proxy_header))
         if header is None:
             return
@@ -144,7 +146,8 @@ class Dispatcher:
         if not self._connections.move(connection, host):
             raise ConnectionRefusedError(f"{host} has too many connections")
         proxy = Peer.from_addresses(connection.address, plain.getsockname())
-        # A client without a port gets that of the proxy's connection, to tell it from others.
+        # A client without a port gets the port of the proxy's connection, to distinguish it from
+        # others.
         connection.set_client(
             (host, port or connection.address[1]),
             is_encrypted=proxy.is_confidential and header.is_encrypted,
@@ -157,10 +160,11 @@ class Dispatcher:
             async with asyncio.timeout(self._limits.head_timeout):
                 await peek(plain, MAX_HEAD_SIZE, is_complete_head)
         if protocol is FirstProtocol.TLS:
-            # The reply of the HTTP server lets clients detect that the port is plaintext.
+            # The HTTP server's reply tells a TLS client that the port serves plaintext.
             self._mistakes.report_tls(connection.host, plain.getsockname()[1])
-        # Starting to serve a connection takes time. Throttling keeps thousands of new connections
-        # from delaying connected clients; one that is evicted meanwhile is free.
+        # Starting to serve a connection takes time. Throttling prevents thousands of new
+        # connections from delaying connected clients. A connection that is evicted while it waits
+        # costs nothing.
         await self._throttle.acquire()
         self._relay(connection, is_grpc=protocol is FirstProtocol.HTTP2)
 
@@ -194,13 +198,15 @@ class Dispatcher:
     ) -> None:
         self._mistakes.report_plaintext(connection.host, plain.getsockname()[1])
         if protocol is FirstProtocol.HTTP1:
-            # A connection with unread bytes would be reset, and the reply lost.
+            # Read the request first: closing a connection with unread bytes resets it and loses the
+            # reply.
             plain.recv(MAX_HEAD_SIZE)
             plain.send(_TLS_REQUIRED)
         connection.close()
 
     async def _read_encrypted(self, connection: AcceptedConnection, tls: TlsSocket) -> bytes:
-        """Return the first bytes that a client sends over TLS; empty if it sends none."""
+        """Return the first bytes that a client sends over TLS; empty if the client sends
+        nothing."""
         try:
             async with asyncio.timeout(self._limits.head_timeout):
                 await tls.handshake()
@@ -232,7 +238,7 @@ class Dispatcher:
             connection.notify_closed()
             self._on_client(peer.address, False)
 
-        # Before it starts, because its first bytes may already end it.
+        # Report the client before the relay starts, because its first bytes may end the connection.
         self._on_client(peer.address, True)
         try:
             connection.served = self._grpc.start(connection.socket, peer, on_close, first)
@@ -245,6 +251,7 @@ def _set_socket_options(connection: socket.socket, unread_timeout: float) -> Non
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if sys.platform == "linux":
-        # Otherwise a client that stops reading would stay forever: its kernel still answers probes.
+        # Otherwise, a client that stops reading would stay connected forever, because its kernel
+        # still answers keepalive probes.
         milliseconds = round(unread_timeout * 1000)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)

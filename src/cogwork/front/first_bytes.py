@@ -10,7 +10,7 @@ from cogwork.front.proxy_protocol import may_be_header, parse_header
 from cogwork.front.tls_socket import wait_readable
 
 MAX_HEAD_SIZE = 16 * 1024
-"""Bytes after which a head is relayed although it is incomplete; the server rejects it."""
+"""Bytes after which an incomplete head is relayed, so that the server rejects it."""
 
 _HTTP2_PREFIX = b"PRI"
 """The first bytes of an HTTP/2 connection. No HTTP/1.1 method begins with them."""
@@ -25,7 +25,7 @@ class FirstProtocol(enum.Enum):
 
 
 async def detect_protocol(connection: socket.socket) -> FirstProtocol | None:
-    """Return the protocol of the client; None if it closed without sending anything."""
+    """Return the protocol of the client; None if it disconnected without sending anything."""
     prefix = await peek(connection, len(_HTTP2_PREFIX), _is_conclusive)
     if not prefix:
         return None
@@ -39,12 +39,14 @@ async def peek(
 ) -> bytes:
     """Return the first bytes that arrive, without consuming them.
 
-    Return when they are enough, when there are `max_size`, or when no more will come.
+    Wait until `is_enough` returns true, until `max_size` bytes have arrived, or until the client
+    sends no more.
     """
     seen = b""
     try:
         while True:
-            # Peeked bytes stay in the socket, so it must count as readable only with more of them.
+            # Peeked bytes stay in the socket, so report it as readable only when further bytes
+            # arrive.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(seen) + 1)
             await wait_readable(connection)
             try:
@@ -64,12 +66,14 @@ def is_http2(first: bytes) -> bool:
 
 
 def is_complete_proxy_header(data: bytes) -> bool:
-    """Return whether a header of the PROXY protocol is complete, or there is none."""
+    """Return whether the PROXY header is complete, or the bytes do not start with a PROXY
+    header."""
     return not may_be_header(data) or parse_header(data) is not None
 
 
 def is_complete_start(data: bytes) -> bool:
-    """Return whether the first bytes show HTTP/2, or are a whole head of HTTP/1.1."""
+    """Return whether the bytes start with the HTTP/2 preface or contain a complete HTTP/1.1
+    head."""
     return is_http2(data) or is_complete_head(data)
 
 

@@ -1,8 +1,8 @@
-"""Frames of a client that wait, and those that go ahead of them.
+"""Holds back frames of a client, except the frames that may overtake them.
 
-A request that must wait holds back what follows it: the headers of other requests, because each
-block depends on the one before. What belongs to requests that are running goes on. Otherwise a
-client could not make room for the replies that it waits for.
+A held request delays all later requests of the connection, because each header block depends on the
+previous one. Frames of running requests are forwarded. Otherwise, the client could not open the
+windows for the replies that it waits for.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _OF_A_STREAM = (DATA, RST_STREAM, WINDOW_UPDATE)
 
 class HeldFrames:
     def __init__(self, last_stream: int) -> None:
-        """`last_stream`: the last stream that the server knows."""
+        """Set the `last_stream`: the last stream that was forwarded to the server."""
         self._last_stream = last_stream
         self._kept = bytearray()
         self._partial = b""
-        """The beginning of the header of a frame."""
+        """The beginning of an incomplete frame header."""
         self._missing = 0
         """Bytes of the last frame that have not arrived."""
         self._goes_ahead = False
-        """Whether they go ahead."""
+        """Whether the last frame is forwarded."""
 
     @property
     def size(self) -> int:
@@ -37,11 +37,11 @@ class HeldFrames:
 
     @property
     def is_within_frame(self) -> bool:
-        """Whether a frame has gone ahead in part."""
+        """Whether the last frame was forwarded only in part."""
         return self._goes_ahead and self._missing > 0
 
     def feed(self, data: bytes) -> bytes:
-        """Keep what waits, and return what goes ahead."""
+        """Hold back frames, and return the bytes that are forwarded."""
         ahead = bytearray()
         data, self._partial, at = self._partial + data, b"", 0
         while at < len(data):
@@ -59,7 +59,7 @@ class HeldFrames:
         return bytes(ahead)
 
     def take(self) -> bytes:
-        """Return all that waits, and keep nothing."""
+        """Return and remove all bytes that were held back."""
         kept = bytes(self._kept) + self._partial
         self._kept.clear()
         self._partial = b""

@@ -1,4 +1,4 @@
-"""Monitors a relayed HTTP/1.1 connection, to tell whether it is in use."""
+"""Monitors a relayed HTTP/1.1 connection, to detect whether it is in use."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 
 class Http1Monitor:
-    """Judges by the bytes alone: a request begins when its head is complete, and ends with the
-    first bytes of the response. While more bytes of the response follow, the connection counts as
-    recently active; one that follows a quiet log counts as idle.
+    """Detects requests without parsing them: a request begins when its head is complete, and ends
+    with the first bytes of the response.
+
+    While more bytes of the response follow, the connection counts as recently active. A connection
+    that follows a log without new lines counts as idle.
     """
 
     waiting_since = None
@@ -20,9 +22,9 @@ class Http1Monitor:
         """`clock` is monotonic, in seconds."""
         self._clock = clock
         self.last_active = clock()
-        """Time of the last complete request, or of the last bytes of a response."""
+        """The time of the last complete request, or of the last bytes of a response."""
         self.request_count = 0
-        """Requests that were answered so far."""
+        """The number of answered requests."""
         self.is_busy = False
         self._last_bytes = b""
 

@@ -14,7 +14,7 @@ MAX_HEADERS_FRAME_SIZE = 1 << 17
 """Maximum bytes of a HEADERS or CONTINUATION frame."""
 _WITH_HEADER_BLOCK = (HEADERS, CONTINUATION)
 _MESSAGE_PREFIX_SIZE = 5
-"""Bytes at the start of a gRPC message: whether it is compressed, and its size."""
+"""Bytes of the prefix of a gRPC message, which has a compression flag and the size."""
 _HEADER = struct.Struct(">HBBBL")
 HEADER_SIZE = _HEADER.size
 _WINDOW = struct.Struct(">L")
@@ -23,11 +23,12 @@ _STREAM_ID_MASK = (1 << 31) - 1
 
 
 class ProtocolViolation(Exception):
-    """A client broke a rule, so its connection must be closed."""
+    """A client violated the protocol or a limit, so its connection must be closed."""
 
 
 class FrameReader:
-    """Keeps little between two chunks: incomplete frame headers and header blocks."""
+    """Splits chunks into frames. Between two chunks, it keeps only incomplete frame headers and
+    header blocks."""
 
     def __init__(self, skip: int = 0) -> None:
         """`skip` is the number of bytes before the first frame."""
@@ -37,16 +38,16 @@ class FrameReader:
 
     @property
     def is_within_payload(self) -> bool:
-        """Whether more of the payload of the last frame follows."""
+        """Whether more bytes of the last frame's payload follow."""
         return self._skip > 0
 
     def read(self, data: memoryview) -> Iterator[tuple[int, int, int, int, int, bytes]]:
         """Yield offset, type, flags, stream, payload size and payload of each frame.
 
-        The payload is that of a header block or a window update, or the first bytes of data that
-        does not end its stream; it is empty for all other frames. The offset is negative if the
-        frame began in an earlier chunk. A caller that stops early must pass the data again from the
-        offset of the frame at which it stopped.
+        The payload is yielded only for header blocks, for window updates, and for data that does
+        not end its stream: of data, only the first bytes. Otherwise, it is empty. The offset is
+        negative if the frame began in an earlier chunk. A caller that stops early must pass the
+        data again from the offset of the frame at which it stopped.
         """
         earlier = len(self.partial)
         if earlier:
@@ -90,14 +91,14 @@ class FirstMessage:
     def __init__(self, now: float) -> None:
         self.last_active = now
         self.size = 0
-        """Bytes, once they are known."""
+        """The size of the message in bytes, once it is known."""
         self._prefix = b""
         self._left = 0
-        """Bytes that are still missing, once the size is known."""
+        """The number of missing bytes, once the size is known."""
 
     def feed(self, flags: int, size: int, payload: bytes, now: float) -> bool:
-        """Take a DATA frame of `size` bytes that begin with `payload`; return whether the message
-        is complete."""
+        """Process a DATA frame of `size` bytes that begin with `payload`. Return whether the
+        message is complete."""
         if flags & PADDED and payload:
             size, payload = size - 1 - payload[0], payload[1:]
         if size <= 0:
@@ -115,13 +116,13 @@ class FirstMessage:
 
 
 def read_header(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return the size, the type and the stream of the frame that begins there."""
+    """Return the size, the type and the stream of the frame that begins at this offset."""
     high, low, kind, _, stream = _HEADER.unpack_from(data, at)
     return high << 8 | low, kind, stream & _STREAM_ID_MASK
 
 
 def read_increment(payload: bytes) -> int:
-    """Return the bytes of a window update; 0 if it is malformed."""
+    """Return the increment of a window update in bytes; 0 if it is malformed."""
     return int(_WINDOW.unpack(payload)[0]) & _STREAM_ID_MASK if len(payload) == _WINDOW.size else 0
 
 

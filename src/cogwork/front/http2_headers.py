@@ -1,4 +1,4 @@
-"""Checks that the headers of an HTTP/2 request are text, without decoding what is known to be."""
+"""Checks that the headers of an HTTP/2 request are valid text, without a complete decoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _MAX_CACHED_BLOCK = 256
 
 @functools.lru_cache(maxsize=1024)
 def _has_utf8_headers_cached(block: bytes) -> bool:
-    """Cached, because most calls on a connection have the same headers as the one before."""
+    """Like `has_utf8_headers`, but cached: most calls on a connection repeat the previous
+    headers."""
     return _has_utf8_headers(block)
 
 

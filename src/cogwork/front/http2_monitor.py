@@ -42,14 +42,14 @@ _MAY_END_STREAM = (DATA, HEADERS)
 @dataclass(frozen=True, slots=True)
 class MonitorLimits:
     header_block: int = 128 * 1024
-    """Maximum bytes of the headers of one request. gRPC refuses fewer, without closing the
-    connection."""
+    """Maximum bytes of the headers of one request. gRPC already refuses smaller headers, but keeps
+    the connection open."""
     continuations: int = 16
     """Maximum frames for the headers of one request."""
     control_frames: int = 1000
-    """Maximum frames per second without payload, but for those that are free: `ControlFrames`."""
+    """Maximum frames per second without payload, not counting the exceptions of `ControlFrames`."""
     window_updates: int = 30_000
-    """Maximum window updates per second; a client that downloads sends many."""
+    """Maximum window updates per second. A client that downloads sends many."""
     waiting: int = 64
     """Maximum streams that have sent headers but no data."""
     incomplete: int = 256
@@ -64,8 +64,11 @@ class Http2Monitor:
         burst: Burst | None = None,
         uploads: ConnectionUploads | None = None,
     ) -> None:
-        """`clock` is monotonic, in seconds. Without a `burst`, requests are not held back; without
-        `uploads`, their memory is not limited."""
+        """Create a monitor with a monotonic `clock`, in seconds.
+
+        Without a `burst`, requests are not held back. Without `uploads`, their memory is not
+        limited.
+        """
         self._clock = clock
         self._limits = limits or MonitorLimits()
         self._burst = burst or Burst(lambda: _UNLIMITED)
@@ -73,17 +76,17 @@ class Http2Monitor:
             "", lambda: None
         )
         self.last_active = clock()
-        """Time of the last request or reply."""
+        """The time of the last request or reply."""
         self.request_count = 0
-        """Requests so far."""
+        """The number of requests."""
         self._waiting: dict[int, float] = {}
-        """Streams that have sent only headers, with the time of the headers."""
+        """Streams with headers but no data, with the time of the headers."""
         self._incomplete: dict[int, FirstMessage] = {}
-        """Streams whose first message has begun."""
+        """Streams whose first message has begun but is incomplete."""
         self._running: set[int] = set()
-        """Streams with a request whose reply is incomplete."""
+        """Streams with a complete request and an incomplete reply."""
         self._held: HeldFrames | None = None
-        """What may not be forwarded yet; None if the burst is not full."""
+        """The frames that may not be forwarded yet; None if the burst is not full."""
         self._last_stream = 0
         self._client_frames = FrameReader(skip=PREFACE_SIZE)
         self._server_frames = FrameReader()
@@ -98,12 +101,12 @@ class Http2Monitor:
 
     @property
     def held_size(self) -> int:
-        """Bytes that may not be forwarded yet: `feed_client` with nothing tries it again."""
+        """Bytes that are held back. Call `feed_client` without bytes to retry them."""
         return self._held.size if self._held is not None else 0
 
     @property
     def waiting_since(self) -> float | None:
-        """Time of the last progress of the stream that has waited longest for its message."""
+        """The time of the last progress of the stream that has waited longest for its message."""
         times = [next(iter(self._waiting.values()))] if self._waiting else []
         times += [
             message.last_active
@@ -113,7 +116,8 @@ class Http2Monitor:
         return min(times, default=None)
 
     def feed_client(self, data: memoryview) -> memoryview:
-        """Return the bytes to forward now. Raise ProtocolViolation if none may be forwarded."""
+        """Return the bytes to forward now. Raise ProtocolViolation if the client must be
+        disconnected."""
         now = self._clock()
         if self._held is None:
             return self._take(data, now)
@@ -124,16 +128,16 @@ class Http2Monitor:
         return memoryview(bytes(ahead) + bytes(self._take(memoryview(held), now)))
 
     def _take(self, data: memoryview, now: float) -> memoryview:
-        """Inspect frames, and return the bytes of those that may be forwarded."""
+        """Inspect the frames, and return the bytes that may be forwarded."""
         before, waiting, running = self._client_frames.partial, self._waiting, self._running
         for offset, kind, flags, stream, size, payload in self._client_frames.read(data):
             if kind == DATA and (size or flags & END_STREAM):
                 if flags & END_STREAM and waiting.pop(stream, None) is not None:
-                    running.add(stream)  # most calls: the whole message in one frame
+                    running.add(stream)  # Most calls send the whole message in one frame.
                 elif stream not in running:
                     self._add_data(stream, flags, size, payload, now)
             elif kind == HEADERS:
-                if not self._is_open(stream):  # otherwise trailers
+                if not self._is_open(stream):  # Headers of an open stream are trailers.
                     if self._burst.is_full(now):
                         return self._hold(before + bytes(data), len(before) + offset, now)
                     self._open_stream(stream, now, ended=bool(flags & END_STREAM))
@@ -154,14 +158,14 @@ class Http2Monitor:
         return memoryview(whole)[: len(whole) - after]
 
     def _hold(self, data: bytes, at: int, now: float) -> memoryview:
-        """Hold back the frames from an offset on, and return what goes ahead of them."""
+        """Hold back the frames after an offset, and return the bytes that are forwarded."""
         self._held = HeldFrames(self._last_stream)
         ahead = self._take(memoryview(self._held.feed(data[at:])), now)
         return memoryview(data[:at] + bytes(ahead))
 
     def feed_server(self, data: memoryview) -> memoryview:
-        """Return the bytes to forward: without the window updates that are withheld, and with those
-        that no longer are."""
+        """Return the bytes to forward, without withheld window updates and with those granted
+        since."""
         before, withheld = self._server_frames.partial, []
         for offset, kind, flags, stream, _, payload in self._server_frames.read(data):
             self._control_frames.on_server_frame(kind, flags)
@@ -181,7 +185,10 @@ class Http2Monitor:
         return memoryview(self._rewrite(before + bytes(data), len(before), len(after), withheld))
 
     def _rewrite(self, data: bytes, earlier: int, later: int, withheld: Sequence[int]) -> bytes:
-        """Return complete frames without some. The offsets are those after the `earlier` bytes."""
+        """Return the complete frames, except the withheld ones.
+
+        Their offsets are relative to the end of the `earlier` bytes.
+        """
         pieces, at = [], 0
         for offset in withheld:
             pieces.append(data[at : earlier + offset])
@@ -208,7 +215,7 @@ class Http2Monitor:
         return stream in self._running or stream in self._waiting or stream in self._incomplete
 
     def _add_data(self, stream: int, flags: int, size: int, payload: bytes, now: float) -> None:
-        """Take data of a stream whose first message was not complete before."""
+        """Process data of a stream whose first message is incomplete."""
         if not self._is_open(stream):
             return
         if flags & END_STREAM:

@@ -12,11 +12,12 @@ from cogwork.net.acceptor import ACCEPT_PAUSE
 class ListenerLimits:
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     peek_timeout: float = 5.0
-    """Maximum seconds until a connection has sent enough to detect its protocol."""
+    """Timeout in seconds for a connection to send enough bytes to detect its protocol."""
     head_timeout: float = 10.0
-    """Maximum seconds until an HTTP/1.1 client has sent the head of its first request. The server
-    sees the connection only then, so thousands of slow clients do not reach it."""
+    """Timeout in seconds for an HTTP/1.1 client to send the head of its first request. The
+    connection is relayed only after the head, so thousands of slow clients do not reach the
+    server."""
     accept_retry_delay: float = ACCEPT_PAUSE
-    """Seconds without accepting after the process ran out of file descriptors."""
+    """Seconds to pause after the process has run out of file descriptors."""
     unread_timeout: float = 80.0
     """Maximum seconds for which a client may leave received data unread."""

@@ -1,9 +1,9 @@
 """The front process: it accepts the clients of the public port and relays their bytes.
 
-It is a process of its own, so that moving bytes does not take time from the server's event loop.
-It imports little, to stay small, and knows nothing of the calls. The server opens the listening
-sockets and hands them over, so a new front process takes over the clients that wait in their
-backlog.
+A separate process ensures that moving bytes does not take time from the server's event loop. It
+imports little, to stay small, and does not interpret calls. The server opens the listening sockets
+and passes them on, so a new front process takes over the clients that wait in the backlog of the
+sockets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Names of relayed connections, which tell the server who the client behind each of them is.
+"""Names of relayed connections, which tell the server the client behind each connection.
 
-The servers behind the relay see only Unix sockets. The relay binds its own end of each to a name
-that contains the client's address, so the servers need no other message about it.
+The servers behind the relay see only Unix sockets. The relay binds its end of each connection to a
+name that contains the client's address, so no other message about the client is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from urllib.parse import unquote
 from cogwork.net.peer import Peer, format_address
 
 _LOCAL, _REMOTE = "l", "r"
-"""Upper case if the connection is encrypted. One character, because paths of sockets are short."""
+"""Marks for local and remote clients; upper case if the connection is encrypted. One character,
+because paths of sockets must be short."""
 _SOCKET_NAME = re.compile(
     r"(?P<number>\d+)(?P<place>[lrLR])(?P<certificate>[\w-]*)@(?P<address>.+)"
 )
@@ -39,7 +40,7 @@ def socket_name(number: int, peer: Peer) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def parse_socket_name(path: str) -> Peer:
-    """Return the client, given the path of the relay's end, percent-encoded or not."""
+    """Return the client from the path of the relay's end. The path may be percent-encoded."""
     match = _SOCKET_NAME.fullmatch(unquote(path.rpartition("/")[2]))
     if match is None:
         return _parse_direct(unquote(path))
@@ -50,16 +51,16 @@ def parse_socket_name(path: str) -> Peer:
 
 
 def connection_number(path: str) -> int | None:
-    """Return the number of a connection, given the path of the relay's end as above.
+    """Return the number of a connection from the path of the relay's end.
 
-    None for a client that connected without the relay.
+    Return None for a client that connected without the relay.
     """
     match = _SOCKET_NAME.fullmatch(unquote(path.rpartition("/")[2]))
     return int(match["number"]) if match is not None else None
 
 
 def _pack(address: str) -> str:
-    """Shorten an IPv6 address: written out, it would leave no room for a certificate."""
+    """Shorten an IPv6 address. The full form would leave no room for a certificate."""
     if not address.startswith("ipv6:"):
         return address
     host, _, port = address.removeprefix("ipv6:").rpartition(":")
@@ -75,7 +76,7 @@ def _unpack(address: str) -> str:
 
 
 def _parse_direct(address: str) -> Peer:
-    """Return a client that connected without the relay, to an address for gRPC only."""
+    """Return a client that connected directly, to the gRPC-only address."""
     peer = Peer(address)
     if address.startswith("unix:"):
         return peer._replace(is_local=True)

@@ -1,6 +1,6 @@
-"""The PROXY protocol, versions 1 and 2: how a proxy tells who the client of a connection is. Pure.
+"""Parses the PROXY protocol, versions 1 and 2, with which a proxy reports its client's address.
 
-https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
+Pure. https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
 """
 
 from __future__ import annotations
@@ -15,40 +15,41 @@ _TEXT_START: Final = b"PROXY "
 _BINARY_START: Final = b"\r\n\r\n\0\r\nQUIT\n"
 _BINARY: Final = struct.Struct(">12sBBH")
 _MAX_TEXT_SIZE: Final = 107
-"""Bytes of a header of version 1."""
+"""Maximum bytes of a header of version 1."""
 MAX_SIZE: Final = 4096
-"""Bytes of a header that are accepted."""
+"""Maximum bytes of a header."""
 _TEXT: Final = re.compile(
     rb"PROXY (?:UNKNOWN(?: [^\r\n]*)?"
     rb"|TCP[46] (?P<host>[0-9A-Fa-f.:]+) [0-9A-Fa-f.:]+ (?P<port>[0-9]{1,5}) [0-9]{1,5})\r\n"
 )
 _LOCAL, _FORWARDED = 0x20, 0x21
-"""Version 2, and whether the proxy itself has connected or forwards a client."""
+"""Commands of version 2: the proxy itself has connected, or it forwards a client."""
 _FAMILIES: Final = {0x11: struct.Struct(">4s4sHH"), 0x21: struct.Struct(">16s16sHH")}
-"""How the addresses of TCP over IPv4 and IPv6 are packed."""
+"""The formats of the addresses of TCP over IPv4 and IPv6."""
 _TLV: Final = struct.Struct(">BH")
 _SSL: Final = 0x20
 _CLIENT_USES_SSL: Final = 0x01
 UNKNOWN_CLIENT: Final = ("0.0.0.0", 0)  # noqa: S104 - nothing listens there
 """The address of clients that a proxy does not name. With the address of the proxy, they could
-count as being on this computer, and make up another address with HTTP headers."""
+count as local clients, and forge another address with HTTP headers."""
 
 
 class InvalidProxyHeader(ValueError):
-    """The bytes begin like a header of the PROXY protocol, but are not one."""
+    """The bytes begin like a header of the PROXY protocol, but are invalid."""
 
 
 class ProxyHeader(NamedTuple):
     size: int
-    """Bytes of the header, which the client's own follow."""
+    """Bytes of the header. The bytes of the client follow it."""
     source: tuple[str, int] | None
-    """The address of the client; None if the proxy itself has connected, as for a health check."""
+    """The address of the client; None if the proxy itself has connected, such as for a health
+    check."""
     is_encrypted: bool = False
     """Whether the client uses TLS."""
 
 
 def may_be_header(data: bytes) -> bool:
-    """Return whether the first bytes of a connection begin with a header, as far as they go."""
+    """Return whether the first bytes of a connection may be the beginning of a header."""
     return any(
         data.startswith(start) or start.startswith(data) for start in (_TEXT_START, _BINARY_START)
     )

@@ -53,7 +53,7 @@ class PublicListener:
         return len(self._connections)
 
     def serve(self, listeners: list[socket.socket]) -> None:
-        """Take ownership of these sockets, and accept from them instead of the current ones.
+        """Take ownership of these sockets, and accept from them instead of the current sockets.
 
         Open connections stay open.
         """
@@ -74,11 +74,12 @@ class PublicListener:
         self._connections.limits = limits
 
     def use_tls(self, settings: TlsSettings | None) -> None:
-        """Use these settings for new connections; None for plaintext. Others stay open."""
+        """Use these settings for new connections; None means plaintext. Open connections stay
+        open."""
         self._dispatcher.use_tls(settings)
 
     def trust_proxies(self, networks: Sequence[str]) -> None:
-        """Let connections from these networks begin with a header of the PROXY protocol."""
+        """Accept headers of the PROXY protocol from these networks."""
         self._dispatcher.trust_proxies(networks)
 
     async def aclose(self) -> None:

@@ -6,7 +6,7 @@ from cogwork.front.http2_frames import ProtocolViolation
 
 
 class RateLimit:
-    """It costs one addition for each frame."""
+    """A counter that is reset every second. Counting a frame costs one addition."""
 
     __slots__ = ("_count", "_limit", "_since")
 

@@ -26,19 +26,19 @@ from cogwork.front.uploads import ConnectionUploads, Uploads
 from cogwork.net.peer import Peer, host_of
 
 REQUEST_TIMEOUT = 30.0
-"""Seconds after which a connection is closed if one of its requests has no complete message and
-makes no progress. The check runs twice in that time."""
+"""Seconds without progress after which a connection is closed because one of its requests has no
+complete message. The check runs twice in that time."""
 
 _ASK_INTERVAL = 0.005
-"""Seconds after which the server is asked about cancelled requests."""
+"""Seconds until the server is queried about cancelled requests."""
 _ANSWER_TIMEOUT = 1.0
-"""Seconds after which it is asked again."""
+"""Seconds without an answer after which the query is repeated."""
 
 _log = logging.getLogger("rdk.networking")
 
 
 class Monitor(Protocol):
-    """Watches the bytes of a connection."""
+    """Observes the bytes of a connection."""
 
     @property
     def is_busy(self) -> bool: ...
@@ -51,7 +51,7 @@ class Monitor(Protocol):
 
     @property
     def waiting_since(self) -> float | None:
-        """Time since which a request has waited for its message."""
+        """The time since which a request has waited for its message."""
 
     @property
     def held_size(self) -> int: ...
@@ -84,7 +84,7 @@ class Relay:
     ) -> RelayedConnection:
         """Take ownership of the connection. Raise OSError if the server cannot be reached.
 
-        `first`: bytes that were already received from the client.
+        `first` has the bytes that were already received from the client.
         """
         number = next(self._numbers)
         private = _connect(self.target, self.target.with_name(socket_name(number, peer)))
@@ -109,12 +109,12 @@ class Relay:
             relayed.close()
 
     def _make_monitor(self, number: int, client: str) -> Monitor:
-        """Return what watches the bytes of a connection."""
+        """Return the monitor for the bytes of a connection."""
         del number, client
         return Http1Monitor(time.monotonic)
 
     def _forget(self, number: int) -> None:
-        """Forget a connection that was closed."""
+        """Delete the state of a connection that was closed."""
 
 
 class GrpcRelay(Relay):
@@ -123,7 +123,8 @@ class GrpcRelay(Relay):
     def __init__(self, target: Path, limits: MonitorLimits | None = None) -> None:
         super().__init__(target)
         self.ask: Callable[[], None] = lambda: None
-        """Asks the server on how many cancelled requests it works; `settle` takes the answer."""
+        """Queries the server for the numbers of cancelled requests that it works on. `settle` takes
+        the answer."""
         self._limits = limits
         self._bursts = Bursts(time.monotonic, self._on_cancel)
         self._uploads = Uploads(upload_budget(total_memory()))
@@ -131,7 +132,8 @@ class GrpcRelay(Relay):
         self._answer_deadline = 0.0
 
     def settle(self, working: Mapping[int, int]) -> None:
-        """Take the server's answer, by the number of the connection."""
+        """Apply the server's answer: the number of cancelled requests, by the number of the
+        connection."""
         self._answer_deadline = 0.0
         self._bursts.settle(working)
         for each in tuple(self._connections.values()):
@@ -182,18 +184,18 @@ class RelayedConnection:
         return self._monitor.last_active
 
     def retry(self) -> None:
-        """Try again to forward what was held back."""
+        """Retry to forward the bytes that were held back."""
         self._socket_relay.retry()
 
     def ask_monitor(self) -> None:
-        """Send the client what the monitor adds to the server's bytes."""
+        """Send the client the bytes that the monitor adds to the server's bytes."""
         self._socket_relay.ask_monitor()
 
     def close(self) -> None:
         self._socket_relay.close()
 
     def on_closed(self) -> None:
-        """Stop the timer, and log the violation if there was one."""
+        """Stop the timer, and log the protocol violation if there was one."""
         self._timeout_timer.cancel()
         if self._socket_relay.violation is not None:
             _log.warning("closed a connection from %s: %s", self.peer, self._socket_relay.violation)
@@ -215,7 +217,7 @@ def _connect(path: Path, own_name: Path) -> socket.socket:
     try:
         private.setblocking(False)
         private.bind(str(own_name))
-        # The socket keeps its name without the file.
+        # The socket keeps its name after the file is deleted.
         own_name.unlink()
         private.connect(str(path))
     except OSError:

@@ -1,7 +1,8 @@
 """Relays bytes between two sockets, in both directions.
 
-Every byte of every call passes through here, so it reads into one reused buffer and writes at
-once. It copies only what the other side does not accept yet, and stops reading until that is sent.
+Every byte of every call passes through here, so the relay reads into one reused buffer and writes
+immediately. It copies only the bytes that the other side does not accept yet, and stops reading
+until they are sent.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from cogwork.front.http2_frames import ProtocolViolation
 
 CHUNK_SIZE = 256 * 1024
 _INITIAL_CHUNK_SIZE = 16 * 1024
-"""Bytes per read at first, and after bytes were held back, because those must be copied."""
+"""Bytes per read at first, and after bytes were held back, because held bytes must be copied."""
 _LARGE_BACKLOG = 8 * 1024 * 1024
 """Bytes held for all clients above which every read is small."""
 _LINGER_TIMEOUT = 1.0
-"""Seconds for the client to close its side after the server has closed."""
+"""Seconds that the client gets to close its side after the server has closed."""
 _RETRY_DELAY = 0.05
 """Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
 _MAX_HELD_BACK = 256 * 1024
-"""Bytes that are held back above which no more are read."""
+"""Number of held-back bytes above which the relay stops reading."""
 
 
 class Backlog:
@@ -52,14 +53,14 @@ class StreamSocket(Protocol):
 
 
 class ByteMonitor(Protocol):
-    """Decides what is forwarded instead of the bytes that were received."""
+    """Observes the bytes in both directions, and decides which bytes are forwarded."""
 
     @property
     def held_size(self) -> int:
         """Bytes of the client that are held back."""
 
     def feed_client(self, data: memoryview) -> memoryview:
-        """Raise ProtocolViolation if the connection must be closed."""
+        """Return the bytes to forward. Raise ProtocolViolation if the connection must be closed."""
 
     def feed_server(self, data: memoryview) -> memoryview: ...
 
@@ -82,7 +83,7 @@ class SocketRelay:
         """`backlog` is shared with other relays."""
         backlog = backlog or Backlog()
         self.violation: str | None = None
-        """Why the relay was closed, if the client violated the protocol."""
+        """The protocol violation for which the connection was closed; None without a violation."""
         self._sockets = (public, private)
         self._on_close = on_close
         self._closed = False
@@ -103,7 +104,7 @@ class SocketRelay:
         self._directions = (inward, outward)
 
     def start(self, first: bytes = b"") -> None:
-        """`first`: bytes that were already received from the client."""
+        """Start to relay. `first` has the bytes that were already received from the client."""
         inward, outward = self._directions
         outward.start()
         inward.start()
@@ -111,27 +112,28 @@ class SocketRelay:
             inward.forward(first)
 
     def retry(self) -> None:
-        """Try again to forward the bytes of the client that were held back."""
+        """Retry to forward the client's bytes that were held back."""
         inward = self._directions[0]
         if inward.held_size():
             inward.forward()
 
     @property
     def has_unsent(self) -> bool:
-        """Whether the client does not read what is sent."""
+        """Whether bytes wait because the client does not read."""
         return self._directions[1].has_unsent
 
     def ask_monitor(self) -> None:
-        """Send the client what the monitor adds to the server's bytes."""
+        """Send the client the bytes that the monitor adds to the server's bytes."""
         self._directions[1].forward()
 
     def check(self) -> None:
-        """Close if one of the sockets has failed unnoticed."""
+        """Close the relay if a socket has failed without a notification."""
         for direction in self._directions:
             direction.check()
 
     def close(self, violation: str | None = None) -> None:
-        """Close both sockets. `violation` is what the client did wrong, if that is the reason."""
+        """Close both sockets. `violation` describes the client's protocol violation, if there was
+        one."""
         if self._closed:
             return
         self._closed = True
@@ -149,7 +151,8 @@ class SocketRelay:
         if broken or (from_public.has_ended and from_private.has_ended):
             self.close(violation)
         elif from_private.has_ended:
-            # A server that has closed its side reads nothing more; the client may not notice.
+            # A server that has closed its side does not read any more, but the client may not
+            # notice.
             self._linger_timer = asyncio.get_running_loop().call_later(_LINGER_TIMEOUT, self.close)
 
 
@@ -165,7 +168,7 @@ class _Direction:
         inspect: Callable[[memoryview], memoryview],
         on_end: Callable[..., None],
     ) -> None:
-        """`inspect` returns what to forward instead, or raises ProtocolViolation."""
+        """`inspect` returns the bytes to forward, or raises ProtocolViolation."""
         self._loop = asyncio.get_running_loop()
         self._source = source
         self._target = target
@@ -173,7 +176,7 @@ class _Direction:
         self._on_end = on_end
         self._buffer = buffer
         self._backlog = backlog
-        # Decrypted bytes may wait in a TLS connection, for which its socket is not readable.
+        # A TLS connection may hold decrypted bytes while its socket is not readable.
         self._has_pending: Callable[[], bool] = getattr(source, "has_pending", _has_none)
         self._is_reading = False
         self._is_stopped = False
@@ -183,26 +186,26 @@ class _Direction:
         """Bytes that may be forwarded but that the target does not accept yet."""
         self._retry_timer: asyncio.TimerHandle | None = None
         self._is_at_end = False
-        """Whether the source has ended, although something may be held back."""
+        """Whether the source has ended. Bytes may still be held back."""
         self.held_size: Callable[[], int] = lambda: 0
-        """Returns how many bytes are held back."""
+        """Returns the number of bytes that are held back."""
         self.has_ended = False
         self.discards_if_closed = False
-        """Whether to continue to read, and to discard it, when the target is closed."""
+        """Whether to continue reading, and discard the bytes, after the target was closed."""
 
     def start(self) -> None:
         try:
             self._loop.add_reader(self._source.fileno(), self._read)
         except RuntimeError:
-            # uvloop calls once after an error of a socket, and never again. The call may have read
-            # what came before the error.
+            # After an error of a socket, uvloop calls the reader once more and never again. That
+            # call may have read only the bytes before the error.
             self._on_end(broken=True)
             return
         self._is_reading = True
         self._schedule_pending()
 
     def check(self) -> None:
-        """Notice an error of the source that uvloop has not reported."""
+        """Detect an error of the source that uvloop has not reported."""
         if self._is_reading:
             self.start()
 
@@ -219,9 +222,9 @@ class _Direction:
         return bool(self._unsent)
 
     def forward(self, data: bytes = b"") -> None:
-        """Forward bytes that were already read from the source, and what was held back."""
+        """Forward bytes that were already read from the source, and bytes that were held back."""
         if self._unsent or self.has_ended or self._is_stopped:
-            return  # when that is sent, this is called again
+            return  # this is called again when the unsent bytes are sent
         if self._forward(memoryview(data)) and not self._is_stopped:
             self._resume()
 
@@ -260,7 +263,7 @@ class _Direction:
         self._loop.remove_reader(self._source.fileno())
 
     def _forward(self, data: memoryview) -> bool:
-        """Return whether more may be read."""
+        """Forward bytes, and return whether more may be read."""
         self._cancel_retry()
         try:
             allowed = self._inspect(data)
@@ -299,7 +302,7 @@ class _Direction:
             self.forward()
 
     def _send(self, data: memoryview) -> int | None:
-        """Return how many bytes the target accepted; None if its connection is lost."""
+        """Return the number of bytes that the target accepted; None if its connection is lost."""
         try:
             return self._target.send(data)
         except (BlockingIOError, InterruptedError):
@@ -316,7 +319,7 @@ class _Direction:
             self._retry_timer = None
 
     def _half_close(self) -> None:
-        """Pass the end of the source's data on; the other direction continues."""
+        """Half-close the target after the source has ended. The other direction continues."""
         self.has_ended = True
         try:
             self._target.shutdown(socket.SHUT_WR)

@@ -12,25 +12,25 @@ from typing import Any, NamedTuple
 from cogwork.front.peer_name import digest_of
 
 _MAX_SEND_SIZE = 64 * 1024
-"""Bytes that are encrypted at once, to keep the loop responsive."""
+"""Maximum bytes that are encrypted at once, to keep the event loop responsive."""
 
 
 class TlsSettings(NamedTuple):
     certificate: Path
     """A PEM file with the certificate chain and its key."""
     client_authority: Path | None = None
-    """A PEM file with the authorities that sign client certificates; None to ask for none."""
+    """A PEM file with the authorities that sign client certificates; None to request none."""
     client_names: tuple[str, ...] = ()
     """The names in client certificates that are accepted as a login."""
 
 
 def make_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Raise OSError if a file cannot be used."""
+    """Return the TLS context. Raise OSError if a file cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # The first match wins. Browsers offer both and can use gRPC-web only over HTTP/1.1 here; gRPC
-    # clients offer h2 only.
+    # The first match wins. Browsers offer both, and can use gRPC-web only over HTTP/1.1 here. gRPC
+    # clients offer only h2.
     context.set_alpn_protocols(["http/1.1", "h2"])
     context.load_cert_chain(settings.certificate)
     if settings.client_authority is not None:
@@ -44,9 +44,9 @@ class TlsSocket:
         """Take ownership of the socket."""
         self._socket = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
         self._has_ended = False
-        """Whether the client has ended its side."""
+        """Whether the client has closed its side."""
         self._discards = False
-        """Whether what the client sends cannot be decrypted any more."""
+        """Whether further bytes of the client cannot be decrypted and are discarded."""
 
     async def handshake(self) -> None:
         while True:
@@ -60,7 +60,8 @@ class TlsSocket:
                 return
 
     async def read_first(self, max_size: int, is_enough: Callable[[bytes], bool]) -> bytes:
-        """Read until there is enough, until there are `max_size` bytes, or until no more come."""
+        """Read until `is_enough` returns true, until `max_size` bytes have arrived, or until the
+        end."""
         received = b""
         while len(received) < max_size and not is_enough(received):
             try:
@@ -77,9 +78,9 @@ class TlsSocket:
         return received
 
     def find_client(self, names: Iterable[str]) -> str:
-        """Return the digest of the first of these names that the client's certificate proves.
+        """Return the digest of the first of these names in the client's certificate.
 
-        The handshake has verified the certificate. Empty if there is none.
+        The handshake has verified the certificate. Return an empty text if no name matches.
         """
         certificate: dict[str, Any] = self._socket.getpeercert() or {}
         proven = {
@@ -88,7 +89,8 @@ class TlsSocket:
         return next((digest_of(name) for name in names if name.lower() in proven), "")
 
     def has_pending(self) -> bool:
-        """Whether decrypted bytes or the end wait, for which the socket is not readable."""
+        """Whether decrypted bytes or the end of the data can be read although the socket is not
+        readable."""
         if self._discards or self._socket.fileno() < 0:
             return False
         return self._has_ended or self._socket.pending() > 0
@@ -101,7 +103,7 @@ class TlsSocket:
         return name
 
     def recv_into(self, buffer: memoryview) -> int:
-        """Fill the buffer as far as possible: a TLS record holds at most 16 KiB."""
+        """Fill the buffer with as many TLS records as available. A record holds at most 16 KiB."""
         if self._discards:
             return self._discard(buffer)
         size = 0
@@ -119,7 +121,7 @@ class TlsSocket:
         return size
 
     def _discard(self, buffer: memoryview) -> int:
-        """Read without decrypting, and return 0 at the end."""
+        """Read and discard encrypted bytes, and return 0 at the end."""
         while socket.socket.recv_into(self._socket, buffer):
             pass
         return 0
@@ -131,16 +133,17 @@ class TlsSocket:
             raise BlockingIOError from None
 
     def shutdown(self, how: int) -> None:
-        """Tell the client that nothing more follows. It may still send."""
+        """Tell the client that no more bytes follow. The client may still send."""
         try:
             self._socket.unwrap()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            pass  # the client has not ended its own side yet
+            pass  # the client has not closed its side yet
         except ssl.SSLError:
-            self._discards = True  # it sends more, which OpenSSL does not accept after this
+            # The client still sends, which OpenSSL cannot decrypt after this.
+            self._discards = True
         else:
             return
-        # Not the method of SSLSocket, which would decrypt nothing more.
+        # Do not call the method of SSLSocket, because it ends the decryption.
         socket.socket.shutdown(self._socket, how)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Proxies whose word about the address of a client is taken.
+"""Proxies that are trusted to report the address of their clients.
 
-A proxy says it with a header of the PROXY protocol, or with the headers `Forwarded` or
-`X-Forwarded-For` of each request. What others say about themselves is ignored.
+A proxy reports it with a header of the PROXY protocol, or with the headers `Forwarded` or
+`X-Forwarded-For` of each request. Such headers are ignored if they come from other peers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cogwork.net.peer import Peer, format_address
 _FORWARDED, _FORWARDED_FOR, _FORWARDED_PROTO = "forwarded", "x-forwarded-for", "x-forwarded-proto"
 _NAMES: Final = frozenset((_FORWARDED, _FORWARDED_FOR, _FORWARDED_PROTO))
 _MAX_HOPS: Final = 32
-"""Proxies that a request has passed, as far as its headers are read."""
+"""Maximum number of proxies that are read from the headers of a request."""
 _MAX_HEADER_SIZE: Final = 4096
 _PAIR: Final = re.compile(r'\s*(?P<name>[\w-]+)=(?:"(?P<quoted>[^"\\]*)"|(?P<value>[^\s";,]*))\s*')
 _PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
@@ -26,14 +26,17 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class _Hop(NamedTuple):
     address: tuple[str, int] | None
-    """None if the proxy does not tell."""
+    """The address; None if the proxy does not report it."""
     is_encrypted: bool
-    """Whether it has used TLS."""
+    """Whether this hop has used TLS."""
 
 
 class TrustedProxies:
     def __init__(self, networks: Iterable[str] = ()) -> None:
-        """Each is an address or a network, such as `10.0.0.0/8`. Raise ValueError."""
+        """Trust the proxies in these networks. Raise ValueError if a network is invalid.
+
+        Each is an address or a network, such as `10.0.0.0/8`.
+        """
         self._networks: tuple[Network, ...] = ()
         self.replace(networks)
 
@@ -51,11 +54,12 @@ class TrustedProxies:
         return any(address in network for network in self._networks)
 
     def replace(self, networks: Iterable[str]) -> None:
-        """Trust these proxies instead. Raise ValueError."""
+        """Replace the trusted networks. Raise ValueError if a network is invalid."""
         self._networks = tuple(map(parse_network, networks))
 
     def find_client(self, peer: Peer, headers: Iterable[tuple[str, str]]) -> Peer:
-        """Return the client of a request that this peer has sent, given the request's headers."""
+        """Return the client that made a request, given the peer that sent it and the request's
+        headers."""
         if not self._networks or peer.host_and_port[0] not in self:
             return peer
         hops = _read_hops(headers)
@@ -66,16 +70,18 @@ class TrustedProxies:
         if hop is None or hop.address is None:
             return peer._replace(is_local=False, certificate="")
         host, port = hop.address
-        # Without a port, that of the proxy's connection distinguishes it from other clients there.
+        # Without a port, use the port of the proxy's connection to distinguish clients of one
+        # address.
         return Peer(
             format_address(host, port or peer.host_and_port[1]),
             is_encrypted=peer.is_confidential and hop.is_encrypted,
         )
 
     def _find_client_hop(self, hops: Sequence[_Hop]) -> _Hop | None:
-        """Return the last hop that no trusted proxy has made: a client can make up those before.
+        """Return the last hop that is not a trusted proxy, because a client can forge all hops
+        before it.
 
-        It counts as encrypted if all from there on are.
+        The hop counts as encrypted if it and all later hops are encrypted.
         """
         found, is_encrypted = None, True
         for hop in reversed(hops):
@@ -87,15 +93,15 @@ class TrustedProxies:
 
 
 def parse_network(text: str) -> Network:
-    """Raise ValueError."""
+    """Parse an address or a network. Raise ValueError if it is invalid."""
     return ipaddress.ip_network(text, strict=False)
 
 
 def _read_hops(headers: Iterable[tuple[str, str]]) -> list[_Hop] | None:
     """Return the hops of a request, the client first; None if no header names them.
 
-    A proxy that sets one kind of header may pass on the other, made up by the client. So if both
-    are there, they must agree.
+    A proxy that sets one kind of header may pass on the other kind from the client, who may have
+    forged it. So if a request has both kinds, they must agree.
     """
     lines: dict[str, list[str]] = {}
     for name, value in headers:
@@ -141,7 +147,7 @@ def _parse_address(text: str) -> tuple[str, int] | None:
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])  # without the interface
+        address = ipaddress.ip_address(host.partition("%")[0])  # without the network interface
     except ValueError:
         return None
     mapped = getattr(address, "ipv4_mapped", None)

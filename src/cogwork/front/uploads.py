@@ -1,8 +1,8 @@
-"""Bounds the memory of large requests that have not arrived completely.
+"""Limits the memory of large requests that have not arrived completely.
 
-A server opens the window of a large request for all of it, at once and before the caller has logged
-in. So its window updates are withheld here until there is memory for the request. Meanwhile the
-client waits, as it would for a slow network.
+A server opens the window for all of a large request at once, even before the caller has logged in.
+So its window updates are withheld here until memory is available for the request. The client waits,
+as it would on a slow network.
 """
 
 from __future__ import annotations
@@ -13,45 +13,50 @@ from cogwork.core.limits.byte_budget import ByteBudget, OverBudget
 from cogwork.front.http2_frames import ProtocolViolation
 
 SMALL_SIZE = 1 << 19
-"""Bytes of a request that a client may send without a window update."""
+"""Maximum bytes of a request that a client may send without a window update."""
 _MAX_SMALL_SHARE = 4
-"""Part of the budget that one connection may use for requests without a charge."""
+"""Divisor of the budget: the part that one connection may use for uncharged requests."""
 
 _Waiting = tuple["ConnectionUploads", int]
-"""A connection and a stream of it."""
+"""A connection, and one of its streams."""
 
 
 class Uploads:
-    """The large requests of all connections. Clients take turns."""
+    """The large requests of all connections. Waiting clients are served in turn."""
 
     def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
         self._waiting: dict[str, dict[_Waiting, int]] = {}
-        """By client, the sizes of the requests that wait, oldest first."""
+        """The waiting requests and their sizes, oldest first, by client."""
         self._small = 0
-        """Bytes of requests without a charge that have arrived."""
+        """Received bytes of requests that are not charged."""
 
     def open(self, client: str, on_grant: Callable[[], None]) -> ConnectionUploads:
-        """Return the uploads of a connection. `on_grant` is called when one may go on."""
+        """Return the uploads of a connection. `on_grant` is called when a waiting request may
+        continue."""
         return ConnectionUploads(self, client, on_grant)
 
     def charge_of(self, size: int) -> int:
-        """Return what a request is charged: one that is too large waits until there are no others,
-        and then the server refuses it."""
+        """Return the number of bytes to charge for a request.
+
+        A request larger than the budget is charged all of it: it waits until it is the only
+        request, and then the server refuses it.
+        """
         return min(size, self._budget.most)
 
     def hold_small(self, change: int, held: int) -> None:
-        """Count bytes of requests without a charge; `held` are those of the same connection.
+        """Count bytes of uncharged requests. `held` is the number of such bytes of the same
+        connection.
 
-        Raise ProtocolViolation if it holds too many.
+        Raise ProtocolViolation if the connection holds too many.
         """
         self._small += change
         is_crowded = self._small > self._budget.most and held > SMALL_SIZE
         if change > 0 and (is_crowded or held > self._budget.most // _MAX_SMALL_SHARE):
-            raise ProtocolViolation(f"{held} bytes of requests that are not complete")
+            raise ProtocolViolation(f"incomplete requests hold {held} bytes")
 
     def take(self, client: str, size: int) -> bool:
-        """Take memory, if there is enough."""
+        """Reserve memory. Return whether enough was available."""
         try:
             self._budget.acquire(client, size)
         except OverBudget:
@@ -77,7 +82,7 @@ class Uploads:
             request, size = next(iter(queue.items()))
             if self.take(client, size):
                 self.stop_waiting(client, request)
-                if client in self._waiting:  # it is served again after the others
+                if client in self._waiting:  # move the client to the end of the line
                     self._waiting[client] = self._waiting.pop(client)
                 connection, stream = request
                 connection.grant(stream)
@@ -86,23 +91,23 @@ class Uploads:
 
 
 class ConnectionUploads:
-    """The large requests of one connection, by their streams."""
+    """The large requests of one connection, by stream."""
 
     def __init__(self, uploads: Uploads, client: str, on_grant: Callable[[], None]) -> None:
         self._uploads = uploads
         self._client = client
         self._on_grant = on_grant
         self._sizes: dict[int, int] = {}
-        """Of the requests that have begun and are not complete."""
+        """The charges of the incomplete large requests, by stream."""
         self._charged: set[int] = set()
-        """Those of them for which there is memory."""
+        """The streams whose requests are charged, because memory was available."""
         self._small: dict[int, int] = {}
-        """Bytes of the others that have arrived, and of small requests."""
+        """The received bytes of uncharged requests, by stream."""
         self._small_total = 0
         self._withheld: dict[int, int] = {}
-        """Bytes of the windows of the others."""
+        """The sum of the withheld window updates, by stream."""
         self._granted: dict[int, int] = {}
-        """The same for those that may go on now."""
+        """The window updates that may be sent now, by stream."""
 
     @property
     def has_granted(self) -> bool:
@@ -112,14 +117,14 @@ class ConnectionUploads:
         return stream in self._withheld or stream in self._granted
 
     def begin(self, stream: int, size: int) -> None:
-        """Note a request of this size, of which a part has arrived."""
+        """Register a request of this size, which has arrived in part."""
         if size > SMALL_SIZE:
             self._sizes[stream] = self._uploads.charge_of(size)
 
     def receive(self, stream: int, size: int) -> None:
-        """Note a part of a request that is not complete.
+        """Count received bytes of an incomplete request.
 
-        Raise ProtocolViolation if the connection holds too much.
+        Raise ProtocolViolation if the connection holds too many bytes.
         """
         if stream not in self._charged:
             self._small[stream] = self._small.get(stream, 0) + size
@@ -127,7 +132,7 @@ class ConnectionUploads:
             self._uploads.hold_small(size, self._small_total)
 
     def withhold(self, stream: int, increment: int) -> bool:
-        """Return whether a window update for a stream is withheld."""
+        """Return whether a window update for a stream must be withheld."""
         size = self._sizes.get(stream)
         if size is None or stream in self._charged:
             return False
@@ -142,7 +147,7 @@ class ConnectionUploads:
         return True
 
     def grant(self, stream: int) -> None:
-        """There is memory for a request that waits."""
+        """Let a waiting request continue, because memory is available."""
         self._charge(stream)
         self._granted[stream] = self._withheld.pop(stream)
         self._on_grant()
@@ -153,7 +158,7 @@ class ConnectionUploads:
         return granted
 
     def end(self, stream: int) -> None:
-        """A request is complete, or will not be."""
+        """Release the memory of a request that is complete or was cancelled."""
         self._forget_small(stream)
         size = self._sizes.pop(stream, None)
         if size is None:
@@ -166,7 +171,7 @@ class ConnectionUploads:
             self._uploads.give_back(self._client, size)
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Release the memory of all requests, because the connection was closed."""
         for stream in (*self._sizes, *self._small):
             self.end(stream)
 
