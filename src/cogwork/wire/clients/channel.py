@@ -1,4 +1,4 @@
-"""A grpc.aio channel with the interface of grpclib's, for the SDK's client classes.
+"""A grpc.aio channel with the interface of grpclib, for the SDK's client classes.
 
 The clients only call `request`, and use only the part of the returned stream that is implemented
 here.
@@ -65,7 +65,7 @@ class SdkChannel:
         return ClientStream(self._callables[name], cardinality, timeout, tuple(pairs))
 
     def close(self) -> None:
-        """Do nothing: clients close their channel, but they do not own this one."""
+        """Do nothing. Clients close their channel, but this channel belongs to its creator."""
 
     def _call_factory(self, cardinality: Cardinality) -> Callable[..., Any]:
         match cardinality:
@@ -132,7 +132,7 @@ class ClientStream:
                 await self._call.done_writing()
 
     async def recv_message(self) -> Any:
-        """Return the next message; None after the last one."""
+        """Return the next message; None after the last message."""
         with as_grpclib_errors():
             if self._cardinality is Cardinality.UNARY_UNARY:
                 return await self._recv_single_reply()
@@ -171,7 +171,8 @@ class ClientStream:
 
 
 class _ErrorConversion:
-    """A class, because a generator takes three times as long, and every forwarded call uses it."""
+    """A context manager as a class, because a generator takes three times as long, and every
+    forwarded call uses this."""
 
     __slots__ = ()
 
@@ -189,7 +190,7 @@ class _ErrorConversion:
         if isinstance(error, grpc.aio.UsageError):
             raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None
         if isinstance(error, asyncio.CancelledError):
-            # Closing a connection cancels its calls, and that cancels the tasks that await them.
+            # Closing a connection cancels its calls, which cancels the tasks that await them.
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None
@@ -199,5 +200,5 @@ _CONVERSION: Final = _ErrorConversion()
 
 
 def as_grpclib_errors() -> _ErrorConversion:
-    """Convert errors of grpc.aio to grpclib's, which the SDK's code catches."""
+    """Convert errors of grpc.aio to errors of grpclib, which the SDK's code catches."""
     return _CONVERSION

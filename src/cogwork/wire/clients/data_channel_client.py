@@ -1,8 +1,8 @@
 """Calls over a WebRTC data channel, with the interface of a grpc.aio channel.
 
 The messages of the data channel come from the WebRTC process, over a socket. The protocol has no
-flow control of single calls. So a call whose replies are not read is ended above a bound; waiting
-for its reader would delay all other calls.
+flow control for single calls. So a call is ended if its unread replies exceed a limit, because
+waiting for its reader would delay all other calls.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from cogwork.wire.transports.frame_sender import FrameSender
 from cogwork.wire.transports.packet_assembler import PACKET_OVERHEAD, PacketAssembler
 
 MAX_CALLS: Final = 768
-"""Calls and streams in flight, which is as many as a Cogwork server allows."""
+"""Maximum number of calls and streams in flight, the same as in a Cogwork server."""
 _MIB: Final = 1 << 20
 _MAX_UNSENT: Final = 4 * _MIB
-"""Bytes that the other side has not read above which no call starts."""
+"""Number of bytes unread by the other side above which no call starts."""
 _ERROR_DELAY: Final = 0.05
-"""Seconds after which an error no longer follows the headers at once."""
+"""Seconds to wait after the headers for an error that follows immediately."""
 
 MetadataPairs = Iterable[tuple[str, str | bytes]]
 Coding = Callable[[Any], Any]
@@ -49,7 +49,7 @@ class DataChannelClient(FrameSender):
     def __init__(self) -> None:
         super().__init__()
         self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the channel has ended."""
+        """Done when the channel is closed."""
         self.unread = ByteBudget("unread replies", total=256 * _MIB, per_client=64 * _MIB)
         self._splitter = MessageSplitter()
         self._calls: dict[int, DataChannelCall] = {}
@@ -65,7 +65,7 @@ class DataChannelClient(FrameSender):
         return self._method(path, request_serializer, response_deserializer)
 
     unary_stream = stream_stream = unary_unary
-    """A call is the same for all of them; what differs is which of its methods are used."""
+    """Calls of all cardinalities use the same class, of which each uses different methods."""
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -82,7 +82,7 @@ class DataChannelClient(FrameSender):
             except DecodeError:
                 continue
             call = self._calls.get(response.stream.id)
-            if call is not None:  # it has not ended
+            if call is not None:  # the call has not ended
                 call.receive(response)
 
     def forget(self, number: int) -> None:
@@ -115,7 +115,7 @@ class DataChannelClient(FrameSender):
         return start
 
     def _check_limits(self, timeout: float | None) -> None:
-        """Raise CallRefused."""
+        """Raise CallRefused if no call may start now."""
         if self._transport is None or self._transport.is_closing():
             raise CallRefused(_LOST)
         if len(self._calls) >= MAX_CALLS:
@@ -133,7 +133,7 @@ class CallStatus(NamedTuple):
 
 
 class CallRefused(Exception):
-    """A call that has not been sent."""
+    """A call was rejected before it was sent."""
 
     def __init__(self, status: CallStatus) -> None:
         super().__init__(status.details)
@@ -156,7 +156,7 @@ _NO_REPLY: Final = CallStatus(grpc.StatusCode.INTERNAL, "the call ended without 
 
 
 class DataChannelCall:
-    """One call, with the part of grpc.aio's interface that this program uses."""
+    """One call, with the part of grpc.aio's interface that Cogwork uses."""
 
     def __init__(
         self,
@@ -173,14 +173,15 @@ class DataChannelCall:
         self._initial: asyncio.Future[grpc.aio.Metadata] = loop.create_future()
         self._ended: asyncio.Future[CallStatus] = loop.create_future()
         self._arrived = asyncio.Event()
-        """Set when a message has arrived, or the end."""
+        """Set when a message has arrived, or the call has ended."""
         self._unread = Hold(channel.unread, str(number))
         self._replies = PacketAssembler("reply", self._unread, _charge_packet)
         self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
 
     def prepare(self, request: Any) -> Iterable[bytes]:
-        """Return frames to send with the headers. Those of large or many requests follow."""
+        """Return the frames to send with the headers. Large or streamed requests are sent later by
+        a task."""
         if request is None:
             return ()
         loop = asyncio.get_running_loop()
@@ -210,7 +211,8 @@ class DataChannelCall:
             await self._channel.send((encode_half_close(self.number),))
 
     async def read(self) -> Any:
-        """Return the next message; EOF after the last one. Raise AioRpcError."""
+        """Return the next message; EOF after the last message. Raise AioRpcError if the call
+        fails."""
         try:
             await self._wait_for_message()
         except asyncio.CancelledError:
@@ -230,9 +232,9 @@ class DataChannelCall:
             yield message
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
-        """Return it; nothing if the call fails at once.
+        """Return the initial metadata; empty if the call fails immediately.
 
-        Servers send headers before an error, too. Over HTTP/2, the error would take their place.
+        Servers send headers even before an error. Over HTTP/2, the error would replace the headers.
         """
         initial = await asyncio.shield(self._initial)
         if not initial:
@@ -287,7 +289,7 @@ class DataChannelCall:
         self._arrived.set()
 
     def _end(self, status: CallStatus) -> None:
-        """End the call from this side."""
+        """End the call, and tell the server."""
         self.finish(status)
         self._replies.messages.clear()
         self._channel.send_now(encode_reset(self.number))
@@ -303,7 +305,7 @@ class DataChannelCall:
 
     def _take_message(self) -> Any:
         data, charge = self._replies.messages.popleft()
-        if not self.done():  # the end of the call gives back all that it holds
+        if not self.done():  # the end of the call releases all bytes
             self._unread.reduce(self._unread.size - charge)
         return data if self._deserialize is None else self._deserialize(data)
 
@@ -311,7 +313,7 @@ class DataChannelCall:
         reply = await self.read()
         if reply is grpc.aio.EOF:
             raise grpc.aio.AioRpcError(_NO_REPLY.code, details=_NO_REPLY.details)
-        # Only the status tells whether the call succeeded.
+        # Read to the end, because only the status tells whether the call succeeded.
         while await self.read() is not grpc.aio.EOF:
             pass
         return reply

@@ -15,7 +15,7 @@ from cogwork.wire.clients.channel import ForwardChannel
 from cogwork.wire.clients.reflection_client import query_descriptors, read_files, reflection_path
 
 _VERSIONS = ("v1", "v1alpha")
-"""Versions of the protocol; their messages are the same."""
+"""Supported versions of the protocol. Their messages are identical."""
 _TIMEOUT = 5.0
 
 
@@ -26,13 +26,14 @@ class NotDescribed(CogworkError):
 
 
 class DescriptorBudget:
-    """A limit on the bytes of descriptors, which take many times as much in memory."""
+    """A limit on the bytes of descriptors, because parsed descriptors take many times the
+    memory."""
 
     def __init__(self, count: int) -> None:
         self._limit = self._left = count
 
     def spend(self, count: int) -> None:
-        """Raises ValueError if the budget is exceeded."""
+        """Count the bytes. Raise ValueError if the limit is exceeded."""
         self._left -= count
         if self._left < 0:
             raise ValueError(f"the descriptors exceed {self._limit} bytes")
@@ -41,7 +42,7 @@ class DescriptorBudget:
 async def fetch_descriptors(
     channel: ForwardChannel, service: str, budget: DescriptorBudget
 ) -> DescriptorPool:
-    """Return a pool with the service and all of its messages. Raises NotDescribed."""
+    """Return a pool with the service and all of its messages. Raise NotDescribed."""
     queries = query_descriptors(service)
     try:
         request = next(queries)
@@ -52,7 +53,7 @@ async def fetch_descriptors(
         return pool
     except (grpc.aio.AioRpcError, DecodeError, KeyError, TypeError, ValueError) as error:
         raise NotDescribed(
-            f"cannot get the descriptors of {service} from where it runs: {error}"
+            f"cannot get the descriptors of {service} from its process: {error}"
         ) from None
 
 

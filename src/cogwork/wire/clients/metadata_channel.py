@@ -10,26 +10,28 @@ from cogwork.wire.clients.channel import ForwardChannel
 Pairs = tuple[tuple[str, str], ...]
 
 _OF_ONE_CONNECTION: Final = frozenset(("authorization", "viam-sid"))
-"""The login and the session of a client are none of the next machine's business."""
+"""Headers with the client's login and session, which must not be sent to the next machine."""
 
 _MAX_PATHS: Final = 1_000
-"""Methods that are remembered. A client can ask for any."""
+"""Maximum number of cached methods. A client can call any path."""
 
 
 class MetadataChannel:
-    """The part of a channel that makes calls. It neither opens nor closes the channel."""
+    """A channel that can only make calls. It neither opens nor closes the underlying channel."""
 
     def __init__(
         self, find_channel: Callable[[], ForwardChannel], metadata: Callable[[], Pairs]
     ) -> None:
         """`find_channel` returns the channel to use, which may change between calls.
 
-        `metadata` is read for every call. It replaces the login and the session of a call.
+        `metadata` is called for every call. Its result replaces the login and the session of the
+        call.
         """
         self._find_channel = find_channel
         self._metadata = metadata
         self._raw_calls: dict[str, Callable[..., Any]] = {}
-        """What starts unary calls of raw bytes: most of those that are forwarded."""
+        """Cached functions that start unary calls of raw bytes, because most forwarded calls are
+        unary."""
 
     def unary_unary(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         if coding or named_coding:

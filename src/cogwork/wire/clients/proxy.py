@@ -1,7 +1,7 @@
 """Forward a call to another process as raw bytes, without parsing its messages.
 
-Deadline and cancellation are forwarded too, and the metadata that the caller chooses. Backpressure
-applies end to end: a side that does not read stops the other side from writing.
+The deadline and cancellation are forwarded too, and the metadata that the caller passes.
+Backpressure applies end to end: if one side does not read, the other side has to stop writing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MetadataPairs = Iterable[tuple[str, str | bytes]] | None
 Rewrite = Callable[[bytes], bytes]
 
 _HOP_BY_HOP = ("te", "content-type", "user-agent", "host")
-"""Headers of a reply that belong to one connection, in addition to all that begin with `grpc-`."""
+"""Headers of a reply that apply to one connection, in addition to all `grpc-` headers."""
 _STATUS_DETAILS = "grpc-status-details-bin"
-"""The one `grpc-` header that is forwarded: details that some servers add to a status."""
+"""The only `grpc-` header that is forwarded: details that some servers add to a status."""
 
 
 async def forward(
@@ -40,8 +40,8 @@ async def forward(
 ) -> None:
     """Forward a call to `channel`, with this metadata.
 
-    `first` is the message that determined the destination, or None if there was none. `rewrite`
-    changes each request, which may name its resource.
+    `first` is the message that determined the destination; None if no message was read. `rewrite`
+    changes each request, for example to rename its resource.
     """
     deadline = stream.deadline
     options = {
@@ -64,7 +64,7 @@ async def forward(
 
 
 class RewrittenStream:
-    """A call whose requests are changed on their way."""
+    """A call whose requests are rewritten."""
 
     def __init__(self, stream: Stream, rewrite: Rewrite) -> None:
         self._stream = stream
@@ -130,7 +130,8 @@ async def _forward_requests(call: Any, stream: Stream, first: Any) -> None:
 async def _forward_replies(call: Any, stream: Stream) -> None:
     initial = MultiDict(_filter_metadata(await call.initial_metadata()))
     if initial or not call.done():
-        # Even if empty: it tells the client that the stream is open.
+        # Send the metadata even if it is empty, because it tells the client that the stream is
+        # open.
         await stream.send_initial_metadata(metadata=initial)
     while (message := await call.read()) is not grpc.aio.EOF:
         await stream.send_message(message)

@@ -1,4 +1,4 @@
-"""Collects the descriptors of a service by gRPC reflection, independent of how calls are made."""
+"""Collects the descriptors of a service by gRPC reflection, independent of the transport."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_FILES = 200
 DescriptorQueries: TypeAlias = Generator[
     ServerReflectionRequest, Sequence[FileDescriptorProto], DescriptorPool
 ]
-"""Yields requests, is sent the files of each reply, and returns the pool."""
+"""A generator that yields requests, receives the files of each reply, and returns the pool."""
 
 
 def reflection_path(version: str) -> str:
@@ -29,8 +29,8 @@ def read_files(reply: ServerReflectionResponse) -> list[FileDescriptorProto]:
 def query_descriptors(service: str, resource: str = "") -> DescriptorQueries:
     """Query a service and all of its messages.
 
-    With a resource, a Cogwork server answers with the descriptors that its provider has. Raises
-    KeyError, TypeError or ValueError for descriptors that are incomplete or too many.
+    If a resource is given, a Cogwork server answers with the descriptors of the resource's
+    provider. Raise KeyError, TypeError or ValueError if the descriptors are incomplete or too many.
     """
     pool = DescriptorPool()
     added: set[str] = set()
@@ -47,7 +47,7 @@ def _add_file(
     if file.name in added:
         return
     if len(added) >= MAX_FILES:
-        raise ValueError(f"it imports more than {MAX_FILES} files")
+        raise ValueError(f"the service imports more than {MAX_FILES} files")
     added.add(file.name)
     for name in file.dependency:
         if name not in added:

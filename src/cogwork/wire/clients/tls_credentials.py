@@ -1,4 +1,4 @@
-"""Whom this computer trusts when it connects to others."""
+"""TLS credentials with the certificate authorities that this computer trusts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import grpc
 
 
 def tls_credentials(authorities: bytes | None = None) -> grpc.ChannelCredentials:
-    """Trust these authorities, given as PEM.
+    """Return credentials that trust these authorities, given as PEM.
 
-    Without them, trust those of this computer, or of SSL_CERT_FILE.
+    Without authorities, trust the ones of this computer, or of SSL_CERT_FILE.
     """
     if authorities is not None:
         return grpc.ssl_channel_credentials(authorities)

@@ -1,8 +1,8 @@
-"""The method by which an owner lets a machine join a cloud with a short code.
+"""The method with which an owner lets a machine join a cloud by a short code.
 
 `Create` takes the ID of a part and returns a claim code (both google.protobuf.StringValue). The
-machine sends the code to `CLAIM_PATH` by HTTP, as JSON `{"code": "…"}`, and gets the file with
-which it joins. A code works once, and for `CLAIM_LIFETIME`.
+machine sends the code to `CLAIM_PATH` by HTTP, as JSON `{"code": "…"}`, and gets the configuration
+file with which it joins. A code works once, and expires after `CLAIM_LIFETIME`.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ CLAIM_SERVICE: Final = "cogwork.cloud.v1.ClaimService"
 CREATE_CLAIM: Final = f"/{CLAIM_SERVICE}/Create"
 CLAIM_PATH: Final = "/api/cogwork/claim"
 CLAIM_LIFETIME: Final = 15 * 60
-"""Seconds."""
+"""Lifetime of a claim code in seconds."""

@@ -11,7 +11,7 @@ _MAX_DIGITS = 8
 
 
 def parse_deadline(text: str | None) -> Deadline | None:
-    """Take the value of `grpc-timeout`. Raise InvalidRequest."""
+    """Parse the value of `grpc-timeout`. Raise InvalidRequest if it is invalid."""
     if text is None:
         return None
     digits, unit = text[:-1], text[-1:]

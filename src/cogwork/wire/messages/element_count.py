@@ -1,6 +1,6 @@
 """Counts the elements of a message before it is parsed.
 
-An element may take 50 times the memory of its bytes, so it would be too late afterwards.
+Parsing an element may take 50 times the memory of its bytes, so elements must be counted first.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from cogwork.wire.messages.protobuf_encoding import read_varint
 
 _NUMBERS_PER_ELEMENT = 8
-"""Numbers that count as one element: they cost less than a message or a string."""
+"""Numbers that count as one element, because they take less memory than a message or a string."""
 _FIELDS_PER_ELEMENT = 8
-"""Fields that are read for each element of the limit."""
+"""Maximum number of parsed fields, as a multiple of the element limit."""
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
-"""How the value of a field is encoded."""
+"""Wire types of a field's value."""
 _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 _NUMBER_SIZES = {
     FieldDescriptor.TYPE_DOUBLE: 8,
@@ -29,25 +29,26 @@ _NUMBER_SIZES = {
     FieldDescriptor.TYPE_FIXED32: 4,
     FieldDescriptor.TYPE_SFIXED32: 4,
 }
-"""Bytes of a number in a list; others are varints."""
+"""Bytes of a number in a list. Other types of numbers are varints."""
 _CONTINUED = bytes(range(0x80, 0x100))
-"""The bytes of a varint except its last."""
+"""All values of a varint's bytes except the last byte."""
 
 
 class _Field(NamedTuple):
     weight: int
-    """What each occurrence counts, in numbers, unless it is a list of them."""
+    """The cost of each occurrence, in numbers. A list of numbers costs the number of its items
+    instead."""
     message: Descriptor | None
-    """The type of its messages, if they have more than numbers and strings."""
+    """The type of nested messages; None for types that contain only numbers and strings."""
     number_size: int | None
-    """Bytes of a number, 0 for varints; None if it is not a list of numbers."""
+    """Bytes of a number, or 0 for varints; None if the field is not a list of numbers."""
 
 
 def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
     """Return the number of elements in all lists and maps of a message, at every depth.
 
-    If there are more than `limit`, return a larger number: no time is spent on the rest. Of a
-    malformed message, only elements before the mistake matter: a parser stops there, too.
+    If there are more than `limit`, stop and return a larger number. In a malformed message, only
+    the elements before the error count, because a parser stops there, too.
     """
     try:
         numbers = _count(data, message, limit)
@@ -57,7 +58,7 @@ def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
 
 
 def _count(data: bytes, message: Descriptor, limit: int) -> int:
-    """Return the size of all lists and maps, in numbers."""
+    """Return the size of all lists and maps, counted in numbers."""
     most = limit * _NUMBERS_PER_ELEMENT
     numbers, fields_left = 0, limit * _FIELDS_PER_ELEMENT
     at, end, fields = 0, len(data), _fields_of(message)
@@ -99,7 +100,8 @@ def _count(data: bytes, message: Descriptor, limit: int) -> int:
             at += _FIXED_SIZES[encoding]
         elif encoding > _FIXED32:
             raise IndexError
-        # Otherwise a group begins or ends. Its fields count like others: no message has groups.
+        # Otherwise, a group begins or ends. Its fields count like others: our messages have no
+        # groups.
 
 
 def _count_numbers(data: bytes, size: int) -> int:

@@ -1,15 +1,15 @@
-"""The methods by which a cloud tells a machine what has changed, and who may use it.
+"""The methods with which a cloud notifies a machine of changes, and sends it the access list.
 
 `Follow` takes a google.protobuf.Struct with the ID of a part and the time of the machine in seconds
-since 1970 (`id`, `time`), and returns a stream of them:
+since 1970 (`id`, `time`), and returns a stream of Structs:
 
-- `config` and `access` are the revisions of its configuration and of its access list: the current
-  ones at once, and again after each change. The same again are a hint that the machine must ask for
-  something else, such as whether to restart.
+- `config` and `access` are the revisions of the configuration and of the access list. The current
+  revisions are sent immediately, and again after each change. Unchanged revisions are a hint to
+  check everything else, such as whether to restart.
 - `ended` lists the IDs of principals whose access has just ended or changed.
 - `secret` is a new secret of the part. It is sent over the connection of the one server that uses
   the old one.
-- `conflict` is a sentence, if two servers use the credentials of the part.
+- `conflict` is an error message, sent if two servers use the credentials of the part.
 - An empty message is a heartbeat.
 
 `GetAccess` takes the ID of a part and returns its access list as JSON (both StringValue).
@@ -26,10 +26,10 @@ FOLLOW_HEARTBEAT: Final = 20.0
 """Seconds between two heartbeats."""
 
 ACCESS_METADATA: Final = ("cogwork-access", "list")
-"""Sent by machines that check clients by an access list. All others get keys in their
-configuration, because they know nothing else."""
+"""Sent by machines that check clients by an access list. For all other machines, the cloud includes
+the keys in the configuration."""
 
 INSTANCE_METADATA: Final = "cogwork-instance"
 HOST_METADATA: Final = "cogwork-host"
-"""Sent by machines with every call: a number of this start, and the name of the computer. They show
-whether two computers use the same credentials."""
+"""Sent by machines with every call: a random number of this start, and the name of the computer.
+The cloud uses them to detect that two computers use the same credentials."""

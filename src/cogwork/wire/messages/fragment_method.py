@@ -1,8 +1,9 @@
-"""The method by which an owner sees what an edit of a fragment would change, before it is saved.
+"""The method that previews the effects of an edit of a fragment, before it is saved.
 
 `Preview` takes the request of `AppService.UpdateFragment` and returns a google.protobuf.Struct,
-whose fields are those of `FragmentPreview`. It raises what saving raises for mistakes in the
-fragment itself, and lists those that machines would get. A cloud without it answers UNIMPLEMENTED.
+whose fields are the fields of `FragmentPreview`. For mistakes in the fragment itself, it raises the
+same errors as saving. Mistakes in the merged configurations are listed in the reply. A cloud
+without this method answers UNIMPLEMENTED.
 """
 
 from __future__ import annotations
@@ -19,29 +20,32 @@ PREVIEW: Final = f"/{FRAGMENT_SERVICE}/Preview"
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What happens to parts with the same configuration."""
+    """The effects on parts that have the same configuration."""
 
     parts: list[str]
-    """The names of their machines; those of other parts than the main one with a slash."""
+    """The names of the machines. A part that is not a main part is named with a slash."""
     plan: str
-    """What their servers would build, change and close, as `cogwork config diff` says it."""
+    """The steps with which the servers would apply the change, as `cogwork config diff` prints
+    them."""
     mistakes: list[str]
-    """Those that the edit makes. They keep it from being saved."""
+    """New mistakes that prevent the edit from being saved."""
     errors: list[str]
-    """What would not run, or not be used, because of the edit. It can be saved."""
+    """New errors: resources that would not run, or settings that would be ignored. They do not
+    prevent saving."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentPreview:
     machines: int
-    """Machines of the fragment's organization that use it, in some version."""
+    """The number of machines in the fragment's organization that use any version of it."""
     other_machines: int
-    """Machines of other organizations, which are not checked."""
+    """The number of machines in other organizations, which are not checked."""
     changes: list[PlannedChange]
     unchanged_parts: int
-    """Parts that use another version of it."""
+    """The number of parts that use another version of the fragment."""
     unchecked_parts: int
-    """Parts that were not checked, because there are too many different configurations."""
+    """The number of parts that were not checked, because there are too many different
+    configurations."""
 
     def to_struct(self) -> Struct:
         found = Struct()

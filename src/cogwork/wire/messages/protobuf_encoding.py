@@ -12,7 +12,8 @@ def encode_field_header(number: int, size: int) -> bytes:
 
 
 def read_varint(data: bytes | memoryview, at: int, end: int) -> tuple[int, int]:
-    """Return the number and the offset after it. A truncated number yields its value so far."""
+    """Return the number and the offset after it. A truncated number has the value of its bytes so
+    far."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= end:

@@ -7,16 +7,16 @@ from typing import NamedTuple
 from cogwork.wire.messages.protobuf_encoding import encode_field_header, read_varint
 
 _NAME_FIELD = 1
-"""Number of the field that names the resource, in every request of the public API."""
+"""Number of the field with the resource name, in every request of the public API."""
 _NAME_TAG = _NAME_FIELD << 3 | 2
 """The tag of that field: its number and the length-delimited wire type."""
 _MAX_NAME_LENGTH = 1024
 _MAX_FIELDS_BEFORE_NAME = 64
-"""Fields that may precede the name. Normal encoders write none; an attacker may send millions."""
+"""Maximum fields before the name. Normal encoders write none; an attacker may send millions."""
 
 
 def read_resource_name(message: bytes) -> str | None:
-    """Return the resource name in a request; None if there is none or the message is malformed."""
+    """Return the resource name in a request; None if it has no name or is malformed."""
     found = _find_name_field(message)
     return _decode_text(found) if found is not None and len(found) <= _MAX_NAME_LENGTH else None
 
@@ -28,7 +28,7 @@ def read_nested_resource_name(message: bytes) -> str | None:
 
 
 def rename_resource(message: bytes, name: str) -> bytes:
-    """Return the request with another resource name; as it is if it has none."""
+    """Return the request with another resource name. A request without a name is unchanged."""
     return _replace(message, name.encode())
 
 
@@ -54,7 +54,7 @@ def _find_name_field(message: bytes) -> bytes | None:
 
 
 class _Span(NamedTuple):
-    """Where a field begins, where its content begins, and where it ends."""
+    """The offsets of a field: its start, the start of its content, and its end."""
 
     start: int
     data: int
@@ -64,7 +64,7 @@ class _Span(NamedTuple):
 def _find_span(message: bytes) -> _Span | None:
     at, size = 0, len(message)
     if size > 1 and message[0] == _NAME_TAG and message[1] < 0x80:
-        # A fast path, run for every call: nearly all requests begin with the name.
+        # A fast path, run for every call, because nearly all requests begin with the name.
         end = 2 + message[1]
         return _Span(0, 2, end) if end <= size else None
     for _ in range(_MAX_FIELDS_BEFORE_NAME):

@@ -12,7 +12,7 @@ NAME_FIELDS = ("name", "controller", "board_name")
 def name_field(request: Any) -> str | None:
     """Return the name field of a request's descriptor.
 
-    None if the request has no resource, or names it in a nested message.
+    Return None if the request has no resource, or names it in a nested message.
     """
     for name in NAME_FIELDS:
         field = request.fields_by_name.get(name)

@@ -30,19 +30,19 @@ _MAX_ID: Final = 100
 _MAX_VERSION: Final = 100
 _MAX_REASON: Final = 1000
 _MAX_TIME: Final = 1e11
-"""Seconds since 1970."""
+"""Maximum time, in seconds since 1970."""
 
 
 class Outcome(enum.StrEnum):
-    """How an update to a version went."""
+    """The result of an update to a version."""
 
     WAITING = "waiting"
-    """The machine does not run it yet, for instance until its maintenance window."""
+    """The update is pending, for instance until the maintenance window."""
     GOOD = "good"
     FAILED = "failed"
-    """It could not be installed. The machine still has the version before."""
+    """The version could not be installed. The machine still has the previous version."""
     ROLLED_BACK = "rolled_back"
-    """It was installed and did not work. The machine is back on the version before."""
+    """The version was installed but did not work. The machine is back on the previous version."""
 
     @property
     def is_failure(self) -> bool:
@@ -53,14 +53,14 @@ class Outcome(enum.StrEnum):
 class UpdateReport:
     product: Product
     version: str
-    """The version to which the machine was updated, or should have been."""
+    """The version of the update, even if it could not be installed."""
     outcome: Outcome
     id: str = ""
-    """Of the part. A part that logged in with its own secret may leave it out."""
+    """The ID of the part. A part that logged in with its own secret may omit it."""
     reason: str = ""
-    """Why it failed, or what it waits for: a sentence for people."""
+    """A sentence about the reason why the update failed or is pending."""
     since: float | None = None
-    """Seconds since 1970."""
+    """The start of this state, in seconds since 1970."""
 
     def to_struct(self) -> Struct:
         found = Struct()
@@ -79,7 +79,7 @@ class UpdateReport:
 
 
 def write_rollbacks(settings: Struct, products: Collection[Product]) -> None:
-    """Name the products that go back. What a configuration has there is replaced."""
+    """Set the products to roll back. This replaces the value from a configuration."""
     if ROLLBACK in settings.fields:
         del settings.fields[ROLLBACK]
     if products:
@@ -94,7 +94,7 @@ def read_rollbacks(settings: Struct) -> frozenset[Product]:
 
 
 def parse_report(message: Struct) -> UpdateReport:
-    """Return the report in a message. Raise InvalidRequest."""
+    """Parse a report. Raise InvalidRequest if it is invalid."""
     since = message.fields["since"].number_value if "since" in message.fields else 0.0
     return UpdateReport(
         _parse_choice(message, "product", Product),

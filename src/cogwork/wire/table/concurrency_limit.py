@@ -1,7 +1,7 @@
 """Limits the concurrent calls of each resource, shared fairly between clients.
 
-A call that finds no free slot waits for a few seconds. Free slots go to the waiting clients in
-turn (round robin), so that a client with hundreds of calls does not starve one with a single call.
+A call that finds no free slot waits for a few seconds. Free slots go to the waiting clients in turn
+(round robin), so that a client with hundreds of calls does not starve a client with a single call.
 A stream that waits for events has a slot only while it opens.
 """
 
@@ -37,7 +37,7 @@ class ConcurrencyLimits:
     waiting: int = 512
     """Maximum calls of one client that wait for one resource."""
     timeout: float = 5.0
-    """Seconds a call waits for a slot."""
+    """Maximum seconds that a call waits for a slot."""
 
 
 class ConcurrencyLimiter:
@@ -54,12 +54,12 @@ class ConcurrencyLimiter:
         self._event_streams = event_streams or EventStreams()
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        # The handler of an unregistered method calls `hold`, when it knows the resource.
+        # For an unregistered method, the handler calls `hold` as soon as it knows the resource.
         if method.path.endswith(STOP_METHODS) or method.is_unregistered:
             return handle
         service = method.service
-        # A method without a resource name has its own slots: many modules that log must not block
-        # requests for the machine's status.
+        # A method without a resource name has its own slots, so that many modules that log do not
+        # block requests for the machine's status.
         name_of = resource_name_reader(method)
         hold = self.hold_events if method.path in EVENT_STREAMS else self.hold
 
@@ -74,17 +74,17 @@ class ConcurrencyLimiter:
     def hold(
         self, key: Hashable, client: str, target: str
     ) -> contextlib.AbstractAsyncContextManager[CallSlot]:
-        """Run a call with a slot of the resource `key`, which errors call `target`.
+        """Run a call with a slot of the resource `key`, which is named `target` in errors.
 
-        Raise TooManyCalls.
+        Raise TooManyCalls if no slot becomes free in time.
         """
         return self._slots.hold(key, client, target)
 
     @contextlib.asynccontextmanager
     async def hold_events(self, key: Hashable, client: str, target: str) -> AsyncIterator[None]:
-        """Run a stream of events with a slot while it opens, and a place among such streams.
+        """Run an event stream with a slot while it opens, and with a place among the event streams.
 
-        Raise TooManyCalls or TooManyStreams.
+        Raise TooManyCalls or TooManyStreams if there is no slot or place.
         """
         async with (
             self._event_streams.hold(client),
@@ -95,7 +95,7 @@ class ConcurrencyLimiter:
 
     @contextlib.asynccontextmanager
     async def _release_when_open(self, slot: CallSlot) -> AsyncIterator[None]:
-        """Release the slot of a stream that opens in this block."""
+        """Release the slot after the stream in this block has opened."""
 
         async def release() -> None:
             await self._clock.sleep(OPENING_TIME)
@@ -133,10 +133,10 @@ class SlotQueues:
 
     @contextlib.asynccontextmanager
     async def hold(self, key: Hashable, client: str, target: str) -> AsyncIterator[CallSlot]:
-        """Run the block with a slot of the resource `key`, which errors call `target`.
+        """Run the block with a slot of the resource `key`, which is named `target` in errors.
 
-        The block may release it earlier. Raise TooManyCalls if the client waits for too many slots,
-        or for too long.
+        The block may release the slot earlier. Raise TooManyCalls if too many calls of the client
+        wait, or if this call waits for too long.
         """
         slots = self._queues.get(key)
         if slots is None:
@@ -170,7 +170,8 @@ class SlotQueues:
 def resource_name_reader(method: Method) -> Callable[[Any], str | None]:
     """Return a function that reads the resource name from a request.
 
-    It returns None for client streams, whose resource is known only after the first message.
+    The function returns None for client streams, whose resource is known only after the first
+    message.
     """
     if method.is_unregistered or method.cardinality.client_streaming:
         return lambda _: None
@@ -182,7 +183,7 @@ def resource_name_reader(method: Method) -> Callable[[Any], str | None]:
 
 @dataclass(slots=True)
 class SlotQueue:
-    """The slots of one resource: which clients hold them, and which client is next."""
+    """The slots of one resource: the clients that hold slots, and the queues of waiting clients."""
 
     limits: ConcurrencyLimits
     running: int = 0
@@ -214,7 +215,8 @@ class SlotQueue:
             self._grant_waiting()
 
     def enqueue(self, client: str) -> asyncio.Future[None] | None:
-        """Return a future for the client's slot; None if too many of its calls wait already."""
+        """Return a future for the client's slot; None if too many of the client's calls wait
+        already."""
         queue = self.queues.setdefault(client, deque())
         if len(queue) >= self.limits.waiting:
             return None
@@ -223,7 +225,10 @@ class SlotQueue:
         return turn
 
     async def wait_for_turn(self, client: str, turn: asyncio.Future[None], clock: Clock) -> bool:
-        """Return whether the slot was granted in time; if so, the caller must release it."""
+        """Wait for the slot, and return whether it was granted in time.
+
+        If it was granted, the caller must release it.
+        """
         try:
             await clock.wait({turn}, self.limits.timeout)
         except asyncio.CancelledError:
@@ -234,7 +239,7 @@ class SlotQueue:
         return self.leave_queue(client, turn)
 
     def leave_queue(self, client: str, turn: asyncio.Future[None]) -> bool:
-        """Return whether the slot was granted; if so, the caller must release it."""
+        """Return whether the slot was granted. If it was, the caller must release it."""
         if turn.done():
             return True
         self.queues[client].remove(turn)
@@ -245,7 +250,7 @@ class SlotQueue:
     def _can_acquire(self, client: str) -> bool:
         """Return whether the client is below its fair share.
 
-        The share is computed for one client more than there are, so that the next one finds a slot.
+        The share is computed for one additional client, so that the next client finds a free slot.
         """
         if self.running >= self.limits.running:
             return False
@@ -259,7 +264,7 @@ class SlotQueue:
     def _grant_waiting(self) -> None:
         """Grant free slots to waiting calls.
 
-        Usually one slot is free, but when a client leaves, the shares of all others grow.
+        Usually one slot is free. But when a client disconnects, the shares of all others grow.
         """
         while (client := self._next_client()) is not None:
             queue = self.queues.pop(client)

@@ -1,4 +1,4 @@
-"""Builds the methods of a service from its descriptor, for services that we implement ourselves."""
+"""Builds the methods of a service from its descriptor, for services implemented by Cogwork."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Streams that wait for events: which methods are such, and how many of them may be open.
+"""Event streams: which methods wait for events, and how many such streams may be open.
 
-They may stay open forever and use next to nothing, so they do not count as calls in flight.
+Event streams may stay open forever and use almost no resources, so they do not count as calls in
+flight.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ EVENT_STREAMS: Final = frozenset(
         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
     }
 )
-"""Those that this server knows, by path."""
+"""The known event streams, by path."""
 _PREFIXES: Final = ("Stream", "Watch", "Subscribe", "Listen")
-"""How the names of others begin."""
+"""Prefixes of method names that mark event streams in other APIs."""
 
 
 OPENING_TIME: Final = 0.25
-"""Seconds after which a stream of events counts as open. Some say nothing until an event occurs."""
+"""Seconds after which an event stream counts as open. Some send nothing until an event occurs."""
 
 
 class TooManyStreams(CogworkError):
@@ -40,7 +41,7 @@ class TooManyStreams(CogworkError):
 
 
 def declares_events(method: MethodDescriptor) -> bool:
-    """Return whether a method of another program's API looks like a stream of events."""
+    """Return whether a method of another program's API looks like an event stream."""
     return (
         method.server_streaming
         and not method.client_streaming
@@ -55,19 +56,21 @@ class EventStreamLimits:
 
 
 class EventStreams:
-    """The open streams of all clients, which share the places equally when all are taken."""
+    """The open event streams of all clients, shared equally when the limit is reached."""
 
     def __init__(self, limits: EventStreamLimits | None = None) -> None:
         self._limits = limits or EventStreamLimits()
         self._streams: dict[str, list[asyncio.Timeout]] = {}
-        """The streams of each client, oldest first. The end of its time ends a stream."""
+        """The streams of each client, oldest first, as timeouts. A stream ends when its timeout
+        expires."""
         self._count = 0
 
     @contextlib.asynccontextmanager
     async def hold(self, client: str) -> AsyncIterator[None]:
-        """Run the block with a place for a stream of the client.
+        """Run the block with a place for an event stream of the client.
 
-        Raise TooManyStreams if there is none, or when another client needs it more.
+        Raise TooManyStreams if there is no place, or if a client with fewer streams takes the
+        place.
         """
         self._make_room(client)
         place = asyncio.timeout(None)
@@ -98,15 +101,15 @@ class EventStreams:
         largest = max(self._streams, key=lambda each: len(self._streams[each]))
         if len(self._streams[largest]) <= own + 1:
             raise TooManyStreams(
-                f"there are {self._count} open event streams, and yours are as many as those of "
-                "others; try again later"
+                f"there are {self._count} open event streams, shared equally between "
+                "clients; try again later"
             )
         newest = self._streams[largest][-1]
         self._remove(largest, newest)
         newest.reschedule(asyncio.get_running_loop().time())
 
     def _remove(self, client: str, place: asyncio.Timeout) -> None:
-        """Give a place back, unless another client has it already."""
+        """Free a place, unless another client has already taken it."""
         own = self._streams.get(client, [])
         if place in own:
             own.remove(place)

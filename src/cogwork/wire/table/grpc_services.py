@@ -1,6 +1,7 @@
 """Registers the services that gRPC itself defines: health and reflection.
 
-They are imported on their first call, so that a machine starts without grpclib's client and server.
+Their modules are imported at the first call, so that a machine starts without loading grpclib's
+client and server.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from cogwork.wire.table.handlers import HandlerTable, Method
 
 
 class ServingStatus(Protocol):
-    """Whether a process does its work, as gRPC's health service reports it."""
+    """The state that gRPC's health service reports for a process."""
 
     @property
     def is_serving(self) -> bool: ...
 
     def change(self) -> asyncio.Future[None]:
-        """Return a future that is done when something changes."""
+        """Return a future that is done at the next change of the state."""
 
 
 FindDescriptors = Callable[[str], Awaitable[DescriptorPool | None]]
-"""Returns the descriptors of the API of a resource, as its provider has them."""
+"""Returns the descriptors of a resource's API from the provider of the resource; None if they are
+the same as in this process."""
 
 
 async def _find_none(_: str) -> None:
@@ -38,11 +40,11 @@ def add_standard_services(
     status: ServingStatus | None = None,
     find_descriptors: FindDescriptors = _find_none,
 ) -> None:
-    """Add health, and both versions of reflection.
+    """Add the health service, and both versions of the reflection service.
 
-    `external` returns the services that are not in the table, with the descriptors that their
-    modules provide. Without a `status`, the process serves as long as it runs. `find_descriptors`
-    returns those of the provider of a resource, if they are others than ours.
+    `external` returns the services that are not in the table, with the descriptors from their
+    modules. Without a `status`, the process counts as serving while it runs. `find_descriptors`
+    returns the descriptors of a resource's provider if they differ from the local ones.
     """
     table.add("grpc.health.v1.Health", lambda: _load_health(table, status))
     for version in ("v1", "v1alpha"):

@@ -21,11 +21,12 @@ from cogwork.core.memory import total_memory
 from cogwork.net.peer import Peer
 
 Metadata = Mapping[str, str | bytes]
-"""Metadata like grpclib's: a repeated name occurs several times among the items."""
+"""Metadata like grpclib's. A repeated name occurs several times among the items."""
 
 
 class Stream(Protocol):
-    """One call as its handler sees it: the part of grpclib's stream that SDK services use."""
+    """One call as its handler sees it. This is the part of grpclib's stream that SDK services
+    use."""
 
     @property
     def metadata(self) -> Metadata: ...
@@ -39,14 +40,14 @@ class Stream(Protocol):
 
     @property
     def client(self) -> Peer:
-        """The client, with what its connection tells about it."""
+        """The client, with the properties of its connection."""
 
     @property
     def request(self) -> Any:
-        """The request of a method that takes exactly one; None for client streams."""
+        """The request of a method that takes exactly one message; None for client streams."""
 
     async def recv_message(self) -> Any:
-        """Return the next message; None after the client's last one."""
+        """Return the next message; None after the client's last message."""
 
     async def send_message(self, message: Any, *, end: bool = False) -> None: ...
 
@@ -62,34 +63,35 @@ Handler = Callable[[Stream], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ProxyRoute:
-    """A method's handler for resources in another process: it forwards the raw bytes."""
+    """The alternative handler of a method for resources in another process. It forwards raw
+    bytes."""
 
     is_enabled: Callable[[], bool]
-    """Return whether any such resources can exist."""
+    """Returns whether any such resources can exist."""
     matches: Callable[[bytes], bool]
-    """Return whether the first message of a call names such a resource."""
+    """Returns whether the first message of a call names such a resource."""
     handle: Handler
 
     def accepts(self, first: bytes) -> bool:
-        """Return whether a call that begins with this message is to be forwarded."""
+        """Return whether a call that begins with this message must be forwarded."""
         return self.is_enabled() and self.matches(first)
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
     path: str
-    """`/package.Service/Method`"""
+    """The path: `/package.Service/Method`."""
     cardinality: Cardinality
     handle: Handler
     request: type[Message] | None = None
     """Type of the request; None if the method takes the raw bytes."""
     reply: type[Message] | None = None
     is_unregistered: bool = False
-    """Whether the table has no entry for it, so that the fallback handler serves it."""
+    """Whether the method is not in the table, so that the fallback handler serves it."""
     refusal: str | None = None
     """The error that the method always returns; None if it is implemented."""
     proxy_route: ProxyRoute | None = None
-    """The handler for resources in another process."""
+    """The alternative handler for resources in another process."""
 
     @property
     def service(self) -> str:
@@ -126,14 +128,14 @@ ProxyRouteFactory = Callable[[Method], ProxyRoute | None]
 
 
 class NotServed(Unsupported):
-    """Nobody here has the method."""
+    """No service of this process has the method."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path[:200]} is not served here, or not in this version")
 
 
 class NoReply(CogworkError):
-    """A method that replies once ended without a reply."""
+    """A method that must reply once has ended without a reply."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} ended without a reply; this is a bug in the server")
@@ -155,7 +157,7 @@ class HandlerTable:
         self._loaded: set[str] = set()
         self._methods: dict[str, Method] = {}
         self.requests = request_budget(total_memory())
-        """What requests hold, on all transports that serve this table."""
+        """The memory budget of requests, on all transports that serve this table."""
 
     def add(self, service: str, load: MethodLoader) -> None:
         """Register a service. `load` runs when one of its methods is first called."""
@@ -169,7 +171,7 @@ class HandlerTable:
                 return self._fallback_method(path)
             self.load(service)
             method = self._methods.get(path)
-        # A module may have the service in another version, with other methods.
+        # A module may have another version of the service, with other methods.
         return method or self._fallback_method(path)
 
     def services(self) -> list[str]:
@@ -180,7 +182,7 @@ class HandlerTable:
         return [method for method in self._methods.values() if method.service == service]
 
     def load(self, service: str) -> None:
-        """Load a service's methods, and with them its message types, which reflection needs."""
+        """Load a service's methods and its message types. Reflection needs the message types."""
         if service not in self._loaded:
             for method in self._loaders[service]():
                 self._methods.setdefault(method.path, self._wrap_method(method))
@@ -190,7 +192,7 @@ class HandlerTable:
         fallback = self._fallback
         if fallback is None:
             return None
-        # Not cached: a client may invent any number of paths.
+        # Do not cache the method, because a client may invent any number of paths.
         return self._wrap_method(
             Method(
                 path,
@@ -230,7 +232,7 @@ def methods_from_service(service: Servable) -> list[Method]:
 
 
 def _refusal_of(path: str, handler: ServiceHandler) -> str | None:
-    """Return the refusal of a method that its class inherits from an `Unimplemented…` base."""
+    """Return the error text of a method that is inherited from an `Unimplemented…` base class."""
     owner = getattr(handler.func, "__qualname__", "")
     return f"{path} is not implemented here" if owner.startswith("Unimplemented") else None
 

@@ -31,7 +31,7 @@ class _Health(HealthBase):
         await stream.send_message(HealthCheckResponse(status=self._find_status(request.service)))
 
     async def Watch(self, stream: Stream[HealthCheckRequest, HealthCheckResponse]) -> None:
-        """Send the status, and each one that differs from the last."""
+        """Send the status, and send it again after each change."""
         request = await stream.recv_message()
         assert request is not None
         last = None
@@ -39,7 +39,7 @@ class _Health(HealthBase):
             if (status := self._find_status(request.service)) != last:
                 await stream.send_message(HealthCheckResponse(status=status))
                 last = status
-            await asyncio.wait({self._find_change()})  # which others wait for, too
+            await asyncio.wait({self._find_change()})  # others also wait for this future
 
     def _find_status(self, service: str) -> HealthCheckResponse.ServingStatus.ValueType:
         if not self._is_known(service):

@@ -13,7 +13,7 @@ from cogwork.wire.table.handlers import Method
 from cogwork.wire.table.request_limits import limit_of
 
 ELEMENT_SIZE = 256
-"""Bytes charged for an element, parsed and converted."""
+"""Bytes charged per element, for its parsed and its converted form."""
 
 Parse = Callable[[bytes, Hold], Any]
 """Parses a message, and charges the memory of its elements."""

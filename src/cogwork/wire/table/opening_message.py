@@ -1,6 +1,6 @@
-"""The empty message with which some streams begin.
+"""The empty message at the beginning of some streams.
 
-Clients in Go wait for it before they return the stream, and throw it away.
+Clients in Go wait for it before they return the stream, and discard it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ OPENED_BY_A_MESSAGE: Final = frozenset(
         "/viam.service.worldstatestore.v1.WorldStateStoreService/StreamTransformChanges",
     }
 )
-"""The methods that begin with an empty message."""
+"""The methods whose streams begin with an empty message."""
 
 
 @contextlib.asynccontextmanager
 async def opened_by_a_message(stream: Stream) -> AsyncIterator[Stream]:
-    """Return a stream for a handler that forwards the replies of another process.
+    """Provide a stream for a handler that forwards the replies of another process.
 
-    The empty message is sent when that stream has opened, or a moment later; its own is dropped.
+    The empty message is sent when the other process opens its stream, or shortly afterwards. An
+    empty message from the other process is dropped.
     """
     opened = _OpenedStream(stream)
     timer = asyncio.ensure_future(opened.open_late())
@@ -37,7 +38,7 @@ async def opened_by_a_message(stream: Stream) -> AsyncIterator[Stream]:
 
 
 class _OpenedStream:
-    """Adds the empty message in front of a stream's replies."""
+    """Inserts the empty message before a stream's replies."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream

@@ -11,7 +11,7 @@ from cogwork.wire.table.status import status_of
 
 
 def redact_errors(redact: Callable[[str], str]) -> Middleware:
-    """Return middleware that applies `redact`, which removes secrets from a text."""
+    """Return middleware that applies `redact`, a function that removes secrets from a text."""
 
     def wrap(method: Method, handle: Handler) -> Handler:
         async def wrapper(stream: Stream) -> None:

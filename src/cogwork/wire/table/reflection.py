@@ -27,8 +27,8 @@ def reflection_methods(
 ) -> list[Method]:
     """Return the methods of both versions.
 
-    A client may name a resource as the host. If its provider has other descriptors than ours, which
-    `find_descriptors` returns, the answer is from them.
+    A client may name a resource as the host. If `find_descriptors` returns descriptors for the
+    resource, they are used for the answer.
     """
     versions: list[Any] = ServerReflection.extend([], pool=_CombinedPool(table, external))
     for version in versions:
@@ -54,7 +54,7 @@ def _make_handler(service: Any, find_descriptors: FindDescriptors) -> Handler:
 
 
 class _SingleRequest:
-    """A stream of which one request is left."""
+    """A stream with a single remaining request."""
 
     def __init__(self, stream: Stream, request: Any) -> None:
         self._stream = stream
@@ -81,7 +81,7 @@ class _ServiceNames:
 class _CombinedPool:
     """The descriptors of this process and of modules.
 
-    Services that were not called yet are loaded when a symbol of theirs is requested.
+    A service that has not been called yet is loaded when one of its symbols is requested.
     """
 
     def __init__(self, table: HandlerTable, external: ExternalDescriptors) -> None:
@@ -114,7 +114,8 @@ class _CombinedPool:
             return self._find_first(find)
 
     def _find_first(self, find: Callable[[Any], _T]) -> _T:
-        """Search our own descriptors, then the external ones. Raise KeyError if none match."""
+        """Search the descriptors of this process, then the external ones. Raise KeyError if none
+        match."""
         for pool in (self._pool, *self._external().values()):
             with contextlib.suppress(KeyError):
                 return find(pool)

@@ -21,9 +21,10 @@ from cogwork.wire.table.handlers import Method
 MAX_REQUEST_SIZE = 1 << 25
 """Maximum bytes of a message with a payload; also the limit of the transports."""
 MAX_UPLOAD_SIZE = 100 << 20
-"""Maximum bytes of a message with the archive of a module, which the SDK sends in one piece."""
+"""Maximum bytes of a message with the archive of a module, which the SDK sends in one message."""
 MAX_FLEET_SIZE = 1 << 23
-"""Maximum bytes of a configuration for a cloud, once as text and once as Struct, or of logs."""
+"""Maximum bytes of a message with logs, or with a configuration, which is sent both as text and as
+Struct."""
 DEFAULT_MAX_SIZE = 1 << 18
 """Maximum bytes of every other message, and of the rest of a message with a payload."""
 MAX_ELEMENTS = 10_000
@@ -33,7 +34,8 @@ MAX_COMMAND_ELEMENTS = 30_000
 _MAX_FIELDS_SCANNED = 4096
 """Maximum fields to scan for the payload."""
 _UNCOUNTED_SIZE = 1 << 12
-"""Bytes. A message of this size or less cannot hold enough elements to matter."""
+"""Size in bytes up to which elements are not counted, because a small message cannot contain
+enough."""
 _NON_PAYLOAD_FIELDS = frozenset({"uuid", "trace_id", "span_id", "parent_span_id", "value"})
 """Names of `bytes` fields that hold an identifier or an arbitrary value, not a payload."""
 _FLEET_MESSAGES = frozenset(
@@ -55,9 +57,10 @@ class RequestLimit:
     elements: int = MAX_ELEMENTS
     """Maximum elements in all of its lists and maps, together."""
     message: Descriptor | None = None
-    """Its type, if it is known."""
+    """The type of the message; None if it is unknown."""
     has_payload: bool = False
-    """Whether it has a payload: the rest of it is limited to `DEFAULT_MAX_SIZE`."""
+    """Whether the message has a payload. The rest of the message is limited to
+    `DEFAULT_MAX_SIZE`."""
 
     def check(self, data: bytes, path: str) -> None:
         """Raise RequestTooLarge if the unparsed message is too large."""
@@ -77,7 +80,7 @@ class RequestLimit:
             )
 
     def count_elements(self, data: bytes, path: str) -> int:
-        """Return the number of elements of the unparsed message; 0 if they do not matter.
+        """Return the number of elements of the unparsed message; 0 for a small message.
 
         Raise RequestTooLarge if there are too many.
         """
@@ -93,11 +96,12 @@ class RequestLimit:
 
 
 UNKNOWN_MESSAGE_LIMIT = RequestLimit(MAX_REQUEST_SIZE)
-"""Limit for methods whose message type is unknown."""
+"""The limit for methods whose message type is unknown."""
 
 
 def limit_of(method: Method) -> RequestLimit:
-    """Return the limit of a method. Methods that take raw bytes check the payload themselves."""
+    """Return the limit of a method. Methods that take raw bytes must check the payload
+    themselves."""
     if method.is_unregistered:
         return UNKNOWN_MESSAGE_LIMIT
     if method.request is not None:
@@ -139,7 +143,8 @@ def _is_payload(field: FieldDescriptor) -> bool:
 
 
 def _count_overhead(data: bytes, message: Descriptor) -> int:
-    """Return how many bytes are not payload; MAX_REQUEST_SIZE if there are too many fields."""
+    """Return the number of bytes outside the payload; MAX_REQUEST_SIZE if there are too many
+    fields."""
     overhead, fields = 0, 0
     pending: list[tuple[int, int, Descriptor]] = [(0, len(data), message)]
     while pending:
@@ -174,5 +179,5 @@ _FIXED_SIZES = {1: 8, 5: 4}
 def _skip_value(data: bytes, at: int, end: int, kind: int) -> int:
     if kind == 0:
         return read_varint(data, at, end)[1]
-    # Skip the rest of a malformed message; the parser rejects it later.
+    # Skip the rest of a malformed message, because the parser rejects it later.
     return min(at + _FIXED_SIZES.get(kind, end), end)

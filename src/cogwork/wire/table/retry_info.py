@@ -1,4 +1,4 @@
-"""When to try a refused call again, as gRPC's details of an error say it."""
+"""The time to wait before a refused call is retried, in gRPC's error details."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_DELAY: Final = 24 * 3600.0
 
 
 def encode_retry_info(error: CogworkError, seconds: float) -> Metadata:
-    """Return trailing metadata for an error that is raised afterwards."""
+    """Return trailing metadata to send before an error is raised."""
     status = RpcStatus(code=Status[error.status].value, message=str(error))
     info = RetryInfo()
     info.retry_delay.FromMilliseconds(round(min(seconds, _MAX_DELAY) * 1000))

@@ -18,9 +18,9 @@ _log = logging.getLogger("rdk.networking")
 
 
 MAX_MESSAGE_BYTES = 4000
-"""Maximum bytes of a message. It is sent in a header, and peers drop headers that are too long."""
+"""Maximum bytes of a message. The message is sent in a header, and peers drop long headers."""
 _UNESCAPED_BYTES = frozenset(range(0x20, 0x7F)) - {ord("%")}
-"""Bytes that are sent as they are; every other byte is percent-encoded as three."""
+"""Bytes that are sent unchanged. Every other byte is percent-encoded as three bytes."""
 _MAX_BYTES_PER_CHARACTER = 12
 """Maximum encoded bytes of one character: four UTF-8 bytes, each percent-encoded."""
 
@@ -56,7 +56,7 @@ def _to_status(error: BaseException, method: str) -> tuple[Status, str]:
 
 
 def _truncate(message: str) -> str:
-    """Truncate a message to the limit, and replace what UTF-8 cannot encode."""
+    """Truncate a message to the limit, and replace characters that UTF-8 cannot encode."""
     data = message[:MAX_MESSAGE_BYTES].encode(errors="replace")
     if len(message) * _MAX_BYTES_PER_CHARACTER <= MAX_MESSAGE_BYTES:
         return data.decode()
@@ -80,5 +80,5 @@ def grpc_code(status: Status) -> grpc.StatusCode:
 
 
 def code_of_number(number: int) -> grpc.StatusCode:
-    """Return the code that another program sent as a number."""
+    """Return the status code for a number that another program has sent."""
     return _CODES.get(number, grpc.StatusCode.UNKNOWN)

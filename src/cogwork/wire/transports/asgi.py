@@ -21,6 +21,6 @@ SECURITY_HEADERS = {
 """Headers of every response, including responses to malformed requests."""
 
 ABORT_KEY = "abort"
-"""Key in the ASGI scope's state of a function that aborts the connection."""
+"""Key in the ASGI scope's state for a function that aborts the connection."""
 CLIENT_KEY = "client"
-"""Key in the ASGI scope's state of the client, as a `Peer`."""
+"""Key in the ASGI scope's state for the client, a `Peer`."""

@@ -1,4 +1,4 @@
-"""Runs a call that a transport of ours has received, and returns its status."""
+"""Runs a call that one of Cogwork's own transports has received, and returns its status."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class RunnableCall(Stream, Protocol):
 
 
 async def run_call(method: Method, call: RunnableCall) -> tuple[Status, str]:
-    """Return the status.
+    """Run the call and return its status.
 
-    No error leaves this function, unless the task itself is cancelled: a driver that exits must not
-    end the server.
+    No error leaves this function, except the cancellation of the task: a driver that calls sys.exit
+    must not end the server.
     """
     try:
         remaining = call.deadline.time_remaining() if call.deadline is not None else None

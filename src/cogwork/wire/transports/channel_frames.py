@@ -1,4 +1,4 @@
-"""The frames of calls over a WebRTC data channel. Pure.
+"""Encodes and decodes the frames of calls over a WebRTC data channel. Pure.
 
 A frame is one message of the channel. It belongs to a call, whose number the client chooses.
 """
@@ -31,18 +31,19 @@ from cogwork.wire.table.handlers import Metadata
 from cogwork.wire.table.status import quote_message
 
 MAX_METADATA_SIZE = 64_000
-"""Bytes of metadata. Headers and trailers cannot be split, and a frame holds 65,535."""
+"""Maximum bytes of metadata. Headers and trailers cannot be split, and a frame has up to 65,535
+bytes."""
 _ENTRY_SIZE = 16
-"""Bytes that an entry takes at most, besides its name and its value."""
+"""Maximum bytes of an entry's encoding, in addition to its name and its value."""
 REQUEST_PACKET_SIZE = 16_373
-"""Bytes of a request in one frame, as other clients send."""
+"""Bytes of a request per frame, the same as in other clients."""
 _MAX_TIMEOUT = 365 * 24 * 3600.0
 _BINARY_SUFFIX = "-bin"
-"""The end of the names of headers whose values are bytes."""
+"""Suffix of header names with binary values."""
 _TRANSPORT_HEADERS = frozenset(
     {"te", "content-type", "user-agent", "grpc-timeout", "grpc-accept-encoding", "authorization"}
 )
-"""Names that the SDK's peer copies from HTTP/2. They are not call metadata. The login of the peer
+"""Headers that the SDK's peer copies from HTTP/2. They are not call metadata. The login of the peer
 itself applies to its calls."""
 
 
@@ -52,7 +53,7 @@ def encode_headers(number: int, metadata: Metadata) -> bytes:
 
 
 def encode_message(number: int, data: bytes, packet_size: int) -> Iterator[bytes]:
-    """Yield the frames of a message, each with at most `packet_size` bytes of it."""
+    """Yield the frames of a message. Each frame has at most `packet_size` bytes of the message."""
     stream = Stream(id=number)
     for packet in _split_packets(data, packet_size):
         message = ResponseMessage(packet_message=packet)
@@ -62,7 +63,7 @@ def encode_message(number: int, data: bytes, packet_size: int) -> Iterator[bytes
 def encode_request_headers(
     number: int, path: str, metadata: Iterable[tuple[str, str | bytes]], timeout: float | None
 ) -> bytes:
-    """Raise ValueError if there is too much metadata."""
+    """Return the frame with the headers. Raise ValueError if there is too much metadata."""
     pairs = tuple(metadata)
     encoded = _encode_metadata(pairs)
     if pairs and encoded is None:
@@ -74,7 +75,7 @@ def encode_request_headers(
 
 
 def encode_request(number: int, data: bytes, *, end: bool) -> Iterator[bytes]:
-    """Yield the frames of a message. `end`: no further message follows."""
+    """Yield the frames of a message. `end` is true if no further message follows."""
     stream = Stream(id=number)
     for packet in _split_packets(data, REQUEST_PACKET_SIZE):
         message = RequestMessage(has_message=True, packet_message=packet, eos=end and packet.eom)
@@ -92,7 +93,10 @@ def encode_reset(number: int) -> bytes:
 def encode_trailers(
     number: int, status: Status, message: str, metadata: Metadata, *, quoted: bool
 ) -> bytes:
-    """`quoted`: percent-encode the message, for peers that copy it into an HTTP header."""
+    """Return the frame with the status.
+
+    If `quoted`, percent-encode the message, for peers that copy it into an HTTP header.
+    """
     trailers = ResponseTrailers(metadata=_encode_metadata(metadata.items()))
     trailers.status.code = status.value
     trailers.status.message = quote_message(message) if quoted else message
@@ -106,9 +110,9 @@ def read_metadata(headers: RequestHeaders) -> MultiDict[str | bytes]:
 
 
 def read_deadline(headers: RequestHeaders) -> Deadline | None:
-    """Return the deadline: of the field, or of the header that the SDK's peer sends instead.
+    """Return the deadline from the field, or from the header that the SDK's peer sends instead.
 
-    Raise InvalidRequest.
+    Raise InvalidRequest if the header is invalid.
     """
     seconds = headers.timeout.seconds + headers.timeout.nanos / 1e9
     if seconds > 0:
@@ -134,7 +138,7 @@ def decode_metadata(metadata: FrameMetadata) -> Iterator[tuple[str, str | bytes]
 
 
 def _split_packets(data: bytes, packet_size: int) -> Iterable[PacketMessage]:
-    """Return the packets of a message, at least one."""
+    """Return the packets of a message. There is at least one packet."""
     if len(data) <= packet_size:
         return (PacketMessage(data=data, eom=True),)
     return (
@@ -144,7 +148,7 @@ def _split_packets(data: bytes, packet_size: int) -> Iterable[PacketMessage]:
 
 
 def _decode_binary(text: str) -> bytes:
-    """Return the value of a header that is in base64, which may be without padding."""
+    """Decode the value of a base64 header, whose padding may be missing."""
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -152,7 +156,7 @@ def _decode_binary(text: str) -> bytes:
 
 
 def _encode_metadata(metadata: Iterable[tuple[str, str | bytes]]) -> FrameMetadata | None:
-    """Encode metadata, or nothing if it is too large."""
+    """Encode metadata. Return None if it is too large."""
     encoded = FrameMetadata()
     size = 0
     for name, value in metadata:

@@ -38,14 +38,14 @@ from cogwork.wire.transports.received_call import ReceivedCall
 from cogwork.wire.transports.unread_replies import RepliesNotRead, UnreadReplies
 
 MAX_CALLS = 256 + EventStreamLimits().per_client
-"""Calls in flight, open event streams included."""
+"""Maximum calls in flight, including open event streams."""
 _LARGE_PACKET = 60_000
 SMALL_PACKET = 16_384
-"""Bytes of a reply in one frame. A large frame is faster, but other calls wait for it."""
+"""Bytes of a reply per frame. Larger frames are faster, but delay other calls."""
 _MAX_UNSENT = 1 << 20
-"""Bytes that a client has not read above which it may not call any more."""
+"""Number of unread bytes above which a client is disconnected if it makes another call."""
 _FRAME_BATCH = 64
-"""Frames that are handled in one iteration of the event loop."""
+"""Number of frames that are handled in one iteration of the event loop."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -59,7 +59,7 @@ class DataChannel(FrameSender):
         replies: UnreadReplies,
         on_end: Callable[[], None],
     ) -> None:
-        """`metadata` is added to every call: the login of the client."""
+        """`metadata` is added to every call. It contains the login of the client."""
         super().__init__()
         self._table = table
         self.client = client
@@ -69,7 +69,7 @@ class DataChannel(FrameSender):
         self._on_end = on_end
         self._splitter = MessageSplitter()
         self._frames: deque[bytes] = deque()
-        """Frames that were received and not handled yet."""
+        """Received frames that are not handled yet."""
         self._calls: dict[int, _Call] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -87,12 +87,13 @@ class DataChannel(FrameSender):
             self._receive_frames()
 
     def _receive_frames(self) -> None:
-        """Handle some of the frames that have arrived, to keep the loop responsive."""
+        """Handle a batch of received frames. The batch is limited to keep the event loop
+        responsive."""
         assert self._transport is not None
         if self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size() > _MAX_UNSENT:
-            _log.warning("disconnecting %s: it does not read the replies", self.client.address)
+            _log.warning("disconnecting %s: it does not read its replies", self.client.address)
             self.close()
             return
         for _ in range(min(_FRAME_BATCH, len(self._frames))):
@@ -119,7 +120,7 @@ class DataChannel(FrameSender):
             return
         call = self._calls.get(number)
         if call is None:
-            return  # it has ended
+            return  # the call has ended
         if kind == "message":
             try:
                 call.receive(request.message)
@@ -146,11 +147,13 @@ class DataChannel(FrameSender):
         call.task = asyncio.get_running_loop().create_task(self._serve(number, call, method))
         self._tasks.add(call.task)
         call.task.add_done_callback(self._tasks.discard)
-        # Not in the task: one that is cancelled before it starts would not do it.
+        # Do not release this in the task, because a task that is cancelled before it starts runs no
+        # code.
         call.task.add_done_callback(lambda _: call.hold.reduce(0))
 
     def _find(self, path: str) -> Method:
-        """Raise CogworkError if the method cannot be called, or an error of its service."""
+        """Return the method. Raise CogworkError if it cannot be called, or an error of its
+        service."""
         if len(self._tasks) >= MAX_CALLS:
             raise TooManyStreams(f"there are {MAX_CALLS} calls in flight; wait for some to end")
         method = self._table.find(path)
@@ -168,12 +171,12 @@ class DataChannel(FrameSender):
         finally:
             if self._calls.get(number) is call:
                 del self._calls[number]
-        # While the client does not read, the call still counts.
+        # The call still counts as in flight while the client does not read.
         await self._writable.wait()
         call.finish(status, message)
 
     def _end(self, number: int, status: Status, message: str) -> None:
-        """End a call from outside of its task."""
+        """End a call from outside its task."""
         call = self._calls.pop(number)
         call.finish(status, message)
         if call.task is not None:
@@ -191,14 +194,14 @@ class _Call(ReceivedCall):
         self._is_quoted = is_http_peer(headers)
         self._requests = PacketAssembler("message", hold, _charge_packet)
         self._current_charge = 0
-        """What is held for the message that the handler works on."""
+        """The bytes charged for the message that the handler processes."""
         self._is_half_closed = False
         self._arrived: asyncio.Future[None] | None = None
         self._replies_once = False
         self._is_received = False
         self._sent_headers = False
         self._unsent: list[bytes] = []
-        """Frames that are sent together with the next ones."""
+        """Frames that are sent together with the next frames."""
         self._trailers: Metadata = {}
         self._is_finished = False
 
@@ -207,12 +210,13 @@ class _Call(ReceivedCall):
         self._replies_once = not (method.cardinality.server_streaming or method.is_unregistered)
 
     def receive(self, message: RequestMessage) -> None:
-        """Take a packet of the client. Raise CogworkError if it cannot be accepted."""
+        """Process a packet of the client. Raise CogworkError if it cannot be accepted."""
         if self._is_half_closed:
             return
         if message.has_message and not self._requests.add(message.packet_message):
             return
-        # Some clients mark every packet of the last message, so only the end of a message counts.
+        # Some clients set `eos` in every packet of the last message, so read it only at the
+        # message's end.
         self._is_half_closed = message.eos
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
@@ -253,7 +257,7 @@ class _Call(ReceivedCall):
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
         if self._is_finished:
-            return  # the call was cancelled, and its handler goes on
+            return  # the call was cancelled, but its handler continues
         data = message if isinstance(message, bytes) else message.SerializeToString()
         self._add_headers({})
         self.has_replied = True

@@ -1,4 +1,4 @@
-"""The sending half of the protocol of a data channel, for both of its ends."""
+"""The sending half of the data channel protocol, used by both peers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class FrameSender(asyncio.Protocol):
         self._writable.set()
 
     def close(self) -> None:
-        """End the channel, also if the other side does not read."""
+        """Close the channel, even if the other side does not read."""
         if self._transport is not None:
             self._transport.abort()
 
     async def send(self, frames: Iterable[bytes]) -> None:
-        """Send frames, and wait while the other side does not read."""
+        """Send frames. Wait while the other side does not read."""
         for frame in frames:
             if not self._writable.is_set():
                 await self._writable.wait()
@@ -32,7 +32,7 @@ class FrameSender(asyncio.Protocol):
             self._transport.write(join_messages(frames))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has a class of its own.
+        # uvloop has its own class of transports.
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, _: Exception | None) -> None:

@@ -27,7 +27,8 @@ def grpc_server(
 ) -> grpc.aio.Server:
     """Return a server that is neither started nor listening.
 
-    `running` gets to know its calls. `max_request_size` is for the largest method of the table.
+    `running` tracks the calls of the server. `max_request_size` is the limit of the method with the
+    largest requests.
     """
     clients = GrpcClients(
         table.requests,

@@ -17,7 +17,7 @@ from cogwork.wire.transports.grpc_clients import Context, GrpcClients
 
 
 class _Call:
-    """The part that calls of every cardinality share."""
+    """The common part of calls of every cardinality."""
 
     __slots__ = ("_clients", "_context", "_hold", "_sent_initial_metadata")
 
@@ -73,14 +73,16 @@ class _Call:
 
 
 class UnaryStreamCall(_Call):
-    """Parses its request when it is first used: after middleware has authenticated the caller."""
+    """A call with one request, which is parsed on first use, after middleware has authenticated the
+    caller."""
 
     __slots__ = ("_data", "_is_received", "_parse", "_request")
 
     def __init__(
         self, context: Context, clients: GrpcClients, hold: Hold, data: bytes, parse: Parse
     ) -> None:
-        # Most calls are of this kind, so this skips the chain of super().__init__ calls.
+        # Most calls are of this kind, so assign the fields here instead of calling
+        # super().__init__.
         self._context = context
         self._clients = clients
         self._hold = hold
@@ -150,7 +152,7 @@ class StreamStreamCall(_Call):
         data, self._peeked = self._peeked, None
         if data is None:
             data = await self._context.read()
-        # The handler has done with the message before.
+        # The handler has finished the previous message.
         self._hold.reduce(self._held_by_metadata)
         if data is grpc.aio.EOF:
             return None

@@ -1,4 +1,4 @@
-"""The clients behind the calls of a gRPC server, and the bytes that it holds for each."""
+"""Tracks the clients of a gRPC server, and the bytes that the server holds for each client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cogwork.wire.transports.running_calls import RunningCalls
 from cogwork.wire.transports.unread_replies import UnreadReplies
 
 MIN_REPLY_SIZE = 4096
-"""Bytes of replies that do not count as unread."""
+"""Size in bytes up to which a reply does not count as unread."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 PeerOf = Callable[[str], Peer]
@@ -48,7 +48,7 @@ class GrpcClients:
         return self._proxies.find_client(peer, _text_metadata(context))
 
     def hold(self, context: Context) -> Hold:
-        """Return what a call holds of the memory: its metadata at first.
+        """Return the memory reservation of a call, which initially covers its metadata.
 
         Raise OverBudget if a limit is exceeded.
         """
@@ -62,7 +62,7 @@ class GrpcClients:
         return not self._replies.is_within_slack
 
     async def wait_until_read(self, context: Context) -> None:
-        """Wait for a client that leaves its replies unread. Raise RepliesNotRead on timeout."""
+        """Wait until the client has read enough of its replies. Raise RepliesNotRead on timeout."""
         client = self.peer(context)
         if self._replies.is_behind(client):
             await self._replies.wait_until_read(client)

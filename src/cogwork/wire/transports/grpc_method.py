@@ -1,4 +1,4 @@
-"""Methods of the handler table, adapted to grpc.
+"""Adapts methods of the handler table to grpc.
 
 Messages are parsed and serialized here, because grpc would report a Python error to the client.
 """
@@ -146,9 +146,9 @@ async def _select_handler(method: Method, stream: StreamStreamCall) -> Handler:
 
 
 def _set_error_status(context: Context, error: BaseException, method: Method) -> None:
-    """Turn any error into a status: a driver that exits must not end the process.
+    """Convert any error to a status, because a driver that calls sys.exit must not end the process.
 
-    `context.abort` is not used, because the error it raises keeps the received messages alive.
+    `context.abort` is not used, because the error that it raises keeps the received messages alive.
     """
     if isinstance(error, GeneratorExit) or _is_call_cancelled(error):
         raise error
@@ -160,7 +160,7 @@ def _set_error_status(context: Context, error: BaseException, method: Method) ->
 def _is_call_cancelled(error: BaseException) -> bool:
     """Return whether the call itself was cancelled.
 
-    If a driver awaited a cancelled task instead, the client must get an error.
+    If a driver awaited another task that was cancelled, the client must get an error.
     """
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -7,7 +7,7 @@ from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
 
 MAX_MESSAGE_SIZE = MAX_REQUEST_SIZE
 MAX_METADATA_SIZE = 68 * 1024
-"""Bytes of the headers of a request: 64 kB of the client's own, and those of gRPC."""
+"""Maximum bytes of a request's headers: 64 kB for the client, and the rest for gRPC."""
 
 GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
@@ -16,11 +16,11 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # Between the two, gRPC would reject calls at random.
+    # If the two limits differed, gRPC would reject calls between them at random.
     ("grpc.max_metadata_size", MAX_METADATA_SIZE),
     ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
 )
-"""For servers and clients."""
+"""Options of servers and clients."""
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),
     # Clients of this API ping every 20 s.
@@ -28,15 +28,16 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
-    # Otherwise the windows of all streams grow on a fast network. Larger requests get windows of
-    # their own, which the relay withholds until there is memory for them.
+    # Otherwise, the windows of all streams grow on a fast network. Larger requests get separate
+    # windows, which the relay withholds until memory is available for them.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", SMALL_SIZE),
     ("grpc.http2.max_frame_size", SMALL_SIZE),
-    # Effectively unlimited: the relay limits bursts, and gRPC would reject requests at random.
+    # Effectively unlimited, because the relay limits bursts and gRPC would reject requests at
+    # random.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
-    # Cancelled streams that it has not cleaned up yet would count as open, and further ones be
+    # Otherwise, cancelled streams count as open until they are cleaned up, and new streams are
     # refused at random.
     ("grpc.http.overload_protection", 0),
 )

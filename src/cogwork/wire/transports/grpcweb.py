@@ -39,11 +39,11 @@ _CONTENT_TYPES = (
 
 _HEADER_SIZE = 5
 _COMPRESSED, _TRAILERS = 0x01, 0x80
-"""Flags of a frame."""
+"""Flags of a gRPC-web frame."""
 _MAX_MESSAGES = 1000
-"""Messages of a request to a method that takes a stream."""
+"""Maximum messages of a request to a method that takes a stream."""
 _CHUNK_SIZE = 3 * 64 * 1024
-"""Bytes of a reply that are sent at once, a multiple of three."""
+"""Bytes of a reply per chunk. A multiple of three, because base64 encodes groups of three bytes."""
 _FIRST_CHUNK_SIZE = _CHUNK_SIZE - _HEADER_SIZE
 _HTTP_HEADERS = frozenset(
     {
@@ -62,10 +62,11 @@ def is_grpc_web(content_type: str) -> bool:
 
 
 class GrpcWebApp:
-    """An ASGI application."""
+    """The ASGI application for gRPC-web."""
 
     def __init__(self, table: HandlerTable, check: Callable[[Method, Stream], None]) -> None:
-        """`check` raises if a caller may not make a call. It runs before the request is read."""
+        """`check` raises an error if the caller may not make the call. It runs before the request
+        is read."""
         self._table = table
         self._check = check
 
@@ -117,7 +118,7 @@ class _Call(ReceivedCall):
         self.deadline = parse_deadline(headers.get("grpc-timeout"))
 
     def receive(self, body: bytes, method: Method) -> None:
-        """Take the messages of the request."""
+        """Process the messages of the request."""
         self._takes_stream = method.cardinality.client_streaming
         most = _MAX_MESSAGES if self._takes_stream else 1
         self._messages = list(itertools.islice(_split_frames(body), most + 1))
@@ -162,13 +163,13 @@ class _Response:
         self._abort = abort
         self._is_started = False
         self._is_in_frame = False
-        """Whether a frame was begun and not completed."""
+        """Whether a frame is incomplete."""
         self.trailers: Metadata = {}
         self.is_text = content_type.lower().startswith(_TEXT_CONTENT_TYPE)
 
     @property
     def max_body_size(self) -> int:
-        """Bytes of a request, which as text takes four for every three."""
+        """Maximum bytes of a request. In base64, three bytes become four."""
         most = MAX_REQUEST_SIZE + _HEADER_SIZE
         return most * 4 // 3 + 4 if self.is_text else most
 
@@ -191,7 +192,7 @@ class _Response:
 
     async def finish(self, status: Status, message: str = "") -> None:
         if self._is_in_frame:
-            # The client would take the status for a part of the message.
+            # The client would interpret the status as a part of the message.
             self._abort()
             return
         lines = [f"grpc-status: {status.value}"]
@@ -204,13 +205,14 @@ class _Response:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_body(self, data: bytes) -> None:
-        # A multiple of three bytes has no padding in base64, except at the end of a frame.
+        # Base64 of a multiple of three bytes has no padding, so only the end of a frame has
+        # padding.
         body = base64.b64encode(data) if self.is_text else data
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 def _encode_value(value: str | bytes) -> bytes:
-    """Encode metadata; bytes belong to names that end in `-bin`."""
+    """Encode a metadata value. Names with bytes end in `-bin`."""
     if isinstance(value, bytes):
         return base64.b64encode(value).rstrip(b"=")
     return value.encode("latin-1", errors="replace").replace(b"\r", b" ").replace(b"\n", b" ")
@@ -231,7 +233,7 @@ def _split_frames(body: bytes) -> Iterator[bytes]:
         size = int.from_bytes(head[1:], "big")
         at += _HEADER_SIZE
         if len(head) < _HEADER_SIZE or at + size > len(body):
-            raise InvalidRequest("the request ends within a message")
+            raise InvalidRequest("the request ends in the middle of a message")
         if head[0] & _COMPRESSED:
             raise Unsupported("compressed messages are not supported")
         if not head[0] & _TRAILERS:
@@ -242,7 +244,8 @@ def _split_frames(body: bytes) -> Iterator[bytes]:
 async def _run_until_disconnected(
     call: Coroutine[Any, Any, tuple[Status, str]], receive: Receive
 ) -> tuple[Status, str]:
-    """Return the status of the call. Cancel it and raise ClientGone when the client is gone."""
+    """Return the status of the call. If the client disconnects, cancel the call and raise
+    ClientGone."""
     serving = asyncio.ensure_future(call)
     watching = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:

@@ -1,7 +1,7 @@
 """Serves HTTP/1.1 on a private Unix socket, with uvicorn's protocol but without its server loop.
 
-Most machines never receive an HTTP/1.1 request, so uvicorn and the application are imported with
-the first connection.
+Most machines never receive an HTTP/1.1 request, so uvicorn and the application are imported at the
+first connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Http1Server:
     def __init__(
         self, application: Callable[[], Application], proxies: TrustedProxies | None = None
     ) -> None:
-        """`application` imports what it needs and returns the ASGI application."""
+        """`application` imports its dependencies and returns the ASGI application."""
         self._make_application = application
         self._proxies = proxies if proxies is not None else TrustedProxies()
         self._server: UvicornServer | None = None
@@ -42,7 +42,7 @@ class Http1Server:
         return len(self._server.connections) if self._server is not None else 0
 
     def listen(self, path: Path) -> None:
-        """Listen on a Unix socket. The relay, its only client, limits the connections."""
+        """Listen on a Unix socket. The relay is its only client, and limits the connections."""
         listener = open_unix_listener(str(path))
         self._acceptor = Acceptor(listener, self._start, _report_pause)
 
@@ -94,7 +94,7 @@ def _report_pause(error: OSError) -> None:
 
 
 def _with_forwarded_client(application: Application, proxies: TrustedProxies) -> Application:
-    """Let the client be the one that a trusted proxy names, which may differ by request."""
+    """Set the client from the headers of a trusted proxy. The client may differ by request."""
 
     def run(scope: Any, receive: Any, send: Any) -> Any:
         if proxies:

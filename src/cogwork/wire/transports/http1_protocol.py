@@ -12,9 +12,9 @@ from cogwork.front.peer_name import parse_socket_name
 from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY, SECURITY_HEADERS
 
 _HEADERS_TIMEOUT = 10.0
-"""Maximum seconds for a client to send the head of a request."""
+"""Timeout in seconds for a client to send the head of a request."""
 _WRITE_TIMEOUT = 10.0
-"""Maximum seconds for a client to read, once the write buffer is full."""
+"""Timeout in seconds for a client to read when the write buffer is full."""
 _CHUNK_SIZE = 16 * 1024
 """Bytes that are parsed at once."""
 _WRITE_BUFFER_LIMIT = 16 * 1024
@@ -39,7 +39,7 @@ class Http1Protocol(H11Protocol):
         self.server = ("localhost", 0)
 
     def data_received(self, data: bytes) -> None:
-        # h11 limits the head of a request, unless it arrives at once.
+        # h11 limits the head of a request only if the head arrives in several chunks.
         for start in range(0, len(data), _CHUNK_SIZE):
             super().data_received(data[start : start + _CHUNK_SIZE])
             if self.transport.is_closing():

@@ -1,4 +1,4 @@
-"""Reads the body of an HTTP request, within limits of size and time."""
+"""Reads the body of an HTTP request, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.wire.table.request_limits import RequestTooLarge
 
 _GRACE = 5.0
-"""Seconds that a body may take, plus the time for its bytes at the minimum rate."""
+"""Maximum seconds for a body, in addition to the time for its bytes at the minimum rate."""
 _MIN_RATE = 32 * 1024
-"""Bytes per second. Slower clients would keep connections busy for others."""
+"""Minimum bytes per second. Slower clients would occupy connections that others need."""
 
 Receive = Callable[[], Awaitable[Any]]
-"""Returns the next event of ASGI."""
+"""Returns the next ASGI event."""
 
 
 class ClientGone(InvalidRequest):
-    """The client closed the connection within its request."""
+    """The client has disconnected before the end of its request."""
 
 
 async def read_body(
     receive: Receive, max_size: int, on_chunk: Callable[[int], None] = lambda _: None
 ) -> bytes:
-    """`on_chunk` gets the size of each chunk, and may raise to reject it."""
+    """`on_chunk` is called with the size of each chunk, and may raise an error to reject it."""
     chunks: list[bytes] = []
     size = 0
     start = asyncio.get_running_loop().time()
@@ -36,7 +36,7 @@ async def read_body(
         except TimeoutError:
             raise InvalidRequest("the request arrives too slowly") from None
         if event["type"] == "http.disconnect":
-            raise ClientGone("the client closed the connection within its request")
+            raise ClientGone("the client disconnected before the end of its request")
         chunk = event.get("body", b"")
         size += len(chunk)
         if size > max_size:

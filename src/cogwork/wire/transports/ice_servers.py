@@ -1,4 +1,4 @@
-"""STUN and TURN servers, with which clients and this machine find a way to each other."""
+"""STUN and TURN servers, which connect clients and this machine through routers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hmac
 from typing import NamedTuple
 
 CREDENTIAL_LIFETIME = 24 * 3600
-"""Seconds for which generated credentials are valid: a connection may last that long."""
+"""Seconds for which generated credentials are valid. A connection may last that long."""
 
 
 class IceServer(NamedTuple):
@@ -18,9 +18,9 @@ class IceServer(NamedTuple):
 
 
 def with_temporary_credential(urls: tuple[str, ...], secret: str, now: float) -> IceServer:
-    """Return a TURN server with credentials that expire, made from a secret that it shares.
+    """Return a TURN server with temporary credentials, derived from a secret that it shares.
 
-    The user name is the time when they expire. coturn (`use-auth-secret`) and others know this.
+    The user name is the expiry time. coturn (`use-auth-secret`) and other servers support this.
     """
     username = f"{int(now) + CREDENTIAL_LIFETIME}:cogwork"
     digest = hmac.digest(secret.encode(), username.encode(), hashlib.sha1)

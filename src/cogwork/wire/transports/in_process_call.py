@@ -23,7 +23,8 @@ async def call(
     timeout: float | None,
     metadata: Metadata | None = None,
 ) -> Message | bytes:
-    """Return the reply. Errors are raised unchanged, not converted to a status."""
+    """Call the method and return the reply. Errors are raised unchanged, not converted to a
+    status."""
     message, handle = _select_handler(_find_unary_method(table, path), request)
     stream = InProcessStream(
         message,
@@ -44,7 +45,8 @@ async def call(
 
 
 def _select_handler(method: Method, request: Message) -> tuple[Message | bytes, Handler]:
-    """Return the handler and its input: the proxy route if another process has the resource."""
+    """Return the handler and its input. If another process has the resource, use the proxy
+    route."""
     if method.request is not None and not method.is_routed:
         return request, method.handle
     data = request.SerializeToString()
@@ -59,14 +61,14 @@ def _find_unary_method(table: HandlerTable, path: str) -> Method:
     if method is None:
         raise NotServed(path)
     streams = method.cardinality.client_streaming or method.cardinality.server_streaming
-    # The cardinality of an unregistered method is known only to the module that serves it.
+    # Only the module that serves an unregistered method knows its cardinality.
     if streams and not method.is_unregistered:
         raise Unsupported(f"{path} is a streaming method; only unary methods can be called here")
     return method
 
 
 class InProcessStream:
-    """A stream of one request and one reply."""
+    """A stream with one request and one reply."""
 
     def __init__(
         self, request: Any, *, peer: str, metadata: Metadata, deadline: Deadline | None
@@ -87,10 +89,10 @@ class InProcessStream:
         self.reply = message
 
     async def send_initial_metadata(self, *, metadata: Metadata | None = None) -> None:
-        """Discard the metadata: callers in the process do not read it."""
+        """Discard the metadata, because callers in the process do not read it."""
 
     async def send_trailing_metadata(self, *, metadata: Metadata | None = None) -> None:
-        """Discard the metadata: callers in the process do not read it."""
+        """Discard the metadata, because callers in the process do not read it."""
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         while (message := await self.recv_message()) is not None:

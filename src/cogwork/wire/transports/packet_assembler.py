@@ -1,4 +1,4 @@
-"""Joins the packets of a call's messages, at both ends of a data channel. Pure."""
+"""Assembles the messages of a call from packets, at both ends of a data channel. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cogwork.core.limits.byte_budget import Hold
 from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
 
 PACKET_OVERHEAD = 64
-"""Bytes charged for each packet in addition to its data, for the memory of the packet itself."""
+"""Bytes charged per packet in addition to its data."""
 
 Charge = Callable[[Hold, int], None]
-"""Charges a packet of a size, or raises OverBudget."""
+"""Charges a packet of this size, or raises OverBudget."""
 
 
 class AssembledMessage(NamedTuple):
     data: bytes
     charge: int
-    """Bytes that are held for the message."""
+    """Bytes charged for the message."""
 
 
 class PacketAssembler:
@@ -37,9 +37,9 @@ class PacketAssembler:
     )
 
     def __init__(self, label: str, hold: Hold, charge: Charge) -> None:
-        """`label` names a message in errors: `reply`. `hold` is what the packets are charged to."""
+        """`label` names a message in errors: `reply`. The packets are charged to `hold`."""
         self.messages: deque[AssembledMessage] = deque()
-        """Messages that are complete and not taken yet."""
+        """Complete messages that were not read yet."""
         self._label = label
         self._hold = hold
         self._charge = charge
@@ -47,7 +47,7 @@ class PacketAssembler:
         self._partial_size = self._partial_charge = 0
 
     def add(self, packet: PacketMessage) -> bool:
-        """Take a packet, and return whether it completes a message.
+        """Add a packet, and return whether it completes a message.
 
         Raise InvalidRequest if the message is too large, or OverBudget.
         """
@@ -60,7 +60,7 @@ class PacketAssembler:
         self._charge(hold, size)
         charge = hold.size - before
         is_complete = packet.eom
-        if is_complete and not self._packets:  # as most messages are
+        if is_complete and not self._packets:  # most messages have a single packet
             self.messages.append(AssembledMessage(data, charge))
             return True
         self._packets.append(data)
@@ -72,5 +72,5 @@ class PacketAssembler:
         return is_complete
 
     def drop_partial(self) -> None:
-        """Forget the packets of a message that is not complete. They stay charged."""
+        """Drop the packets of an incomplete message. They stay charged."""
         self._packets, self._partial_size, self._partial_charge = [], 0, 0

@@ -1,4 +1,4 @@
-"""The part that calls of our own transports share: how they read the messages of a client."""
+"""The base class of calls on Cogwork's own transports, which reads the messages of a client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReceivedCall:
 
     @property
     def request(self) -> Any:
-        """Parsed when it is first used: after middleware has authenticated the caller."""
+        """The request, parsed on first use, after middleware has authenticated the caller."""
         if self._request is None and not self._takes_stream:
             self._request = self._parse_message(self._take_request())
         return self._request

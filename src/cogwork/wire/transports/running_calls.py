@@ -1,4 +1,4 @@
-"""The calls that gRPC servers work on, also after their clients have cancelled them."""
+"""The calls that gRPC servers work on, including calls that their clients have cancelled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RunningCalls:
         del self._calls[task]
 
     def count_cancelled(self) -> Counter[int]:
-        """Return how many of them were cancelled, by the number of the relayed connection."""
+        """Return the number of cancelled calls, by the number of the relayed connection."""
         numbers = (
             connection_number(context.peer())
             for task, context in self._calls.items()

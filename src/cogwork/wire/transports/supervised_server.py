@@ -1,7 +1,7 @@
-"""Supervises a gRPC server: when grpc.aio's server stops unexpectedly, starts another one.
+"""Supervises a gRPC server: when grpc.aio's server stops unexpectedly, another one is started.
 
-A single request can stop it: a path that is not UTF-8 ends its main loop. The relay blocks such
-requests, but `network.grpc_address` has no relay in front of it.
+A single request can stop the server: a path that is not UTF-8 ends its main loop. The relay blocks
+such requests, but `network.grpc_address` has no relay in front of it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _log = logging.getLogger("rdk.networking")
 
 class SupervisedServer:
     def __init__(self, start_server: Callable[[], Awaitable[grpc.aio.Server]]) -> None:
-        """`start_server` returns a started server; it is called again after that one stops."""
+        """`start_server` returns a started server. It is called again after that server stops."""
         self._start_server = start_server
         self._servers: list[grpc.aio.Server] = []
-        """Replaced servers that still have calls, followed by the current one."""
+        """Replaced servers that still have calls, followed by the current server."""
         self._watch_task: asyncio.Task[None] | None = None
         self._finish_tasks: set[asyncio.Task[None]] = set()
 

@@ -25,8 +25,9 @@ class UnreadReplies:
     ) -> None:
         """Set the limits, in bytes.
 
-        `slack` is what a client may leave unread even when the total is reached. A call waits
-        `timeout` seconds for its client to read, and up to `max_waiting` calls of a client wait.
+        `slack` is the amount that a client may leave unread even when the total is reached. A call
+        waits `timeout` seconds for its client to read. At most `max_waiting` calls of a client
+        wait.
         """
         self._total = total
         self._per_client = per_client
@@ -47,16 +48,16 @@ class UnreadReplies:
 
     @property
     def is_within_slack(self) -> bool:
-        """Whether so little is unread that no client can be behind."""
+        """Whether the unread bytes are so few that no client can be behind."""
         return self._held.total < self._slack
 
     def is_behind(self, client: str) -> bool:
-        """Return whether a client must read replies before it gets more."""
+        """Return whether a client must read replies before it may make further calls."""
         held = self._held.of(client)
         return held >= self._per_client or (self._held.total >= self._total and held >= self._slack)
 
     async def wait_until_read(self, client: str) -> None:
-        """Return when a client has read enough. Raise RepliesNotRead on timeout."""
+        """Wait until the client has read enough. Raise RepliesNotRead on timeout."""
         if list(self._waiting.values()).count(client) >= self._max_waiting:
             raise self._not_read_error(client)
         try:

@@ -1,6 +1,6 @@
 """The connections of an application that uvicorn serves.
 
-`http1.py` imports this file with the first connection.
+`http1.py` imports this file at the first connection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cogwork.wire.transports.asgi import Application
 from cogwork.wire.transports.http1_protocol import Http1Protocol
 
 _MAX_HEAD_SIZE = 68 * 1024
-"""Bytes of the head of a request: 64 kB of call metadata, and the headers of HTTP."""
+"""Maximum bytes of a request's head: 64 kB of call metadata, and the headers of HTTP."""
 _SHUTDOWN_GRACE = 1.0
 """Seconds that responses in progress get to finish when the server stops."""
 
@@ -61,7 +61,7 @@ class UvicornServer:
 
 
 def _suppress_cancellation(application: Application) -> Application:
-    """Suppress cancellation, which only happens when the server stops and is not an error."""
+    """Suppress cancellation, which happens only when the server stops and is not an error."""
 
     async def run(scope: Any, receive: Any, send: Any) -> None:
         with contextlib.suppress(asyncio.CancelledError):

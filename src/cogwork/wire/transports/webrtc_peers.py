@@ -25,9 +25,10 @@ from cogwork.wire.transports.unread_replies import UnreadReplies
 MAX_PEERS = 64
 _MAX_PEERS_PER_IDENTITY = 48
 _RESERVED_FOR_OWNERS = 8
-"""Places that clients of lower roles do not get."""
+"""Places that are reserved for owners."""
 _MAX_CANDIDATES = 50
-"""Candidates of a client. The effort to check them grows with the square of their number."""
+"""Maximum candidates of a client. The effort to check them grows with the square of their
+number."""
 _MAX_CANDIDATE_LENGTH = 512
 _SOCKET_BUFFER = 256 * 1024
 
@@ -37,7 +38,7 @@ class InvalidOffer(InvalidRequest):
 
 
 class NoConnection(CogworkError):
-    """A peer cannot be connected to."""
+    """It is impossible to connect to a peer."""
 
     status = "UNAVAILABLE"
 
@@ -47,7 +48,7 @@ class TooManyPeers(CogworkError):
 
 
 class PeerProcess(Protocol):
-    """The process that holds the connections."""
+    """The WebRTC process, which holds the connections."""
 
     async def open(
         self, peer_id: str, offer: str, ice_servers: Sequence[IceServer], server: socket.socket
@@ -55,17 +56,17 @@ class PeerProcess(Protocol):
         """Return the answer to an offer. The client's messages travel over the socket."""
 
     def add_candidate(self, peer_id: str, text: str, mid: str | None, index: int | None) -> None:
-        """Use another candidate of a client; empty text after the last one."""
+        """Add a candidate of a client. An empty text means that no more candidates follow."""
 
     on_open: Callable[[str], None]
     """Called with the ID of a peer when its data channel is open."""
     on_key: Callable[[str], None]
-    """Called with the ID of a video that a viewer needs a key frame of."""
+    """Called with the ID of a video when a viewer needs a key frame."""
     on_bitrate: Callable[[str, int], None]
-    """Called with the ID of a video and the bits per second that its viewers can take."""
+    """Called with the ID of a video and the bits per second that its viewers can receive."""
 
     def open_source(self, source_id: str, frames: socket.socket) -> None:
-        """Take the encoded frames of a video from a socket."""
+        """Register a video, whose encoded frames are read from the socket."""
 
     async def add_track(self, peer_id: str, name: str) -> str:
         """Offer a video to a client, and return the codec that it has chosen."""
@@ -83,7 +84,7 @@ class WebRtcPeers:
         list_ice_servers: Callable[[], Sequence[IceServer]] = tuple,
         on_client: OnClient = lambda *_: None,
     ) -> None:
-        """`list_ice_servers` returns those of the machine, for it and its clients."""
+        """`list_ice_servers` returns the ICE servers of the machine, for itself and its clients."""
         self.process = process
         process.on_open = self._on_open
         self.list_ice_servers = list_ice_servers
@@ -91,17 +92,17 @@ class WebRtcPeers:
         self._table: HandlerTable | None = None
         self._channels: dict[str, DataChannel] = {}
         self._callers: dict[str, Holder] = {}
-        """Who has each place, the oldest first."""
+        """The holder of each place, oldest first."""
         self._unopened: dict[str, Holder] = {}
-        """Those of them whose data channel is not open yet."""
+        """The holders whose data channel is not open yet."""
         self._reactions: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._numbers = itertools.count(1)
         self._candidates: dict[str, int] = {}
-        """How many candidates each peer has sent."""
+        """The number of candidates that each peer has sent."""
         self._replies = UnreadReplies()
 
     def serve(self, table: HandlerTable) -> None:
-        """Serve this table to the clients. Must precede the first call."""
+        """Set the table that is served to the clients. Call this before the first call arrives."""
         self._table = table
 
     async def answer(
@@ -112,10 +113,11 @@ class WebRtcPeers:
         metadata: Metadata,
         ice_servers: Sequence[IceServer] = (),
     ) -> tuple[str, str]:
-        """Return the ID of a new peer and the answer to its offer, as signaling encodes them.
+        """Return the ID of a new peer and the answer to its offer, both encoded for signaling.
 
-        `client` is who sent the offer, and `caller` has its identity and role. `metadata` is added
-        to its calls: its login. `ice_servers` are used in addition to those of the machine.
+        `client` sent the offer, and `caller` has its identity and role. `metadata` contains its
+        login and is added to its calls. `ice_servers` are used in addition to the machine's own
+        servers.
         """
         try:
             sdp = session_description.decode(offer, "offer")
@@ -137,13 +139,13 @@ class WebRtcPeers:
                 channel.close()
                 raise
         if peer_id not in self._callers:
-            raise TooManyPeers("another client took the place of this one; try again later")
+            raise TooManyPeers("another client took the place of this client; try again later")
         self._on_client(channel.client.address, True)
         self.on_end(peer_id, lambda: self._on_client(channel.client.address, False))
         return peer_id, session_description.encode("answer", answer)
 
     def add_candidate(self, peer_id: str, given: ICECandidate) -> None:
-        """Use another candidate of a client; one without text after the last.
+        """Add a candidate of a client. A candidate without text means that no more follow.
 
         Raise InvalidRequest for an unknown client.
         """
@@ -152,7 +154,7 @@ class WebRtcPeers:
         self._candidates[peer_id] += 1
         is_short = len(given.candidate) + len(given.sdp_mid) <= _MAX_CANDIDATE_LENGTH
         if self._candidates[peer_id] > _MAX_CANDIDATES or not is_short:
-            return  # one of the others connects, or none does
+            return  # one of the earlier candidates will connect, or none will
         self.process.add_candidate(
             peer_id,
             given.candidate,
@@ -161,13 +163,13 @@ class WebRtcPeers:
         )
 
     def close(self, peer_id: str) -> None:
-        """End a peer, if it exists."""
+        """Disconnect a peer, if it exists."""
         channel = self._channels.get(peer_id)
         if channel is not None:
             channel.close()
 
     def on_end(self, peer_id: str, react: Callable[[], None]) -> None:
-        """Call a function when a peer ends; at once if it has."""
+        """Call a function when a peer disconnects, or immediately if it already has."""
         if peer_id in self._channels:
             self._reactions[peer_id].append(react)
         else:
@@ -184,9 +186,10 @@ class WebRtcPeers:
             channel.close()
 
     def _make_room(self, caller: Holder) -> None:
-        """Disconnect a client that has not opened its channel, if there is no place otherwise.
+        """Make room for a caller. If all places are taken, disconnect a client whose channel is not
+        open.
 
-        Raise TooManyPeers.
+        Raise TooManyPeers if there is no such client.
         """
         callers = self._callers.values()
         own = sum(each.identity == caller.identity for each in callers)

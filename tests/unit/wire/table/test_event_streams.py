@@ -90,7 +90,7 @@ async def test_no_place_is_taken_from_clients_with_as_few() -> None:
         await streams.open(client)
     assert streams.count() == {"a": 1, "b": 2, "c": 1}
     assert streams.refusals[1:] == [
-        "there are 4 open event streams, and yours are as many as those of others; try again later"
+        "there are 4 open event streams, shared equally between clients; try again later"
     ]
     await streams.end_all()
 

@@ -164,7 +164,7 @@ async def test_offer_that_loses_its_place_while_it_is_answered_is_refused(site: 
     for number in range(MAX_PEERS):
         await site.connect(f"owner {number}")
     gate.set()
-    with pytest.raises(TooManyPeers, match="another client took the place of this one"):
+    with pytest.raises(TooManyPeers, match="another client took the place of this client"):
         await slow
 
 
