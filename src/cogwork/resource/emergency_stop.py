@@ -46,7 +46,7 @@ class NeedsLoop(RuntimeError):
 
 
 def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends, such as those of local pins. Raises NeedsLoop."""
+    """Run a coroutine that never suspends, such as a coroutine of local pins. Raise NeedsLoop."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -57,9 +57,9 @@ def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def call_stop(target: str, service: str, name: str) -> None:
-    """Call the Stop method of a resource in another process, from this thread.
+    """Call the Stop method of a resource in another process, from the current thread.
 
-    The call uses its own channel, because a grpc.aio channel needs the loop.
+    The call uses a separate channel, because a grpc.aio channel needs the loop.
     """
     encoded = name.encode()
     with grpc.insecure_channel(target, (("grpc.use_local_subchannel_pool", 1),)) as channel:
@@ -74,8 +74,7 @@ def call_stop(target: str, service: str, name: str) -> None:
 def stop_all(stops: Mapping[str, Callable[[], None]], within: float) -> dict[str, str]:
     """Call all functions concurrently, each in its own thread.
 
-    Return the names of those that failed or did not return within the given seconds, each with
-    the reason.
+    Return the names of the functions that failed or timed out, each with the reason.
     """
     failed = dict.fromkeys(stops, f"it did not stop within {within:g}s")
     slots = threading.Semaphore(MAX_THREADS)

@@ -115,7 +115,7 @@ class FrameProducer(Protocol):
 def produces_frames(camera: object) -> TypeGuard[FrameProducer]:
     """Return whether a camera has our `frames` method.
 
-    In a third-party class the attribute may be anything, such as a list.
+    In third-party classes, an attribute of that name may be anything, such as a list.
     """
     return inspect.iscoroutinefunction(getattr(camera, "frames", None))
 
@@ -131,9 +131,10 @@ async def get_frames(
     sources: Sequence[str] = (),
     decoded: SingleFlightGroup[Frame] | None = None,
 ) -> Sequence[Frame]:
-    """Return the frames of any camera. The workers decode images of cameras without frames.
+    """Return the frames of any camera.
 
-    Concurrent callers share a `decoded` group, so that an image is decoded once for all of them.
+    If the camera has no `frames` method, its images are decoded by the workers. Concurrent callers
+    pass the same `decoded` group, so that an image is decoded once for all of them.
     """
     if produces_frames(camera):
         return await camera.frames(sources)
@@ -150,7 +151,7 @@ async def get_frames(
 
 
 SourceKey = tuple[str, int]
-"""The name of a source, and its index among sources of the same name."""
+"""The name of a source, and the index of the image among images with that name."""
 
 
 def make_source_keys(names: Iterable[str]) -> Iterator[SourceKey]:

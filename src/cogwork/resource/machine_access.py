@@ -1,7 +1,7 @@
 """Access of a service to the resources and frames of its machine, resolved on each call.
 
-A dependency must be ready before its dependent is built, and its loss closes the dependent. That
-does not fit a service that moves any resource that a call names.
+A dependency must be ready before its dependent is built, and its loss closes the dependent. Such
+dependencies do not fit a service whose calls name the resource to move.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cogwork.spatial.pose import Pose
 
 
 class NoMachine(CogworkError):
-    """A resource is used outside of a running machine."""
+    """A resource is used outside a running machine."""
 
     status = "FAILED_PRECONDITION"
 
@@ -37,7 +37,7 @@ class CoordinateFrames(Protocol):
         """
 
     def parent(self, name: str) -> str:
-        """Return the parent frame of a component, which its own poses are relative to."""
+        """Return the parent frame of a component. The component's own poses are relative to it."""
 
 
 def _no_stops(_: object) -> int:
@@ -57,20 +57,20 @@ class MachineAccess:
     """The interface to the machine. The server fills it before any resource is built."""
 
     find: Callable[[ResourceName], object] = _raise_no_machine
-    """Returns a ready resource, which the current call holds until it ends; or raises an error with
-    the reason."""
+    """Returns a ready resource, which the current call holds until it ends. Raises an error with
+    the reason if the resource is not ready."""
     names: Callable[[], Iterable[ResourceName]] = tuple
     """Returns the names of all configured resources."""
     frames: CoordinateFrames | None = None
     stop_count: Callable[[ResourceName], int] = _no_stops
-    """Returns how often a resource was stopped. A motion in several steps compares the counts to
-    detect that it was cancelled."""
+    """Returns the number of times that a resource was stopped. A motion in several steps compares
+    the numbers to detect that it was cancelled."""
     take_over: Callable[[ResourceName, str], None] = _ignore
-    """Tells the machine which service moves a resource from now on, so that it goes on when the
-    client that moved it before is lost."""
+    """Tells the machine that a service now moves a resource. The resource then keeps moving when
+    the client that moved it before disconnects."""
 
     def find_by_name(self, short: str, *apis: Api) -> object:
-        """Return the resource with a short name in any of the APIs."""
+        """Return the resource with a short name in any of these APIs."""
         return self.find(self.resolve_name(short, *apis))
 
     def resolve_name(self, short: str, *apis: Api) -> ResourceName:

@@ -33,7 +33,8 @@ class MissingExtra(CogworkError):
 
 
 def install_advice(extra: str) -> str:
-    """Return how to get the libraries of an extra. The executable cannot load installed ones."""
+    """Return how to install the libraries of an extra. The executable cannot load installed
+    libraries."""
     if getattr(sys, "frozen", False):
         return (
             "this executable does not contain it; install the server in an environment with "
@@ -45,7 +46,7 @@ def install_advice(extra: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An optional dependency group of the package, and the libraries in it."""
+    """An optional dependency group of the package, and its libraries."""
 
     name: str
     libraries: tuple[str, ...]
@@ -75,9 +76,9 @@ def _import_library(library: str) -> None:
         imported_before = library in sys.modules
         importlib.import_module(library)
         if not imported_before:
-            # The objects of a library are never freed. Without the 140,000 of PyTorch, a full
-            # garbage collection blocks the process for 20 ms instead of 95. Other objects that
-            # exist now are frozen too: few, and only once for each library.
+            # The objects of a library are never freed. Without the 140,000 objects of PyTorch, a
+            # full garbage collection blocks the process for 20 ms instead of 95. The few other
+            # objects that exist at this time are frozen, too, but only once for each library.
             gc.freeze()
 
 
@@ -93,7 +94,7 @@ def lazy_constructor(
     async def construct(name: ResourceName, attributes: Any, dependencies: Dependencies) -> object:
         if needs is not None:
             await needs.load()
-        importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
+        importlib.import_module("cogwork.resource.sdk.clean_import")  # must precede the SDK
         resource: object = await _import_object(path).new(name, attributes, dependencies, *shared)
         return resource
 
@@ -111,7 +112,7 @@ def logger_of(name: ResourceName) -> logging.Logger:
 
 
 def find_dependency(dependencies: Dependencies, text: str) -> Any:
-    """Return the dependency that an attribute names; `depends_on` may have added others."""
+    """Return the dependency that an attribute names. `depends_on` may add further dependencies."""
     reference = Reference.parse(text)
     for name, resource in dependencies.items():
         if name.short == reference.short and reference.api in (None, name.api):
@@ -124,10 +125,10 @@ class Model:
     api: Api
     name: ModelName
     attributes: type[Attributes] | str
-    """The class, or its path `package.module:Class`, from which it is imported on first use."""
+    """The class, or its import path `package.module:Class`, which is imported on first use."""
     construct: Construct
     reconfigures: bool = False
-    """Whether its resources have `async reconfigure(attributes, dependencies)`."""
+    """Whether the class has `async reconfigure(attributes, dependencies)`."""
 
     @property
     def schema(self) -> ModelSchema:

@@ -43,6 +43,8 @@ def find_moving_component(
 
 
 def origin_frame(carrier: ResourceName) -> str:
-    """Return the frame that moves are relative to. A base has no origin frame: it moves away from
-    it."""
+    """Return the frame that moves are relative to.
+
+    A base has no origin frame, so its moves are relative to its current pose.
+    """
     return carrier.short if carrier.api == BASE else f"{carrier.short}_origin"

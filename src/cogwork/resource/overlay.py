@@ -26,10 +26,11 @@ _COLORS = (
 )
 """Blue, green and red values that are easy to distinguish on gray machinery."""
 _TEXT_COLOR = (0, 0, 0)
-"""Black: white has too little contrast to most of the colors."""
+"""Black, because white has too little contrast to most of the label colors."""
 _MIN_SCALE = 0.45
 _SCALE_PER_PIXEL = 1 / 750
-"""Scale of the font per pixel of the shorter side: readable where a page shows it at half size."""
+"""Scale of the font per pixel of the shorter side, readable when a page shows the image at half
+size."""
 _PADDING = 3
 _MAX_LABEL_LENGTH = 60
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
@@ -81,7 +82,7 @@ def _draw_tag(
     scale = max(_MIN_SCALE, min(drawn.shape[:2]) * _SCALE_PER_PIXEL)
     line = max(1, round(scale * 1.6))
     (wide, _), _ = cv2.getTextSize(text, _FONT, scale, line)
-    # Equally high for every text, with or without descenders.
+    # The same height for every text, with or without descenders.
     (_, high), descent = cv2.getTextSize("bg", _FONT, scale, line)
     width, height = wide + 2 * _PADDING, high + descent + 2 * _PADDING
     x = int(np.clip(x, 0, max(0, drawn.shape[1] - width)))

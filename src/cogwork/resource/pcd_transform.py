@@ -13,7 +13,7 @@ from cogwork.spatial.pose import Pose
 
 _MAX_HEADER_SIZE = 4096
 _MAX_DATA_SIZE = 1 << 25
-"""Maximum size of the points in bytes: that of a message."""
+"""Maximum size of the points in bytes: the limit of a message."""
 _MAX_TEXT_SIZE = 1 << 20
 """Maximum size of ASCII points in bytes; parsing holds the GIL and delays other threads."""
 _DTYPES = {("F", 4): "<f4", ("F", 8): "<f8"} | {
@@ -34,7 +34,7 @@ class _PcdHeader:
 
 
 def transform_cloud(cloud: bytes, pose: Pose) -> bytes:
-    """Transform the points of a PCD file to another frame; other fields stay the same.
+    """Transform the points of a PCD file to another frame. Other fields stay the same.
 
     `pose` is the pose of the cloud's frame in the other frame. This is slow: call it in a thread.
     """
@@ -128,6 +128,6 @@ def _has_array_fields(fields: np.dtype[np.void]) -> bool:
 
 
 def _binary_header(cloud: bytes, header: _PcdHeader) -> bytes:
-    # Split as in _parse_header: a carriage return does not end a line.
+    # Split as in _parse_header, because a carriage return does not end a line.
     lines = cloud[: header.size].removesuffix(b"\n").split(b"\n")[:-1]
     return b"\n".join([*lines, b"DATA binary\n"])

@@ -37,8 +37,8 @@ class Intrinsics:
 
 
 Points = NDArray[np.float32]
-"""[N, 3] in meters relative to the camera: x to the right, y down, z forward. Or [N, 4]: the fourth
-value is a packed RGB color."""
+"""The points, [N, 3] in meters relative to the camera: x to the right, y down, z forward. In an [N,
+4] array, the fourth value is a packed RGB color."""
 
 
 def depth_to_pcd(depth: Pixels, intrinsics: Intrinsics, colors: Pixels | None = None) -> bytes:

@@ -10,12 +10,12 @@ from cogwork.config.schema.fields import Section
 
 
 class VersionControl(Section):
-    """Where updates come from: a version such as `1.4.0`, a channel such as `stable`, or a URL."""
+    """The sources of updates: a version such as `1.4.0`, a channel such as `stable`, or a URL."""
 
     agent: str = "stable"
-    """The version of the agent."""
+    """The version, channel or URL of the agent."""
     server: Annotated[str, Field(alias="viam-server")] = "stable"
-    """The version of the server."""
+    """The version, channel or URL of the server."""
 
 
 class AgentConfig(Section):

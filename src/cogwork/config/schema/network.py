@@ -180,7 +180,7 @@ class AuthHandler(Section):
     roles: dict[str, Literal["owner", "operator", "viewer"]] = {}
     """The role by the ID of an API key. A key without a role is an `owner`, which may call
     everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer` may
-    only call methods that move and change nothing."""
+    only call methods that neither move nor change anything."""
 
     @model_validator(mode="after")
     def _check_config(self) -> Self:

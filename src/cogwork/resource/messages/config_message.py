@@ -1,7 +1,8 @@
-"""A machine's configuration as the message that clouds send, and back.
+"""Converts a machine's configuration to the message that clouds send, and back.
 
-Most fields are spelled alike, so both directions convert the ones that are not, and leave the rest
-to protobuf's own JSON format. The message has no place for settings that only Cogwork knows.
+Most fields have the same names, so only the other fields are converted here, and protobuf's JSON
+format handles the rest. Settings that only Cogwork supports are dropped, because the message has no
+fields for them.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ _ORIENTATIONS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "euler_angles": ("euler_angles", {each: each for each in ("roll", "pitch", "yaw")}),
     "quaternion": ("quaternion", {each: each for each in "wxyz"}),
 }
-"""By the type in a configuration: the field of the message, and its numbers by their names."""
+"""For each type of orientation in a configuration: the field of the message, and the names of its
+numbers."""
 _CREDENTIALS: Final = {
     "api-key": "CREDENTIALS_TYPE_API_KEY",
     "robot-location-secret": "CREDENTIALS_TYPE_ROBOT_LOCATION_SECRET",
     "robot-secret": "CREDENTIALS_TYPE_ROBOT_SECRET",
 }
 _DISABLED: Final = {"type": "cogwork", "attributes": {"disabled": True}}
-"""Among the settings of services for a resource, it says that the resource does not run. The
-message has no other place for that."""
+"""Marks a disabled resource, among its settings of services. The message has no field for this."""
 _DURATIONS: Final = {
     "modules": ("first_run_timeout",),
     "processes": ("stop_timeout",),
@@ -47,13 +48,13 @@ _DURATIONS: Final = {
 
 
 def to_message(config: Mapping[str, Any]) -> RobotConfig:
-    """Return the message of a configuration. Raise InvalidRequest if it does not fit."""
+    """Return the message of a configuration. Raise InvalidRequest if it cannot be converted."""
     try:
         return _to_message(config)
     except InvalidRequest:
         raise
     except (ParseError, InvalidName, AttributeError, TypeError, KeyError, ValueError) as error:
-        # A value of the wrong type, which the check of the configuration explains better.
+        # A value has the wrong type, which the check of the configuration explains better.
         raise InvalidRequest(f"the configuration does not fit into a message: {error}") from None
 
 
@@ -90,7 +91,7 @@ def _to_message(config: Mapping[str, Any]) -> RobotConfig:
 
 
 def from_message(message: RobotConfig) -> Json:
-    """Return the configuration that a message describes."""
+    """Return the configuration in a message."""
     found: Json = MessageToDict(message, preserving_proto_field_name=True)
     for section in ("components", "services", "remotes"):
         for each in _items(found, section):
@@ -141,7 +142,7 @@ def _rename(found: Any, old: str, new: str) -> None:
 
 
 def _add_legacy_api(resource: Json) -> None:
-    """Older servers identify an API by its namespace and its type."""
+    """Add the namespace and the type, by which older servers identify an API."""
     try:
         api = Api.parse(resource["api"])
     except (KeyError, TypeError, InvalidName):

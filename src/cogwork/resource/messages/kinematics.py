@@ -8,11 +8,11 @@ from typing import Any
 from cogwork.spatial.kinematics import Chain, parse_sva, parse_urdf
 
 _URDF = 2
-"""KINEMATICS_FILE_FORMAT_URDF"""
+"""The value of KINEMATICS_FILE_FORMAT_URDF."""
 
 
 def read_kinematics(reply: Sequence[Any]) -> Chain:
-    """Parse the format and the file, the first two elements of a reply. Raises ValueError."""
+    """Parse the format and the file, the first two elements of a reply. Raise ValueError."""
     file_format, data, *_ = reply
     parse = parse_urdf if file_format == _URDF else parse_sva
     return parse(bytes(data).decode())

@@ -13,7 +13,7 @@ from cogwork.spatial.pose import Pose
 from cogwork.spatial.shape import parse_shape
 
 _MAX_COORDINATE: Final = 1e11
-"""Millimeters. Squares of larger ones could exceed the largest number."""
+"""Maximum length in millimeters. Squares of larger numbers could overflow."""
 
 
 def pose_to_proto(pose: Pose) -> common.Pose:
@@ -38,7 +38,7 @@ def to_pose_in_frame(pose: Pose, frame: str) -> common.PoseInFrame:
 
 
 def geometry_to_proto(data: Mapping[str, Any], label: str) -> common.Geometry:
-    """Convert a geometry from a configuration. Raises ValueError if it is invalid."""
+    """Convert a geometry from a configuration. Raise ValueError if it is invalid."""
     shape = parse_shape(data)
     geometry = common.Geometry(label=str(data.get("label") or label))
     geometry.center.CopyFrom(pose_to_proto(shape.center))

@@ -33,10 +33,10 @@ _MAX_GROUP_DEPTH = 100
 
 
 class Field(NamedTuple):
-    """The location of the content of a field.
+    """The location of a field's content.
 
-    A run of unpacked numbers with the same tag is one field: it extends from the first number to
-    the end of the last, including the tags in between.
+    A run of unpacked numbers with the same tag counts as one field: it extends from the first
+    number to the end of the last, including the tags in between.
     """
 
     number: int
@@ -81,7 +81,7 @@ class FieldReader:
             raise _damaged_error(field.start, "the string is not UTF-8") from error
 
     def read_numbers(self, field: Field, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return a view, which may be unaligned; for unpacked numbers, it is strided."""
+        """Return a view, which may be unaligned. The view of unpacked numbers is strided."""
         size, width = field.end - field.start, dtype.itemsize
         if field.kind != LEN:
             stride = width + 1
@@ -145,7 +145,7 @@ class FieldReader:
         return at
 
     def _skip_group(self, number: int, at: int, end: int) -> int:
-        """Return the end of a group. Our messages have no groups, so all are skipped."""
+        """Return the end of a group. Our messages have no groups, so all groups are skipped."""
         opened = [number]
         while opened:
             number, kind, at = self._read_tag(at, end)

@@ -1,7 +1,7 @@
 """Convert between protobuf Structs and Python values.
 
-Converting to a Struct is ten times as fast as with the SDK. Unlike there, null becomes None, and so
-does a value without a kind.
+Converting to a Struct is ten times as fast as with the SDK. Unlike in the SDK, null becomes None,
+and a value without a kind also becomes None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from cogwork.core.errors import InvalidRequest
 THREAD_THRESHOLD = 16 * 1024
 """Bytes from which a message is converted in a thread instead of on the event loop."""
 _MAX_DEPTH = 95
-"""Maximum nesting of messages. Receivers reject more than 100, including those around it."""
+"""Maximum nesting of a Struct. Receivers reject messages with more than 100 levels, including the
+levels around the Struct."""
 MAX_EXTRA_VALUES = 2_000
 """Maximum number of values in the `extra` of a call, which is converted on the event loop."""
 

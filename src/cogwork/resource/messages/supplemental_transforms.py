@@ -16,8 +16,10 @@ from cogwork.spatial.frame_tree import FramePart
 def read_supplemental_transforms(
     transforms: Iterable[common.Transform], frames: CoordinateFrames
 ) -> list[FramePart]:
-    """Parse the transforms. A name must be unique, because a frame of the machine with the same
-    name would be a different one."""
+    """Parse the transforms.
+
+    A name must be unique, because a frame of the machine with the same name would be ambiguous.
+    """
     parts: dict[str, FramePart] = {}
     for transform in transforms:
         part = _parse_transform(transform)

@@ -1,9 +1,9 @@
 """Convert between NumPy arrays and the `FlatTensors` messages of ML model calls.
 
 The SDK's own conversion turns every value into a Python number, which takes longer than most
-models. Values are little-endian on the wire as in memory, so here they are written with one copy,
-and read as read-only views into the message. Only unaligned values are copied, because engines
-would copy or reject them.
+models. Values are little-endian on the wire and in memory. So they are written with one copy, and
+read as read-only views into the message. Only unaligned values are copied, because engines would
+copy or reject them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class InferRequest:
     name: str
     tensors: dict[str, NDArray[Any]]
     extra: bytes
-    """A serialized `google.protobuf.Struct`; empty if there is none."""
+    """A serialized `google.protobuf.Struct`; empty if the message has no `extra`."""
 
 
 _NAME, _TENSORS, _EXTRA = 1, 3, 99
@@ -41,7 +41,7 @@ _SHAPE = 1
 _DATA = 1
 
 _MAX_DIMENSIONS = 32
-"""Maximum number of dimensions that every version of NumPy supports."""
+"""Maximum number of dimensions in all supported versions of NumPy."""
 _MAX_VALUES = 1 << 32
 """Maximum number of values of a tensor; more than fit into any message."""
 _EXTENT_DTYPE = np.dtype("<u8")
@@ -51,7 +51,8 @@ class _TensorLayout(NamedTuple):
     field: int
     dtype: np.dtype[Any]
     wire_dtype: np.dtype[Any]
-    """The type on the wire. It has no 16-bit types: such values are extended to 32 bits."""
+    """The type on the wire. The wire has no 16-bit types, so such values are extended to 32
+    bits."""
 
     @property
     def unpacked_kind(self) -> int | None:
@@ -77,7 +78,7 @@ _LAYOUTS = (
 )
 _BY_FIELD = {each.field: each for each in _LAYOUTS}
 _BY_DTYPE = {each.dtype.str[1:]: each for each in _LAYOUTS}
-"""By kind and size, for any byte order."""
+"""The NumPy types by kind and size, for any byte order."""
 
 
 def read_infer_request(data: Bytes) -> InferRequest:

@@ -7,7 +7,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 
 def to_timestamp(seconds: float) -> Timestamp:
-    """Convert seconds since 1970."""
+    """Convert seconds since 1970 to a Timestamp."""
     timestamp = Timestamp()
     timestamp.FromNanoseconds(int(seconds * 1e9))
     return timestamp

@@ -1,8 +1,8 @@
 """Adapter that runs a resource class written for a module in this process, unchanged.
 
 Such a class has the SDK's `MODEL`, `new(config, dependencies)` and `validate_config(config)`. They
-are called on the event loop, as in a module. Here they block the whole server, so slow calls are
-logged.
+are called on the event loop, as in a module. In this process, they block the whole server, so slow
+calls are logged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_CACHED_OFFERS = 4096
 
 
 class FreeAttributes(Attributes):
-    """Attributes without a schema: only the code of the model knows which ones it reads."""
+    """Attributes without a schema, because only the code of the model knows its attributes."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -76,7 +76,8 @@ class SdkClassBuilder:
 
     @property
     def reconfigures(self) -> bool:
-        """Whether the class has `reconfigure`. Newer SDK classes are rebuilt instead."""
+        """Whether the class has `reconfigure`. Resources of newer SDK classes are rebuilt
+        instead."""
         return hasattr(self._sdk_class, "reconfigure")
 
     def offer(self, spec: Spec) -> Offer | Unavailable:
@@ -123,7 +124,7 @@ class SdkClassBuilder:
         await self._call_timed(spec.name, "reconfiguring", call)
 
     async def close(self, resource: Any) -> None:
-        """Stop and close a resource. As in a module, `close` may not stop a motion itself."""
+        """Stop and close a resource. As in a module, `close` may leave a motion running."""
         name = ResourceName(Api.parse(str(self._sdk_class.API)), str(getattr(resource, "name", "")))
         if callable(getattr(resource, "stop", None)):
             try:
@@ -219,7 +220,7 @@ def _is_list_of_names(names: Any) -> bool:
 
 def _to_component_config(spec: Spec) -> Any:
     """Return the configuration in the form that a module receives."""
-    importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
+    importlib.import_module("cogwork.resource.sdk.clean_import")  # must precede the SDK
     from viam.proto.app.robot import ComponentConfig, LogConfiguration
 
     from cogwork.resource.messages.structs import to_struct
@@ -263,7 +264,7 @@ def _replace_logger(resource: Any, name: ResourceName) -> None:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Return the message of an error, with its type unless it was raised for its message."""
+    """Return the message of an error. Include its type unless the class raised it on purpose."""
     message = str(error)
     is_deliberate = type(error) in (Exception, ValueError) or hasattr(error, "grpc_error")
     if message and (is_deliberate or isinstance(error, CogworkError)):

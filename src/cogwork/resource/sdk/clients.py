@@ -18,16 +18,16 @@ from cogwork.wire.clients.channel import ForwardChannel, SdkChannel
 _MLMODEL_API = Api(BUILTIN_NAMESPACE, "service", "mlmodel")
 
 FaultCheck = Callable[[], str | None]
-"""Returns what is wrong with the process of a resource, or None."""
+"""Returns the fault of the process that runs a resource; None if the process works."""
 
 
 class RemoteResource:
     """Mix-in for a resource in another process; calls to it are forwarded as raw bytes."""
 
     name: str
-    """Its name in that process."""
+    """The name of the resource in its process."""
     forwarded_headers: Collection[str] = ()
-    """The headers of a client's call that its process gets."""
+    """The headers of a client's call that are forwarded to the process."""
     raw_channel: ForwardChannel
     _check_fault: FaultCheck
     _call_stop: Callable[[], None]
@@ -95,7 +95,7 @@ async def _create_mlmodel_client(name: str, channel: ForwardChannel) -> Any:
     try:
         await NUMPY.load()
     except MissingExtra:
-        # Calls are forwarded without NumPy; resources that use the model here need NumPy too.
+        # Forwarded calls do not need NumPy, but resources in this process that use the model do.
         return UnknownApiResource(name)
     from cogwork.resource.sdk.mlmodel_client import FastMLModelClient
 

@@ -20,10 +20,11 @@ class UnaryChannel(Protocol):
 
 
 class FastMLModelClient(MLModelClient):
-    """The SDK's client, except that it serializes a tensor with a single copy of its memory."""
+    """The SDK's client, but it serializes a tensor with a single copy of its memory."""
 
     def __init__(self, name: str, channel: Any, raw_channel: UnaryChannel) -> None:
-        """`channel` is the SDK's wrapper, `raw_channel` a channel to the same target."""
+        """`channel` is the SDK's wrapper of a channel. `raw_channel` is a channel to the same
+        target."""
         super().__init__(name, channel)
         self._infer = raw_channel.unary_unary("/viam.service.mlmodel.v1.MLModelService/Infer")
 

@@ -1,7 +1,7 @@
 """The arm API: the SDK's service, with the method for streamed trajectories replaced.
 
 When a client cancels a stream, the SDK leaves the arm's generator to the garbage collector, so the
-arm stops at an unpredictable time; and it reports an invalid time as an unknown error.
+arm stops at an unpredictable time. It also reports an invalid time as an unknown error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The audio_in API.
 
-The SDK's own service ignores `extra` and the deadline, modifies chunks that a driver may share
+The SDK's own service ignores `extra` and the deadline. It modifies chunks that a driver may share
 between streams, and ends normally when a chunk cannot be sent.
 """
 

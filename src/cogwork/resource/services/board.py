@@ -1,7 +1,7 @@
 """The board API: the SDK's service, with StreamTicks and SetPowerMode replaced.
 
 The SDK's StreamTicks ignores `extra` and the deadline, and ends normally when a tick cannot be
-sent. Its SetPowerMode does not say that a duration is the request's fault.
+sent. Its SetPowerMode reports an invalid duration as an unknown error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BoardService(ResourceService):
             metadata=stream.metadata,
         )
         async with closing(aiter(ticks)) as replies:
-            # A client that waits for this message, which is no tick, misses none after it.
+            # This empty message tells clients that the stream is open, so that they miss no tick.
             await stream.send_message(messages.StreamTicksResponse())
             async for tick in replies:
                 await stream.send_message(tick)

@@ -1,7 +1,7 @@
 """The camera API.
 
-The SDK's own service parses every image byte by byte on the event loop to find an unused size, and
-drops annotations.
+The SDK's own service parses every image byte by byte on the event loop to find its size, which is
+not used. It also drops annotations.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ async def _encode_frames(
 
 
 def _to_image(image: Any) -> camera.Image:
-    """Convert an image of an SDK class. Only our subclasses have annotations."""
+    """Convert an image to a message. Only images of our subclass have annotations."""
     _check_size(len(image.data), image.mime_type)
     return camera.Image(
         source_name=image.name,

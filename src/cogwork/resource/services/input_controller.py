@@ -1,7 +1,7 @@
 """The input controller API.
 
-In the SDK's own service, a stream replaces the callbacks of another, is kept open by a trick that
-works only with grpclib, has an unbounded queue, and sends local times as UTC.
+The SDK's own service has several defects: a stream replaces the callbacks of another stream, stays
+open only with grpclib, has an unbounded queue, and sends local times as UTC.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class InputControllerService(ResourceService):
         controller = self.find_resource(request.controller)
         extra = extra_to_dict(request.extra)
         with self._subscribe(controller, _parse_filter(request), extra) as subscription:
-            # A client that waits for the initial metadata misses no event after it.
+            # The initial metadata tells clients that the stream is open, so that they miss no
+            # event.
             await stream.send_initial_metadata()
             async for event in subscription:
                 await stream.send_message(inputs.StreamEventsResponse(event=_to_proto(event)))
@@ -114,7 +115,8 @@ class InputControllerService(ResourceService):
 
 
 class EventBroadcast:
-    """Distributes the events of a controller, which accepts one callback per control and event."""
+    """Distributes the events of a controller to several streams. The controller accepts only one
+    callback per control and event."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -171,7 +173,7 @@ class EventBroadcast:
 class EventSubscription:
     """The queue of events for one client.
 
-    An overflow ends the stream with an error instead of dropping events, because a button whose
+    An overflow ends the stream with an error. If events were dropped instead, a button whose
     release is dropped would stay pressed forever.
     """
 
@@ -204,7 +206,7 @@ class EventSubscription:
 
 
 def _parse_filter(request: inputs.StreamEventsRequest) -> EventFilter:
-    """Return the requested events, without types that another requested type includes."""
+    """Return the requested events, without events that another requested type includes."""
     event_filter: set[tuple[Control, EventType]] = set()
     for each in request.events:
         control = _parse_enum(Control, "control", each.control)
@@ -242,7 +244,7 @@ def _from_proto(event: inputs.Event) -> Event:
 
 def _to_seconds(time: Timestamp) -> float:
     seconds = time.seconds + time.nanos / 1e9
-    # A controller would keep the event as its last one, which then could not be sent.
+    # The controller would store the event as its last event, which could not be sent afterwards.
     if not _MIN_SECONDS <= seconds < _MAX_SECONDS:
         raise InvalidRequest(
             f"the event's time is {seconds:.0f} s after 1970, which is not between the years 1 "

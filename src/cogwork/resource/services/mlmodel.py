@@ -26,7 +26,8 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 _THREAD_THRESHOLD = 4 * 1024 * 1024
-"""Bytes from which a message is converted in a thread, because copying would block the loop."""
+"""Size in bytes from which a message is converted in a thread, because copying would block the
+loop."""
 _DESCRIPTOR = mlmodel.DESCRIPTOR.services_by_name["MLModelService"]
 
 
@@ -38,7 +39,7 @@ def mlmodel_methods(api: Api, find: FindResource) -> Iterable[Method]:
 
 class MLModelService(ResourceService):
     _has_numpy = False
-    """Whether NumPy is imported, which would block the loop for a tenth of a second."""
+    """Whether NumPy is imported. Importing it would block the loop for a tenth of a second."""
 
     def unary_handlers(self) -> Mapping[str, UnaryHandler]:
         return {

@@ -1,6 +1,7 @@
 """The movement sensor API: the SDK's service, with GetReadings replaced.
 
-The SDK's marks an angular velocity as any other vector. Clients in Go tell them apart.
+The SDK's GetReadings marks an angular velocity as an ordinary vector, but clients in Go distinguish
+the two.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cogwork.wire.table.descriptor_service import to_stream_handler
 from cogwork.wire.table.handlers import Method, Stream
 
 _ANGULAR_VELOCITY = "angular_velocity"
-"""The name of the reading and of its type."""
+"""The name of the reading, which is also the name of its type."""
 
 
 def movement_sensor_methods(api: Api, find: FindResource) -> Iterable[Method]:

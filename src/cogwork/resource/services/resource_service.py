@@ -65,7 +65,7 @@ def time_left(stream: Stream) -> float | None:
 
 @contextlib.asynccontextmanager
 async def closing(replies: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Close a generator when the call ends instead of when it is garbage-collected."""
+    """Close a generator when the call ends, not when it is garbage-collected."""
     try:
         yield replies
     finally:

@@ -1,6 +1,6 @@
 """The shell API: an interactive terminal, and file transfer to and from the machine.
 
-The SDK has no class for it.
+The SDK has no class for this API.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ END_OF_INPUT = b"\x04"
 """EOT (Ctrl-D), which ends the input of a terminal."""
 WINDOW_CHANGE = "window-change"
 _CLOSE_DELAY = 0.2
-"""Seconds that a client has to end a call itself before the server ends it."""
+"""Seconds that a client gets to end a call itself before the server ends it."""
 _MAX_WINDOW_SIDE = (1 << 16) - 1
 
 
@@ -102,7 +102,8 @@ class ShellService(ResourceService):
         shell: Shell = self.find_resource(first.name)
         terminal = await shell.open_terminal()
         try:
-            # Send this before any output: grpc never ends a call whose first reply was cancelled.
+            # Send this before any output, because grpc never ends a call whose first reply was
+            # cancelled.
             await stream.send_initial_metadata()
             await run_duplex(
                 _forward_input(first, stream, terminal), _forward_output(stream, terminal)
@@ -110,7 +111,8 @@ class ShellService(ResourceService):
         finally:
             await terminal.aclose()
         await stream.send_message(messages.ShellResponse(eof=True))
-        # grpclib clients lose the last reply if the end of the call arrives together with it.
+        # grpclib clients lose the last reply if the end of the call arrives together with the
+        # reply.
         await asyncio.sleep(_CLOSE_DELAY)
 
     async def copy_files_to_machine(self, stream: Stream) -> None:
@@ -170,7 +172,7 @@ async def _forward_input(
 
 
 async def _forward_output(stream: Stream, terminal: ShellTerminal) -> None:
-    # A character may be split between two reads, and invalid UTF-8 must not end the call.
+    # A character may be split between two reads. Invalid UTF-8 must not end the call.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := await terminal.read():
         if text := decoder.decode(data):

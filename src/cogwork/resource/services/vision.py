@@ -1,7 +1,7 @@
 """The vision API.
 
-The SDK's own service scans every image byte by byte on the event loop for a size that nothing uses.
-It also passes the name of a camera to the vision service instead of the camera.
+The SDK's own service scans every image byte by byte on the event loop for its size, which is not
+used. It also passes the name of a camera to the vision service instead of the camera.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cogwork.wire.table.descriptor_service import UnaryHandler, methods_from_des
 from cogwork.wire.table.handlers import Method, Stream
 
 EXPLAIN = "explain"
-"""Key in the `extra` of a request that asks for an explanation, and of the reply that has it."""
+"""Key in the `extra` of a request that asks for an explanation, and in the `extra` of the reply."""
 _THREAD_THRESHOLD = 1 << 20
 """Minimum size in bytes of a request with an image to parse it in a thread."""
 _RAW_METHODS = ("GetDetections", "GetClassifications")
@@ -37,13 +37,13 @@ T = TypeVar("T", vision.GetDetectionsRequest, vision.GetClassificationsRequest)
 
 
 class NoCamera(CogworkError):
-    """A call needs a camera, but none is named or configured."""
+    """A call needs a camera, but neither the call nor the configuration names one."""
 
     status = "INVALID_ARGUMENT"
 
 
 class FrameAnalyzer(abc.ABC):
-    """A vision service in this process, which does not need encoded images or names of cameras.
+    """A vision service in this process, which accepts cameras and images in memory.
 
     The methods of the SDK that take the name of a camera also take the camera itself, as `camera`.
     """
@@ -170,9 +170,10 @@ class VisionService(ResourceService):
             detections_3d=result.detections_3d,
             extra=await to_struct_async(result.extra),
         )
-        reply.image.SetInParent()  # clients in Go read it, whether they have asked for it or not
+        reply.image.SetInParent()  # clients in Go always read the image
         if result.image is not None:
-            # In place: the constructor would copy the bytes of the image twice.
+            # Set the field in place, because the constructor would copy the bytes of the image
+            # twice.
             reply.image.source_name = camera_name
             reply.image.mime_type = result.image.mime_type
             reply.image.image = result.image.data
@@ -181,7 +182,7 @@ class VisionService(ResourceService):
     def _prepare_call(self, request: Any, stream: Stream) -> tuple[Any, str, dict[str, Any]]:
         """Return the vision service, the name of the camera and the options of the call.
 
-        A service in this process gets the camera itself; others find it by its name.
+        A service in this process gets the camera itself. Other services find it by its name.
         """
         resource = self.find_resource(request.name)
         if not isinstance(resource, FrameAnalyzer):

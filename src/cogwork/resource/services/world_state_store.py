@@ -1,6 +1,7 @@
 """The world state store API: the SDK's service, with StreamTransformChanges replaced.
 
-The SDK's does not say when it has begun, and leaves the store's generator open when a call ends.
+The SDK's method does not report when the stream is open, and leaves the store's generator open when
+a call ends.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ class WorldStateStoreService(ResourceService):
         async with closing(aiter(changes)) as replies:
             first = asyncio.ensure_future(anext(replies, None))
             try:
-                await asyncio.sleep(0)  # the store begins to watch
-                # A client that waits for this message misses no change after it.
+                await asyncio.sleep(0)  # let the store start to watch
+                # This empty message tells clients that the stream is open, so that they miss no
+                # change.
                 await stream.send_message(messages.StreamTransformChangesResponse())
                 change = await first
             finally:
