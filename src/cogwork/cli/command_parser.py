@@ -1,4 +1,4 @@
-"""An argument parser whose errors are one sentence and one line that points to the help."""
+"""An argument parser that reports errors as one sentence and a hint to the help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, "".join(f"{line}\n" for line in lines))
 
     def parse_known_args(self, *arguments: Any, **options: Any) -> tuple[Any, list[str]]:
-        """Report unknown arguments here: argparse reports them without the command's name."""
+        """Parse the arguments. Report unknown ones here, because argparse omits the command's
+        name."""
         parsed, unknown = super().parse_known_args(*arguments, **options)
         if unknown:
             self.error(self._describe_unknown(unknown[0]))

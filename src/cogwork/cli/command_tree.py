@@ -31,14 +31,14 @@ class Argument:
 
     @property
     def usage(self) -> str:
-        """The option with all its flags, as help shows it."""
+        """The option with all its flags, as in help texts."""
         if not self.flags:
             return self.value
         return ", ".join(self.flags) + (f" {self.value}" if self.metavar else "")
 
     @property
     def synopsis(self) -> str:
-        """The option as the usage line of a command shows it."""
+        """The option as in the usage line of a command."""
         text = " ".join((*self.flags[:1], self.value)).strip()
         text += "..." if self.repeated else ""
         return text if self.required else f"[{text}]"
@@ -56,7 +56,7 @@ class Argument:
 @dataclass(frozen=True, slots=True)
 class Command:
     words: tuple[str, ...]
-    """The program and, for a command, its words: `("cogwork", "config", "check")`."""
+    """The name of the program and of its commands: `("cogwork", "config", "check")`."""
     summary: str
     notes: str = ""
     """Text after the list of arguments."""
@@ -78,7 +78,7 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """The usage line; many optional options are summarized as [OPTION]..."""
+        """The usage line. If there are many options, only the required ones are listed."""
         options = [option for option in self.options if not HELP.intersection(option.flags)]
         required = [option for option in options if option.required]
         summed_up = len(options) > _OPTIONS_IN_USAGE

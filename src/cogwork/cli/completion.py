@@ -1,7 +1,7 @@
 """`cogwork completion`: completion for bash, zsh and fish.
 
-The script for a shell only calls `cogwork completion SHELL --words …` to get the candidates, so it
-does not change when Cogwork is updated.
+The script for a shell only calls `cogwork completion SHELL --words …` to get the candidates, so the
+script does not change when Cogwork is updated.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cogwork.config.schema.codes import CODES
 SCRIPTS = Path(__file__).parent / "completions"
 FILES = ":files"
 DIRECTORIES = ":directories"
-"""Printed instead of candidates: the shell completes the paths."""
+"""Printed instead of candidates, to let the shell complete paths."""
 _PATHS = {
     **dict.fromkeys(("FILE", "OLD", "NEW", "FROM", "TO", "DIR|FILE"), FILES),
     **dict.fromkeys(("DIR", "DIRECTORY"), DIRECTORIES),
@@ -81,8 +81,11 @@ def complete(words: Sequence[str]) -> list[CompletionCandidate]:
 
 
 def _parse_words(program: Command, words: Sequence[str]) -> tuple[Command, int, Argument | None]:
-    """Return the command that the words name, the number of its positional arguments so far, and
-    the option whose value comes next."""
+    """Parse the words of a command line.
+
+    Return the command, the number of its positional arguments so far, and the option whose value
+    comes next.
+    """
     command, position, option = program, 0, None
     for word in words:
         inner = {each.words[-1]: each for each in command.commands}

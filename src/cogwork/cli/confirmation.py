@@ -1,4 +1,4 @@
-"""Ask the user before something is changed."""
+"""Questions to the user before a change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogwork.core.escape import escape
 
 
 class CannotAsk(CogworkError):
-    """There is no terminal to ask a question on."""
+    """A question cannot be asked without a terminal."""
 
 
 def confirm(question: str) -> bool:

@@ -57,7 +57,7 @@ def write_picture(file: Path, data: bytes) -> None:
 
 
 class ProgressLine:
-    """A line on standard error that shows the progress of work, if that is a terminal."""
+    """A line on standard error that shows progress, if standard error is a terminal."""
 
     def __init__(self) -> None:
         self.is_visible = sys.stderr.isatty()
@@ -83,7 +83,7 @@ class ProgressLine:
 
 
 def format_bar(done: int, total: int) -> str:
-    """Return a bar and the percentage that is done."""
+    """Return a progress bar with the percentage."""
     part = min(done / total, 1.0) if total > 0 else 1.0
     return f"[{'#' * int(part * _BAR_WIDTH):{_BAR_WIDTH}}] {int(100 * part):3}%"
 

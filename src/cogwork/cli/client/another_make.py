@@ -1,4 +1,4 @@
-"""Servers of another make: what they answer over gRPC, and what is missing because of that."""
+"""Commands for servers other than Cogwork's: the status over gRPC, and notes on missing parts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.core.versions.named_version import is_another_make
 
 UNKNOWN = "unknown"
-"""The state of a machine that lists its resources only, and of those."""
+"""The state of a machine and its resources if the server only lists the resources."""
 
 
 def fetch_view(address: str) -> dict[str, Any]:
-    """Fetch the status over HTTP, or over gRPC from a server of another make.
+    """Fetch the status over HTTP, or over gRPC from another server.
 
-    That leaves out what gRPC does not tell, and has a `version`. Raise Unreachable or Declined.
+    A status over gRPC lacks everything that gRPC does not report, and has a `version`. Raise
+    Unreachable or Declined.
     """
     try:
         return fetch_status(address)
@@ -27,19 +28,19 @@ def fetch_view(address: str) -> dict[str, Any]:
 
         view = fetch_grpc_status(address, error)
         if view["version"] is not None and not is_another_make(view["version"]):
-            raise  # it is ours, so its answer over HTTP is a fault
+            raise  # A Cogwork server must answer over HTTP, so report its answer.
         return view
 
 
 def report_missing(view: Mapping[str, Any], missing: str) -> None:
-    """Say what is not known because a server is of another make."""
+    """Report the data that is missing because the server is not Cogwork's."""
     if "version" in view:
         states = "states, " if view["state"] == UNKNOWN else ""
         print_error(f"this is another make of server: it does not tell {states}{missing}")
 
 
 def format_version(view: Mapping[str, Any]) -> str:
-    """Format the version of a server of another make; empty if it does not tell it."""
+    """Format the version of another server; empty if the server does not report it."""
     version = view.get("version")
     if version is None:
         return ""
@@ -48,12 +49,12 @@ def format_version(view: Mapping[str, Any]) -> str:
 
 
 def report_no_history(address: str, over_http: NotCogwork) -> int:
-    """Report why there is no history, and return the exit code."""
+    """Report the reason why there is no history, and return the exit code."""
     return _report(address, over_http, "keeps no history; see its log")
 
 
 def report_no_log(address: str, over_http: NotCogwork) -> int:
-    """Report where the log of a server of another make is, and return the exit code."""
+    """Report where to find the log of another server, and return the exit code."""
     return _report(
         address,
         over_http,

@@ -1,4 +1,4 @@
-"""Why a server cannot be reached, in words for the user. gRPC's own differ, or say nothing."""
+"""The reason why a server cannot be reached, for users. gRPC's own texts vary or are empty."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HANDSHAKE_FAILED = "the TLS handshake failed"
 _PROBE_TIMEOUT = 3.0
 _SIGNS_OF_NO_REPLY = ("failed to connect", "errors resolving", "DNS resolution failed")
 _SIGNS_OF_ANOTHER_SERVER = ("http2 header with status", "http1.x server")
-"""Parts of the details that gRPC itself gives."""
+"""Fragments of gRPC's own error details."""
 
 
 def find_connection_fault(error: grpc.RpcError, address: str) -> str | None:
-    """Return why the server cannot be reached, or None if it replied."""
+    """Return the reason why the server cannot be reached, or None if it replied."""
     code, details = error.code(), error.details() or ""
     if any(sign in details for sign in _SIGNS_OF_ANOTHER_SERVER):
         return NOT_A_SERVER
@@ -31,9 +31,10 @@ def find_connection_fault(error: grpc.RpcError, address: str) -> str | None:
 
 
 def _probe(address: str) -> str | None:
-    """Return why no connection can be made, in the words of `http_client`; None if it can.
+    """Return the reason why no connection can be made, in the words of `http_client`; None if one
+    can be made.
 
-    gRPC words the reason differently for each address of a host, or does not give it.
+    gRPC words the reason differently for each address of a host, or does not report it.
     """
     try:
         socket.create_connection(_split_address(address), _PROBE_TIMEOUT).close()
@@ -43,7 +44,7 @@ def _probe(address: str) -> str | None:
 
 
 def _explain_foreign_server(address: str) -> str:
-    """Return why a server that accepts connections does not serve the command."""
+    """Return the reason why a server that accepts connections does not serve the command."""
     if address.startswith(TLS_PREFIX):
         return HANDSHAKE_FAILED
     return TLS_REASON if expects_tls(*_split_address(address)) else NOT_A_SERVER

@@ -65,9 +65,9 @@ def with_channel(address: str, run: Callable[[grpc.Channel], int]) -> int:
 
 
 def ask_machine(address: str, ask: Callable[[grpc.Channel], T]) -> T:
-    """Make calls, logged in if there is an API key.
+    """Make calls, with a login if an API key is set.
 
-    Raise Unreachable, or Declined with what the machine replied.
+    Raise Unreachable, or Declined with the machine's reply.
     """
     with _open_channel(address) as channel:
         try:
@@ -96,7 +96,7 @@ def _open_channel(address: str) -> grpc.Channel:
 
 
 def login_metadata(address: str) -> tuple[tuple[str, str], ...]:
-    """Log in if there is an API key, and return the metadata that calls then need.
+    """Log in if an API key is set, and return the metadata for authenticated calls.
 
     Raise Unreachable, or Declined if the machine rejects the key.
     """
@@ -110,7 +110,7 @@ def login_metadata(address: str) -> tuple[tuple[str, str], ...]:
 
 
 def _log_in_over_grpc(address: str) -> str | None:
-    """Log in at a server of another make. Return None if it needs no login, or without a key."""
+    """Log in to another server. Return None without a key, or if the server requires no login."""
     key = find_api_key(address)
     if key is None:
         return None
@@ -128,7 +128,7 @@ def _log_in_over_grpc(address: str) -> str | None:
 
 
 def _authorize(channel: grpc.Channel, address: str) -> grpc.Channel:
-    """Return a channel whose calls are logged in, if there is an API key."""
+    """Return a channel whose calls are authenticated if an API key is set."""
     metadata = login_metadata(address)
     return grpc.intercept_channel(channel, _Authorization(metadata)) if metadata else channel
 
@@ -188,7 +188,7 @@ def call_method(channel: grpc.Channel, path: str, request: Any, reply: Any) -> A
 
 
 def _find_fault(error: grpc.RpcError, address: str) -> Unreachable | None:
-    """Return why the machine cannot be reached, or None if it replied."""
+    """Return the reason why the machine cannot be reached, or None if it replied."""
     why = find_connection_fault(error, address)
     if why == HANDSHAKE_FAILED:
         why += "; set SSL_CERT_FILE to the authority's certificate"

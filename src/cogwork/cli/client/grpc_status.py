@@ -1,6 +1,6 @@
-"""The status of a server of another make, in the form of `/status.json`, as far as gRPC tells it.
+"""The status of another server over gRPC, in the form of `/status.json`.
 
-What is not known is left out, so that programs can tell it from what is empty.
+Unknown data is left out, so that programs can distinguish it from empty data.
 """
 
 from __future__ import annotations
@@ -29,18 +29,21 @@ T = TypeVar("T")
 
 
 def fetch_grpc_status(address: str, over_http: NotCogwork) -> dict[str, Any]:
-    """Raise Unreachable or Declined. `over_http` is how the server answers HTTP."""
+    """Return the status. Raise Unreachable or Declined.
+
+    `over_http` is the error of the attempt over HTTP.
+    """
     return _ask(address, over_http, _read_status)
 
 
 def find_cloud_part(address: str, over_http: NotCogwork) -> str | None:
-    """Return the ID that the machine has in its cloud; None if it has joined none.
+    """Return the ID of the machine in its cloud; None if it has not joined one.
 
     Raise Unreachable or Declined.
     """
 
     def read(channel: grpc.Channel) -> str | None:
-        _read_version(channel)  # it raises if no machine can be called
+        _read_version(channel)  # Raise an error if no machine can be called.
         try:
             found = call_robot(
                 channel,
@@ -59,7 +62,7 @@ def _ask(address: str, over_http: NotCogwork, ask: Callable[[grpc.Channel], T]) 
     try:
         return ask_machine(address, ask)
     except NotCogwork:
-        # It speaks neither, and what it answers over HTTP says more.
+        # The server speaks neither protocol. Its answer over HTTP is more helpful.
         raise over_http from None
 
 
@@ -95,12 +98,14 @@ def _call_if_served(channel: grpc.Channel, method: str, request: Any, reply: Any
 
 
 def _list_names(channel: grpc.Channel) -> dict[str, Any]:
-    """Return the status of a server that lists its resources only."""
+    """Return the status of a server that only lists its resources."""
     try:
         names = list_resources(channel)
     except grpc.RpcError as error:
         if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-            raise Declined("the server at this address speaks gRPC, but is no machine") from error
+            raise Declined(
+                "the server at this address speaks gRPC, but is not a machine"
+            ) from error
         raise
     return {
         "state": UNKNOWN,
@@ -165,7 +170,7 @@ def _to_job(status: Any) -> dict[str, Any]:
 
 
 def _state_name(states: Any, number: int) -> str:
-    """Return `ready` for `STATE_READY`."""
+    """Convert a state: `STATE_READY` becomes `ready`."""
     name = states.Name(number) if number in states.values() else ""
     return name.removeprefix("STATE_").lower().replace("unspecified", "") or UNKNOWN
 

@@ -18,7 +18,8 @@ from cogwork.net.address import TLS_PREFIX, is_loopback_address
 
 KEY_ID_VARIABLE = "COGWORK_API_KEY_ID"
 KEY_VARIABLE = "COGWORK_API_KEY"
-"""Environment variables, because other users of a computer can read its command lines."""
+"""The API key is read from the environment, because other users of a computer can read command
+lines."""
 ALLOW_PLAINTEXT_VARIABLE = "COGWORK_ALLOW_INSECURE_CREDS"
 
 NOT_A_SERVER = "not a Cogwork server"
@@ -27,7 +28,7 @@ API_KEY_TYPE = "api-key"
 
 _TIMEOUT = 10.0
 _NO_HTTP1 = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
-"""What a TLS server replies that speaks HTTP/2 only."""
+"""The error of a TLS server that only speaks HTTP/2."""
 _DECLINED_STATUSES = (
     http.client.BAD_REQUEST,
     http.client.FORBIDDEN,
@@ -49,7 +50,7 @@ class Unreachable(CogworkError):
 
 
 class NotCogwork(Unreachable):
-    """A server answers, but not as a Cogwork server does: perhaps it is one of another make."""
+    """A server answers, but not like a Cogwork server: it may be another server."""
 
 
 class Declined(CogworkError):
@@ -89,9 +90,9 @@ class LoginKey(NamedTuple):
 
 
 def find_api_key(address: str) -> LoginKey | None:
-    """Return the API key in the environment, if there is one.
+    """Return the API key in the environment, or None.
 
-    Raise Declined if it must not be sent to the address.
+    Raise Declined if the key must not be sent to the address.
     """
     key_id, key = os.environ.get(KEY_ID_VARIABLE), os.environ.get(KEY_VARIABLE)
     if not key_id or not key:
@@ -156,7 +157,8 @@ def _check_response(response: http.client.HTTPResponse, address: str) -> None:
 
 
 def _is_plain_text(response: http.client.HTTPResponse) -> bool:
-    """Return whether a refusal may be that of a machine: all of them are sentences."""
+    """Return whether a refusal may come from a machine. A machine refuses with a plain-text
+    sentence."""
     return (
         response.headers.get_content_type() == "text/plain" and "Content-Type" in response.headers
     )
@@ -171,7 +173,8 @@ def _open_response(
     body: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[http.client.HTTPResponse, http.client.HTTPConnection]]:
-    """Raise Unreachable if the machine does not respond, also while the response is read."""
+    """Make a request. Raise Unreachable if the machine stops responding, even during the
+    response."""
     connection = _make_connection(address)
     response = None
     try:
@@ -191,7 +194,7 @@ def _open_response(
 def _explain_silence(
     error: Exception, address: str, connection: http.client.HTTPConnection
 ) -> Unreachable:
-    """Return why there is no response."""
+    """Return an error that explains why the server did not respond."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Unreachable(
             address, f"{error.verify_message}; set SSL_CERT_FILE to the authority's certificate"
@@ -212,7 +215,8 @@ def _make_connection(address: str) -> http.client.HTTPConnection:
 
 
 def _speaks_something_else(error: Exception) -> bool:
-    """Whether the server closed the connection, or replied with something that is not HTTP/1.1."""
+    """Return whether the server closed the connection, or replied with another protocol than
+    HTTP/1.1."""
     if isinstance(error, ssl.SSLError):
         return error.reason == _NO_HTTP1
     return isinstance(error, http.client.HTTPException | ConnectionError) and not isinstance(

@@ -1,4 +1,4 @@
-"""The session of a command that moves something: the machine stops it if the command is lost."""
+"""The session of a command that moves something. If the command is lost, the machine stops."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NO_SESSIONS = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
 
 @contextlib.contextmanager
 def open_session(channel: grpc.Channel) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Send heartbeats meanwhile. Yield the metadata of calls that belong to the session.
+    """Start a session, send heartbeats, and yield the metadata for calls of the session.
 
-    The metadata is empty if the machine has no sessions.
+    The metadata is empty if the machine does not support sessions.
     """
     try:
         reply = call_robot(
@@ -50,7 +50,7 @@ def open_session(channel: grpc.Channel) -> Iterator[tuple[tuple[str, str], ...]]
 
 
 def wait_while_moving(is_moving: Callable[[], bool], stop: Callable[[], object]) -> None:
-    """Wait until something is at rest. Stop it if the command is interrupted."""
+    """Wait until the resource is at rest. Stop it if the command is interrupted."""
     try:
         while is_moving():
             time.sleep(_POLL_INTERVAL)
@@ -64,6 +64,6 @@ def _send_heartbeats(
 ) -> None:
     request = robot.SendSessionHeartbeatRequest(id=session_id)
     while not is_over.wait(interval):
-        # The next one may arrive. If none does, the machine stops what moves.
+        # A later heartbeat may succeed. If all fail, the machine stops the moving resources.
         with contextlib.suppress(grpc.RpcError):
             call_robot(channel, "SendSessionHeartbeat", request, robot.SendSessionHeartbeatResponse)

@@ -18,8 +18,8 @@ _TIMEOUT = 10.0
 def fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDescriptor:
     """Fetch the descriptor of a resource's service with all its messages.
 
-    It is that of the module or remote that has the resource, if they have another version of it.
-    Raise CommandError if the machine does not describe it.
+    If the resource's module or remote has another version of the service, return that version.
+    Raise CommandError if the machine does not describe the service.
     """
     queries = query_descriptors(name, resource)
     request = next(queries)

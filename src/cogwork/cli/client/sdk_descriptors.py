@@ -1,4 +1,4 @@
-"""The descriptors of services that the SDK knows."""
+"""The descriptors of services that the SDK contains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MESSAGES = "_pb2"
 
 
 def find_sdk_service(name: str) -> ServiceDescriptor | None:
-    """Return the descriptor of a service; None if the SDK does not know it."""
+    """Return the descriptor of a service; None if the SDK does not contain it."""
     if not name.startswith(_PREFIX):
         return None
     package = _GENERATED + name.removeprefix(_PREFIX).rpartition(".")[0]

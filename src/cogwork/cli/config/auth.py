@@ -77,7 +77,7 @@ def _write(file: Path, config: dict[str, Any]) -> None:
     text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
     try:
         before = file.stat()
-        # The file has a secret now, which not everyone should read.
+        # The file contains a secret now, so restrict access to it.
         atomic.write(file.resolve(), text.encode(), stat.S_IMODE(before.st_mode) & ~0o007)
         if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
             os.chown(file, before.st_uid, before.st_gid)

@@ -1,4 +1,4 @@
-"""`cogwork certs`: a certificate authority of your own, and certificates for your machines."""
+"""`cogwork certs`: a local certificate authority, and certificates for your machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CannotIssue(CogworkError):
 
 
 class _Issued(NamedTuple):
-    """The files of a certificate, and what it may be used for."""
+    """The files and the purpose of a certificate."""
 
     certificate: Path
     key: Path
@@ -42,7 +42,7 @@ class _Issued(NamedTuple):
 
 
 def local(arguments: argparse.Namespace) -> int:
-    """Create or renew a certificate for the names, signed by an authority of the directory."""
+    """Create or renew a certificate for the names, signed by the authority in the directory."""
     directory = Path(arguments.directory)
     try:
         names = [_parse_name(text) for text in dict.fromkeys((*arguments.names, *_OWN_NAMES))]
@@ -65,7 +65,7 @@ def local(arguments: argparse.Namespace) -> int:
 
 
 def client(arguments: argparse.Namespace) -> int:
-    """Create or renew a certificate with which a client logs in."""
+    """Create or renew a certificate for the login of a client."""
     directory, name = Path(arguments.directory), arguments.name
     certificate, key = directory / f"{name}.pem", directory / f"{name}-key.pem"
     try:
@@ -104,9 +104,9 @@ def _parse_name(text: str) -> x509.GeneralName:
 def _parse_client_name(text: str) -> x509.GeneralName:
     name = _parse_name(text)
     if not isinstance(name, x509.DNSName) or "*" in text:
-        raise CannotIssue(f'"{text}" is not a name of one client, such as laptop.example')
+        raise CannotIssue(f'"{text}" is not the name of a single client, such as laptop.example')
     if {f"{text}.pem", f"{text}-key.pem"} & _RESERVED:
-        raise CannotIssue(f'"{text}" is the name of another file of the directory')
+        raise CannotIssue(f'"{text}" is the name of another file in the directory')
     return name
 
 
@@ -135,7 +135,7 @@ def _issue(
     issued: _Issued,
 ) -> None:
     pem = issue_certificate(authority, names, now, issued.purpose)
-    # A server that watches both files uses them only once they match.
+    # A server that watches both files uses them only when they match.
     _write(issued.key, pem.key, 0o600)
     _write(issued.certificate, pem.certificate, 0o644)
 

@@ -32,7 +32,7 @@ _TAB_WIDTH = 4
 
 
 class _NotPossible(CogworkError):
-    """The command cannot be run; the message says why and what to do."""
+    """The command cannot be run. The message explains why and what to do."""
 
 
 def history(arguments: argparse.Namespace) -> int:
@@ -115,7 +115,7 @@ def _report_errors(run: Callable[[], int]) -> int:
 
 
 def _open(file: Path) -> ConfigHistory:
-    """Return the history of a file. Raises _NotPossible if it has none, and OSError."""
+    """Return the history of a file. Raise _NotPossible if it has none, and OSError."""
     home = cogwork_home(os.environ)
     opened = ConfigHistory(history_directory(home, file), print_error)
     if next(opened.entries(), None) is None:
@@ -148,12 +148,12 @@ def _read_current(file: Path) -> str:
 def _user_name() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # the user has no name, as in a container
+    except (KeyError, OSError):  # the user may have no name, as in a container
         return str(os.getuid())
 
 
 def _print_document(text: str) -> None:
-    """Print a text for people on a terminal, and as it is for programs."""
+    """Print a text: formatted on a terminal, unchanged otherwise."""
     if sys.stdout.isatty():
         print_text(text.expandtabs(_TAB_WIDTH))
     else:

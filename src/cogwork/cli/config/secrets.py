@@ -1,4 +1,4 @@
-"""The secrets of configurations, which commands mask in what they print."""
+"""Masks the secrets of configurations in the output of commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cogwork.logs.redactor import Redactor
 
 
 def make_redact(*texts: str) -> Callable[[str], str]:
-    """Return a function that masks the secrets which the keys around them do not reveal."""
+    """Return a function that masks secrets, even where no key marks them as secret."""
     redactor = Redactor()
     for text in texts:
         redactor.add_secrets(_find_secrets(text))

@@ -41,7 +41,7 @@ _NEXT_STEP: Final = "check that the machine runs and is connected to the cloud"
 
 
 class CannotConnect(CogworkError):
-    """No connection to a machine through its cloud."""
+    """A connection to a machine through its cloud failed."""
 
     status = "UNAVAILABLE"
 
@@ -101,13 +101,13 @@ def _connect(fqdn: str, address: str, login: FleetLogin) -> list[str]:
             return asyncio.run(asyncio.wait_for(_list_resources(address, login), _TIMEOUT))
     except TimeoutError:
         raise CannotConnect(f"no answer within {_TIMEOUT:g} s; {_NEXT_STEP}") from None
-    except Exception as error:  # the SDK raises errors of many libraries
+    except Exception as error:  # The SDK raises errors of many libraries.
         raise CannotConnect(f"{str(error).rstrip('.')}; {_NEXT_STEP}") from None
 
 
 @contextlib.contextmanager
 def _mute_output() -> Iterator[None]:
-    """Discard what the SDK prints about failures: its native library prints pages of stack."""
+    """Discard the SDK's output, because its native library prints pages of stack on failures."""
     sys.stdout.flush()
     saved = {number: os.dup(number) for number in (1, 2)}
     null = os.open(os.devnull, os.O_WRONLY)
@@ -131,7 +131,7 @@ async def _list_resources(address: str, login: FleetLogin) -> list[str]:
     options.refresh_interval = 0
     options.check_connection_interval = 0
     options.attempt_reconnect_interval = 0
-    assert options.dial_options is not None  # made by with_api_key
+    assert options.dial_options is not None  # with_api_key has set the options
     options.dial_options.insecure = not login.is_encrypted
     options.dial_options.initial_connection_attempts = 1
     async with await RobotClient.at_address(address, options) as machine:

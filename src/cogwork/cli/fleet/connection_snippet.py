@@ -12,18 +12,18 @@ LOCAL_NAME_REASON = (
 
 
 def make_dial_address(fqdn: str, login: FleetLogin) -> str:
-    """Return the address that the SDK dials: the name of a machine leads to its cloud."""
+    """Return the address that the SDK connects to. The name of a machine resolves to its cloud."""
     is_default = login.is_encrypted and login.port == _HTTPS_PORT
     return fqdn if is_default else f"{fqdn}:{login.port}"
 
 
 def is_local_name(fqdn: str) -> bool:
-    """Return whether the SDK takes a name for this computer, and does not ask the cloud for it."""
+    """Return whether the SDK treats a name as this computer and does not ask the cloud."""
     return fqdn.endswith("localhost")
 
 
 def render_snippet(fqdn: str, login: FleetLogin) -> str:
-    """Return the program. The key is not part of it, so that it can be shared."""
+    """Return the program. It does not contain the key, so that it can be shared."""
     address = make_dial_address(fqdn, login)
     insecure = "" if login.is_encrypted else "    options.dial_options.insecure = True\n"
     return f"""\
@@ -45,7 +45,7 @@ asyncio.run(main())
 
 
 def render_requirements(fqdn: str, login: FleetLogin) -> str:
-    """Return what the program needs to run."""
+    """Return the requirements of the program."""
     needs = [f"Set {KEY_ID_VARIABLE} and {KEY_VARIABLE} to a key with a role on the machine."]
     if login.authority is not None:
         needs.append(f"Set SSL_CERT_FILE to {login.authority}.")

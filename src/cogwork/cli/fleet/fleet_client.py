@@ -1,4 +1,4 @@
-"""Calls to a cloud, and what to do about those that fail."""
+"""Calls to a cloud, with error messages that explain what to do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Metadata = tuple[tuple[str, str], ...]
 
 
 class CloudUnreachable(CogworkError):
-    """The cloud does not respond, or does not know the key."""
+    """The cloud does not respond, or rejects the key."""
 
     status = "UNAVAILABLE"
 
@@ -79,10 +79,10 @@ def report_errors(run: Callable[[], int]) -> int:
 
 
 class FleetClient:
-    """A connection that logs in with its first call."""
+    """A connection to a cloud, which logs in with its first call."""
 
     def __init__(self, login: FleetLogin) -> None:
-        """Raise CommandError."""
+        """Open the connection. Raise CommandError if the authority cannot be read."""
         self.login = login
         self._channel = _open_channel(login)
         self._metadata: Metadata | None = None
@@ -94,7 +94,7 @@ class FleetClient:
         self._channel.close()
 
     def call(self, method: str, request: Message, reply: type[Reply]) -> Reply:
-        """Call a method of AppService, or any other by its path.
+        """Call a method of AppService, or any other method by its path.
 
         Raise CloudUnreachable or CloudRefused.
         """
@@ -135,7 +135,7 @@ class FleetClient:
                 each.cancel()
 
     def stream(self, method: str, request: Message, reply: type[Reply]) -> Iterator[Reply]:
-        """Start a call that replies until the command ends. Raises as `call` does."""
+        """Start a call that replies until the command ends. Raise the same errors as `call`."""
         call: Any = self._channel.unary_stream(
             _APP_SERVICE + method,
             request_serializer=_serialize,

@@ -1,4 +1,4 @@
-"""What a cloud has: organizations, locations, machines and their parts."""
+"""The content of a cloud: organizations, locations, machines and their parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class FleetMachine(NamedTuple):
     robot: pb.Robot
     location: str
-    """The name of its location, or the ID if that is not shared with the user."""
+    """The name of the machine's location, or the ID if the location is not shared with the user."""
     organization: pb.Organization
 
 
@@ -49,7 +49,7 @@ def list_machines(client: FleetClient) -> Iterator[FleetMachine]:
 
 
 def list_parts(client: FleetClient, machines: Sequence[FleetMachine]) -> list[list[pb.RobotPart]]:
-    """Return the parts of each machine, the main one first."""
+    """Return the parts of each machine, the main part first."""
     requests = [pb.GetRobotPartsRequest(robot_id=each.robot.id) for each in machines]
     found = []
     with ProgressLine() as progress:
@@ -60,7 +60,8 @@ def list_parts(client: FleetClient, machines: Sequence[FleetMachine]) -> list[li
 
 
 def find_organization(client: FleetClient, wanted: str | None) -> pb.Organization:
-    """Return the organization with this name or ID; None is the only one. Raise CommandError."""
+    """Return the organization with this name or ID; None selects the only one. Raise
+    CommandError."""
     choices = [
         (SelectionChoice(each.id, (each.name,)), each) for each in list_organizations(client)
     ]
@@ -70,7 +71,7 @@ def find_organization(client: FleetClient, wanted: str | None) -> pb.Organizatio
 
 
 def find_location(client: FleetClient, wanted: str | None) -> pb.Location:
-    """Return the location with this name or ID; None is the only one. Raise CommandError."""
+    """Return the location with this name or ID; None selects the only one. Raise CommandError."""
     choices = [
         (SelectionChoice(each.id, (each.name,), organization.name), each)
         for organization in list_organizations(client)
@@ -92,7 +93,7 @@ def find_machine(client: FleetClient, wanted: str) -> FleetMachine:
 
 
 def find_part(client: FleetClient, wanted: str) -> pb.RobotPart:
-    """Return the part with this name or ID. The name of a machine means its main part.
+    """Return the part with this name or ID. The name of a machine selects its main part.
 
     Raise CommandError.
     """
@@ -123,5 +124,5 @@ def _find_part_by_id(client: FleetClient, part: str) -> pb.RobotPart | None:
         return read_part(client, part)
     except CloudRefused as error:
         if error.code is grpc.StatusCode.NOT_FOUND:
-            return None  # perhaps the ID of a machine, or a name that looks like one
+            return None  # The text may be the ID of a machine, or a name that looks like an ID.
         raise

@@ -34,7 +34,7 @@ assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _KINDS = {"robot": "machine"}
-"""Resource types whose name differs from the API's."""
+"""Resource types whose name here differs from the API's name."""
 
 
 def keys(arguments: argparse.Namespace) -> int:
@@ -138,7 +138,7 @@ def name_keys(client: FleetClient, organizations: Sequence[pb.Organization]) -> 
 
 
 def name_editors(client: FleetClient) -> dict[str, str]:
-    """Return the names of all keys by ID, as far as the user may see them."""
+    """Return the names of all keys that the user may see, by ID."""
     try:
         return name_keys(client, list_organizations(client))
     except CloudRefused as error:
@@ -201,7 +201,7 @@ def _is_own(client: FleetClient, key: pb.APIKey) -> bool:
 def _make_grant(client: FleetClient, arguments: argparse.Namespace) -> pb.Authorization:
     scopes = (arguments.machine, arguments.location, arguments.org)
     if sum(each is not None for each in scopes) > 1:
-        raise CommandError("a role is on one thing: give one of --machine, --location, --org")
+        raise CommandError("a role applies to one thing: give one of --machine, --location, --org")
     if arguments.machine is not None:
         kind, resource = "robot", find_machine(client, arguments.machine).robot.id
     elif arguments.location is not None:

@@ -139,7 +139,7 @@ def machine_rows(
 
 
 def part_rows(found: Sequence[pb.RobotPart], now: float) -> Rows:
-    """Return the rows, with the versions if an agent reports them."""
+    """Return the rows of the table. Versions are included if an agent reports them."""
     software = [read_software(each) for each in found]
     has_software = any(software)
     rows = [
@@ -158,7 +158,7 @@ def part_rows(found: Sequence[pb.RobotPart], now: float) -> Rows:
 
 
 def describe_part(part: pb.RobotPart, now: float) -> dict[str, Any]:
-    """Describe a part without its secrets."""
+    """Describe a part without its secrets, as JSON."""
     return {
         **_describe_created(part),
         "machine": part.robot,
@@ -173,13 +173,14 @@ def describe_part(part: pb.RobotPart, now: float) -> dict[str, Any]:
 
 
 def read_notices(part: pb.RobotPart) -> list[str]:
-    """Return what is wrong with how a part connects to the cloud."""
+    """Return the problems with a part's connection to the cloud."""
     found = MessageToDict(part.user_supplied_info).get("notices")
     return list(map(str, found)) if isinstance(found, list) else []
 
 
 def _find_state(robot: pb.Robot, parts: Sequence[pb.RobotPart], now: float) -> OnlineState:
-    """Return the state of a machine: that of its main part if the cloud does not tell."""
+    """Return the state of a machine, or of its main part if the cloud does not report the
+    machine's."""
     state = read_online_state(robot, now)
     if state.name is None and parts:
         return read_online_state(parts[0], now)

@@ -38,7 +38,7 @@ def _log_in(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(str(error)) from None
     authority = Path(arguments.ca) if arguments.ca is not None else None
-    # An address without TLS is refused before the user types a secret.
+    # Refuse an address without TLS before the user types a secret.
     check_confidential(FleetLogin(address, "", "", authority), os.environ)
     key_id = arguments.key_id or _ask_key_id()
     key = _read_key(arguments.key_file) if arguments.key_file is not None else _ask_key()

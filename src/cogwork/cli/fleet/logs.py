@@ -27,10 +27,10 @@ from viam.gen.common.v1.common_pb2 import LogEntry  # noqa: E402
 
 LEVELS: Final = ("debug", "info", "warn", "error")
 _SEVERE: Final = ("dpanic", "panic", "fatal", "critical")
-"""Levels of other programs that are at least as severe as errors."""
+"""Levels of other programs that are at least as severe as `error`."""
 _PAGE: Final = 1000
 _REMEMBERED: Final = 5000
-"""Lines that are recognized if they arrive again."""
+"""Number of printed lines that are remembered to recognize duplicates."""
 _RETRY: Final = RetryPolicy(first=0.5, maximum=10.0)
 
 
@@ -50,13 +50,13 @@ def logs(arguments: argparse.Namespace) -> int:
 
 
 class _Printer:
-    """Prints each line once, though the log and what follows it overlap."""
+    """Prints each line once, even if it occurs both in the stored log and in the followed log."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._printed: OrderedDict[bytes, None] = OrderedDict()
         self.last_time: int | None = None
-        """When the last printed line was logged, in microseconds."""
+        """The time of the last printed line, in microseconds."""
 
     def print_new(self, entries: Iterator[LogEntry] | Sequence[LogEntry]) -> None:
         for entry in entries:
@@ -77,7 +77,7 @@ class _Printer:
 
 
 def describe_entry(entry: LogEntry) -> dict[str, Any]:
-    """Describe a line as `cogwork logs --json` does."""
+    """Return a line as JSON, in the format of `cogwork logs --json`."""
     line = {
         "time": format_timestamp(entry.time.ToMicroseconds() / 1e6),
         "level": entry.level.lower(),
@@ -101,7 +101,7 @@ def _read_place(entry: LogEntry) -> str:
 
 
 def list_levels(least: str | None) -> list[str]:
-    """Return a level and those above it; none means all."""
+    """Return a level and all higher levels. Without a level, return an empty list."""
     if least is None:
         return []
     return [*LEVELS[LEVELS.index(least) :], *_SEVERE]
@@ -161,7 +161,7 @@ def _follow(client: FleetClient, query: pb.GetRobotPartLogsRequest, printer: _Pr
     backoff = Backoff(_RETRY)
     while True:
         try:
-            # The new lines are requested first, so that none is missed in between.
+            # Request new lines before reading old ones, so that no line is missed in between.
             replies = client.stream("TailRobotPartLogs", tail, pb.TailRobotPartLogsResponse)
             _catch_up(client, query, printer)
             for reply in replies:
@@ -175,7 +175,7 @@ def _follow(client: FleetClient, query: pb.GetRobotPartLogsRequest, printer: _Pr
 
 
 def _catch_up(client: FleetClient, query: pb.GetRobotPartLogsRequest, printer: _Printer) -> None:
-    """Print what was logged after the last printed line."""
+    """Print the lines that were logged after the last printed line."""
     missed = pb.GetRobotPartLogsRequest()
     missed.CopyFrom(query)
     if printer.last_time is not None:

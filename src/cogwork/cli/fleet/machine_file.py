@@ -23,12 +23,12 @@ _DEFAULT_NAME = "machine.json"
 
 @dataclass(frozen=True)
 class MachineFile:
-    """The file of one part. Everything else comes from the cloud once the machine runs."""
+    """The configuration file of one part. All other settings come from the cloud at run time."""
 
     part: pb.RobotPart
     login: FleetLogin
     path: Path | None
-    """Where to write it. None prints it."""
+    """The path of the file; None prints the file instead."""
 
     @property
     def text(self) -> str:
@@ -38,7 +38,7 @@ class MachineFile:
     def write(self, done: str) -> None:
         """Create the file so that only its owner can read it. It must not exist yet.
 
-        `done` says what has happened already. Raise CommandError.
+        `done` is a text about the completed steps, for errors. Raise CommandError.
         """
         if self.path is None:
             return
@@ -47,7 +47,7 @@ class MachineFile:
             with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
                 opened.write(self.text)
         except OSError as error:
-            # The secret must not be lost with the file.
+            # Print the file, because its secret would be lost otherwise.
             sys.stdout.write(self.text)
             raise CommandError(
                 f"cannot write {self.path}: {error.strerror}; {done}, save the file above"
@@ -57,8 +57,8 @@ class MachineFile:
         return {"file": str(self.path)} if self.path is not None else {"config": self.text}
 
     def print(self, done: str) -> None:
-        """Tell what was done and what to do next, and print the file if it was not written."""
-        # Only the file itself goes to standard output, so that it can be redirected.
+        """Print the completed and the next steps. Also print the file if it was not written."""
+        # Only the file goes to standard output, so that it can be redirected.
         say = print_text if self.path is not None else print_error
         say(done)
         if self.path is None:
@@ -68,7 +68,10 @@ class MachineFile:
 
 
 def require_writable(file: Path) -> None:
-    """Check before a secret is made, so that it is not lost. Raise CommandError."""
+    """Raise CommandError if the file cannot be written.
+
+    Check this before a secret is created, because the secret would be lost.
+    """
     if file.exists() or file.is_symlink():
         raise CommandError(f"{file} exists; choose another file, or remove it first")
     if not os.access(file.parent, os.W_OK | os.X_OK):
@@ -76,7 +79,7 @@ def require_writable(file: Path) -> None:
 
 
 def render_instructions(file: str, login: FleetLogin) -> str:
-    """Return what to do on the computer of the machine."""
+    """Return instructions for the computer of the machine."""
     command = f"cogwork-server -config {shlex.quote(Path(file).name)}"
     copied = file
     if not login.is_encrypted and not is_loopback(login.host):

@@ -91,7 +91,8 @@ def _create(client: FleetClient, arguments: argparse.Namespace) -> int:
 
 
 def _require_unused_name(client: FleetClient, name: str, location: pb.Location) -> None:
-    """Two machines of a name in a location would also have the same host name."""
+    """Raise CommandError if the name is in use, because both machines would have the same host
+    name."""
     for each in list_machines(client):
         if (each.robot.name, each.robot.location) == (name, location.id):
             raise CommandError(

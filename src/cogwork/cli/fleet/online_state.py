@@ -1,4 +1,4 @@
-"""Whether a machine or a part is connected to the cloud, and when it last was."""
+"""The online state of a machine or a part, and the time of its last contact."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _STATES = {
 
 class OnlineState(NamedTuple):
     name: str | None
-    """None if the cloud does not tell."""
+    """The state; None if the cloud does not report it."""
     last_seen: float | None
-    """Seconds since 1970."""
+    """The time of the last contact, in seconds since 1970."""
 
     def cells(self, now: float) -> tuple[str, str]:
-        """Return the state and the last contact for a table."""
+        """Return the table cells for the state and the last contact."""
         if self.last_seen is None:
             return self.name or UNKNOWN, UNKNOWN
         return self.name or UNKNOWN, f"{format_age(now - self.last_seen)} ago"

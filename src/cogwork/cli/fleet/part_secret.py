@@ -41,11 +41,12 @@ def _rotate(client: FleetClient, arguments: argparse.Namespace) -> int:
 
 
 def _replace_secrets(client: FleetClient, part: pb.RobotPart) -> None:
-    # A new one that is made first would be delivered to whoever has the present one. So those are
-    # deleted, and the cloud replaces the last.
+    # Do not create the new secret first: it would be sent to every server that uses an old secret.
+    # Instead, delete the old secrets. The cloud replaces the last one when it is deleted.
     for secret in part.secrets:
         request = pb.DeleteRobotPartSecretRequest(part_id=part.id, secret_id=secret.id)
         client.call("DeleteRobotPartSecret", request, pb.DeleteRobotPartSecretResponse)
-    if not part.secrets:  # they are lost, or the user is no owner and is refused here
+    # Without secrets, they are lost, or the user is not an owner and the next call fails.
+    if not part.secrets:
         create = pb.CreateRobotPartSecretRequest(part_id=part.id)
         client.call("CreateRobotPartSecret", create, pb.CreateRobotPartSecretResponse)

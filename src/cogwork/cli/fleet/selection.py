@@ -1,4 +1,4 @@
-"""Find what the user means by a name or an ID."""
+"""Selects an item by the name or ID that the user gives."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class SelectionChoice(NamedTuple):
-    """Something that can be selected."""
+    """An item that can be selected."""
 
     id: str
     names: tuple[str, ...]
-    """Everything that it is called, the usual name first."""
+    """All names of the item, the usual name first."""
     details: str = ""
-    """What tells it from others of the same name."""
+    """A text that distinguishes the item from others of the same name."""
 
 
 def select(
@@ -27,7 +27,7 @@ def select(
 ) -> T:
     """Return the value of the only choice with this ID or name.
 
-    `kind` is what the user calls it, such as "machine". Raise CommandError.
+    `kind` is the user's term for a choice, such as "machine". Raise CommandError.
     """
     listed = list(choices)
     for choice, value in listed:
@@ -45,9 +45,9 @@ def select(
 def select_only(
     kind: str, choices: Sequence[tuple[SelectionChoice, T]], option: str, create_command: str
 ) -> T:
-    """Return the value if there is only one choice, so that the user need not name it.
+    """Return the value if there is only one choice, so that the user may omit the name.
 
-    Raise CommandError.
+    Raise CommandError otherwise.
     """
     if not choices:
         raise CommandError(f"there is no {kind} yet; create one with: {create_command}")

@@ -1,4 +1,4 @@
-"""The software on a part: its versions, and the updates that wait or failed."""
+"""The software on a part: its versions, and the pending and failed updates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_LENGTH: Final = 80
 
 
 def read_software(part: pb.RobotPart) -> dict[str, dict[str, Any]]:
-    """Return what the cloud knows of each product; empty without an agent."""
+    """Return the cloud's data about each product; empty without an agent."""
     found = MessageToDict(part.user_supplied_info).get("software")
     if not isinstance(found, dict):
         return {}
@@ -35,7 +35,7 @@ def software_cells(software: dict[str, dict[str, Any]]) -> tuple[str, str, str]:
 
 
 def _describe_update(product: str, found: dict[str, Any]) -> str:
-    """Return what keeps a product from its update; empty for nothing."""
+    """Return the reason why a product is not updated; empty if there is none."""
     report = found.get("last_report")
     if isinstance(report, dict) and report.get("outcome") not in ("good", None):
         outcome = str(report["outcome"]).replace("_", " ")

@@ -1,4 +1,4 @@
-"""The cloud that `cogwork fleet` talks to, and the key with which it logs in."""
+"""The cloud that `cogwork fleet` uses, and the API key for its login."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ VARIABLES = (ADDRESS_VARIABLE, KEY_ID_VARIABLE, KEY_VARIABLE)
 _PLAINTEXT_PREFIX = "http://"
 _HTTP_PORT, _HTTPS_PORT = 80, 443
 _LOCAL_PORT = 8090
-"""Where `cogwork-cloud serve` listens unless it is told otherwise."""
+"""The default port of `cogwork-cloud serve`."""
 _PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class FleetLogin:
     address: str
-    """`https://HOST:PORT`, or `HOST:PORT` without TLS."""
+    """The address: `https://HOST:PORT`, or `HOST:PORT` without TLS."""
     key_id: str
     key: str = field(repr=False)
     authority: Path | None = None
-    """Certificates of the authority that signed the cloud's, as PEM; None for a public one."""
+    """The certificates of the cloud's authority, as PEM; None for a public authority."""
 
     @property
     def is_encrypted(self) -> bool:
@@ -52,7 +52,7 @@ class FleetLogin:
 
 
 class LoginStore:
-    """Keeps the login of one user, in files that no other user can read."""
+    """Stores the login of one user, in files that no other user can read."""
 
     def __init__(self, home: Path) -> None:
         self._login = home / "fleet" / "login.json"
@@ -67,7 +67,7 @@ class LoginStore:
         return self._login
 
     def save(self, login: FleetLogin) -> FleetLogin:
-        """Keep a login with a copy of its authority. Raise CommandError."""
+        """Store a login with a copy of its authority. Raise CommandError."""
         content = {"address": login.address, "key_id": login.key_id, "key": login.key}
         try:
             if login.authority is None:
@@ -83,7 +83,7 @@ class LoginStore:
         return self._make(content)
 
     def load(self) -> FleetLogin | None:
-        """Return None if nobody is logged in. Raise CommandError."""
+        """Return the stored login; None if the user is not logged in. Raise CommandError."""
         try:
             return self._make(json.loads(self._login.read_bytes()))
         except FileNotFoundError:
@@ -96,7 +96,7 @@ class LoginStore:
             ) from None
 
     def delete(self) -> bool:
-        """Return whether there was a login. Raise CommandError."""
+        """Delete the stored login. Return whether there was one. Raise CommandError."""
         try:
             self._authority.unlink(missing_ok=True)
             self._login.unlink()
@@ -113,7 +113,7 @@ class LoginStore:
 
 
 def find_login(environment: Mapping[str, str]) -> FleetLogin:
-    """Return the login of the environment, or else the stored one. Raise CommandError."""
+    """Return the login from the environment, or else the stored login. Raise CommandError."""
     login = read_variables(environment) or LoginStore.of(environment).load()
     if login is None:
         raise CommandError(
@@ -125,7 +125,7 @@ def find_login(environment: Mapping[str, str]) -> FleetLogin:
 
 
 def read_variables(environment: Mapping[str, str]) -> FleetLogin | None:
-    """Return the login that the variables give, None if none is set. Raise CommandError."""
+    """Return the login from the environment variables; None if none is set. Raise CommandError."""
     values = [environment.get(name, "") for name in VARIABLES]
     if not any(values):
         return None
@@ -140,9 +140,9 @@ def read_variables(environment: Mapping[str, str]) -> FleetLogin | None:
 
 
 def parse_cloud_address(text: str) -> str:
-    """Return `https://HOST:PORT`, or `HOST:PORT` for one without TLS. Raise ValueError.
+    """Return `https://HOST:PORT`, or `HOST:PORT` without TLS. Raise ValueError.
 
-    Without a scheme, TLS is used unless the cloud is on this computer.
+    If the address has no scheme, TLS is used unless the cloud is on this computer.
     """
     if text.startswith(TLS_PREFIX):
         return parse_address(text, _HTTPS_PORT)
@@ -155,7 +155,7 @@ def parse_cloud_address(text: str) -> str:
 
 
 def check_confidential(login: FleetLogin, environment: Mapping[str, str]) -> None:
-    """Raise CommandError if the key would travel where others can read it."""
+    """Raise CommandError if the key would be sent unencrypted over the network."""
     is_confidential = login.is_encrypted or is_loopback(login.host)
     if not is_confidential and not environment.get(ALLOW_PLAINTEXT_VARIABLE):
         raise CommandError(

@@ -47,13 +47,13 @@ def _resize_to_fit(pixels: Pixels, columns: int, rows: int) -> Bytes:
     scale = min(columns / width, 2 * rows / height)
     size = max(1, round(width * scale)), 2 * max(1, round(height * scale / 2))
     if is_depth(pixels):
-        # Interpolation between a distance and a missing one would invent a distance.
+        # Interpolation between a distance and a missing distance would invent a distance.
         return _colorize_depth(cv2.resize(pixels, size, interpolation=cv2.INTER_NEAREST))
     return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def _colorize_depth(depth: Pixels) -> Bytes:
-    """Color near pixels red, far ones blue, and those without a distance black."""
+    """Color near pixels red, far pixels blue, and pixels without a distance black."""
     measured = depth > 0
     # Percentiles, so that a few outliers do not use up the color range.
     near, far = np.percentile(depth[measured], (1, 99)) if measured.any() else (0, 0)
@@ -82,7 +82,7 @@ def _color_distance(colors: Bytes, others: NDArray[np.int_]) -> NDArray[np.int_]
 def _build_escapes(lead: bytes, codes: Bytes) -> tuple[Bytes, Mask]:
     """Return an escape sequence of equal length for each cell, and a mask of the bytes to write.
 
-    A cell of the same color as the previous one writes no bytes.
+    A cell with the color of the previous cell writes no bytes.
     """
     lines, width, numbers = codes.shape
     template = np.frombuffer(lead + numbers * b";000" + b"m", np.uint8)

@@ -47,7 +47,7 @@ def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
 
 
 def _move(call: _Call, name: str, request: Any) -> None:
-    """Make a call that moves something, and stay while it moves."""
+    """Make a call that moves a resource, and wait until the resource is at rest."""
     methods = call.method.containing_service.methods_by_name
     with open_session(call.channel) as metadata:
         call.print_replies(request, metadata)
@@ -85,7 +85,7 @@ def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
 
 
 def _list_services(channel: grpc.Channel) -> Mapping[Api, str]:
-    """Return the gRPC services of the machine; those of the public APIs if it does not list any."""
+    """Return the gRPC services of the machine, or of the public APIs if it does not list any."""
     try:
         listed = call_robot(
             channel,
@@ -104,7 +104,7 @@ def _list_services(channel: grpc.Channel) -> Mapping[Api, str]:
 
 
 def _fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDescriptor:
-    """Return the descriptor that the machine has, or else that of the SDK."""
+    """Return the machine's descriptor, or else the SDK's descriptor."""
     try:
         return fetch_service(channel, name, resource)
     except CommandError:
@@ -174,7 +174,7 @@ class _Call:
                 MessageToDict(
                     reply,
                     preserving_proto_field_name=True,
-                    # Zero and false are values, too: a reply of {} would not say what is meant.
+                    # Print zero and false, because a reply of {} would be ambiguous.
                     always_print_fields_with_no_presence=True,
                 )
             )

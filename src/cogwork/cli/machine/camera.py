@@ -134,16 +134,17 @@ def _format_size(count: int) -> str:
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
     source: str | None = None
-    """None for the first color image, or the first image if none is in color."""
+    """The name of the source; None for the first color image, or the first image without color
+    images."""
     depth: bool = False
     """Whether to prefer the first depth image."""
     mime_type: str | None = None
-    """None for the camera's own type."""
+    """The MIME type; None for the camera's own type."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedImage:
-    """An encoded image as the camera sent it."""
+    """An encoded image from a camera."""
 
     data: bytes
     header: ImageHeader
@@ -174,7 +175,7 @@ class RemoteCamera:
     def capture(self, wanted: ImageRequest, timeout: float = TIMEOUT) -> CapturedImage:
         """Capture an image.
 
-        Raises NotFound if the camera has no such image, BadImage if the data is not an image.
+        Raise NotFound if the camera has no such image, BadImage if the data is not an image.
         """
         sources = [] if wanted.source is None else [wanted.source]
         request = messages.GetImagesRequest(name=self.name, filter_source_names=sources)

@@ -31,7 +31,7 @@ from cogwork.resource.model import Extra, MissingExtra
 _DECODER = Extra("camera", ("cv2",))
 _FRAME_INTERVAL = 1 / 30
 _RETRY_DELAY = 0.5
-"""Seconds between two attempts while there is no image."""
+"""Seconds between two attempts while no image is available."""
 _RATE_WINDOW = 2.0
 
 
@@ -58,10 +58,10 @@ def _watch(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
 
 class CameraView(Protocol):
     def show(self, shot: CapturedImage, fresh: bool, status: str) -> None:
-        """Show an image; raises BadImage. An image that is not `fresh` was shown before."""
+        """Show an image; raise BadImage. An image that is not `fresh` was shown before."""
 
     def show_error(self, reason: str, status: str) -> None:
-        """Show why there is no image."""
+        """Show the reason why no image is available."""
 
 
 class CameraWatcher:
@@ -75,7 +75,7 @@ class CameraWatcher:
         self._address = address
         self._initial_request = self._request = wanted
         self._can_select = True
-        """Whether the camera supports requests for one source and type."""
+        """Whether the camera supports requests for a single source and type."""
         self._seconds = seconds
         self._end = math.inf
         self._last_captured_at: str | None = None
@@ -129,16 +129,17 @@ class CameraWatcher:
         return "  ".join(words)
 
     def _next_request(self, shot: CapturedImage) -> ImageRequest:
-        """Return a request for the shown image alone; color images as JPEG, to save bandwidth."""
+        """Return a request for the shown image alone. Request color images as JPEG, to save
+        bandwidth."""
         if not self._can_select:
             return self._initial_request
         return shot.next_request(self._request, None if shot.header.is_depth else JPEG)
 
     def _stop_selecting(self, unless: bool = False) -> None:
-        """Go back to the initial request, because the camera may have been replaced.
+        """Return to the initial request, because the camera may have been replaced.
 
-        A camera that fails because of a selective request is not sent another one, since it would
-        fail after every image.
+        If the camera fails because of a selective request, no further selective requests are sent.
+        Otherwise, the camera would fail after every image.
         """
         self._can_select &= unless or self._request == self._initial_request
         self._request = self._initial_request
@@ -164,7 +165,7 @@ class FrameRate:
 
 
 class LineView:
-    """Prints the status once a second, where standard output is not a terminal."""
+    """Prints the status once a second if standard output is not a terminal."""
 
     def __init__(self) -> None:
         self._next_print = -math.inf
@@ -184,13 +185,13 @@ class LineView:
 
 
 class ScreenView:
-    """Draws the image on the whole screen, with the status in the line below it."""
+    """Draws the image on the whole screen, with the status in the last line."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._truecolor = os.environ.get("COLORTERM") in ("truecolor", "24bit")
         self._layout: object = None
-        """Sizes that determine the layout. The screen is cleared when they change."""
+        """The sizes that determine the layout. The screen is cleared when they change."""
         self._status_row = 0
 
     def show(self, shot: CapturedImage, fresh: bool, status: str) -> None:

@@ -34,9 +34,9 @@ from cogwork.drivers.shell.file_copy import FileReceiver, FileSender  # noqa: E4
 
 _REMOTE_PREFIX = "machine:"
 _QUIET_SECONDS = 0.5
-"""Seconds after which progress is shown, so that a short copy shows none."""
+"""Seconds after which progress is shown. A short copy shows no progress."""
 _LARGE_FILE = 10_000_000
-"""Minimum size in bytes of a file that has its own bar; smaller ones are counted."""
+"""Minimum size in bytes of a file that gets its own progress bar. Smaller files are counted."""
 
 
 def copy(arguments: argparse.Namespace) -> int:
@@ -165,8 +165,8 @@ def _upload(
 class _Upload:
     """The request stream of an upload.
 
-    gRPC's thread consumes the chunks as flow control allows. The next file is sent when the
-    machine has acknowledged the previous one.
+    gRPC's thread consumes the chunks as flow control allows. The next file is sent when the machine
+    has acknowledged the previous file.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class _Upload:
         self._acknowledgments = threading.Semaphore(0)
         self._stopped = False
         self.error: CogworkError | None = None
-        """Why a local file cannot be read."""
+        """The reason why a local file cannot be read."""
 
     def acknowledge(self) -> None:
         self._acknowledgments.release()

@@ -28,10 +28,10 @@ class DiagramNode:
     """Full name, such as `rdk:component:camera/belt`."""
     model: str
     state: str
-    """`ready`, `unhealthy`, `configuring`, `unconfigured` or `removing`."""
+    """The state: `ready`, `unhealthy`, `configuring`, `unconfigured` or `removing`."""
     reason: str | None = None
     depends_on: tuple[str, ...] = ()
-    """Full names."""
+    """The full names of the dependencies."""
 
     @property
     def short_name(self) -> str:
@@ -47,12 +47,12 @@ class DiagramNode:
 
     @property
     def display_state(self) -> str:
-        """State that determines the color."""
+        """The state that determines the color."""
         return self.state if self.state in COLORS else "unconfigured"
 
     @property
     def state_text(self) -> str:
-        """State with its reason."""
+        """The state with its reason."""
         return replace_unprintable(f"{self.state}: {self.reason}" if self.reason else self.state)
 
 
@@ -93,7 +93,7 @@ def as_text(nodes: Sequence[DiagramNode], paint: Paint = paint_plain) -> str:
 def _render_tree(
     root: str, known: Mapping[str, DiagramNode], shown: set[str], paint: Paint
 ) -> Iterator[str]:
-    """Yield a line for each resource; one that was shown before is not expanded again."""
+    """Yield a line for each resource. A resource that was already shown is not expanded again."""
     todo = [(root, "", "")]
     while todo:
         name, guide, under = todo.pop()

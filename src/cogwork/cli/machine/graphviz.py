@@ -8,7 +8,7 @@ from cogwork.core.errors import CogworkError
 
 IMAGE_FORMATS = ("svg", "png", "pdf")
 _TIMEOUT = 60.0
-"""Seconds; Graphviz takes a few for thousands of nodes."""
+"""Timeout in seconds. Graphviz takes several seconds for thousands of nodes."""
 
 
 class CannotDraw(CogworkError):

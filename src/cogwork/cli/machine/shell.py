@@ -31,7 +31,7 @@ from cogwork.resource.services.shell import WINDOW_CHANGE  # noqa: E402
 SERVICE = "viam.service.shell.v1.ShellService"
 _RESOURCE_PREFIX = "rdk:service:shell/"
 _ESCAPE_KEY = b"\x1d"
-"""Ctrl-], to leave a shell whose machine does not respond."""
+"""The key Ctrl-], which ends a shell whose machine does not respond."""
 _READ_SIZE = 1 << 16
 _RESIZED, _CLOSED = b"r", b"o"
 
@@ -42,7 +42,7 @@ def shell(arguments: argparse.Namespace) -> int:
 
 
 def find_shell(channel: grpc.Channel, wanted: str | None) -> str:
-    """Return the name of the wanted shell service, or of the only one."""
+    """Return the name of the given shell service, or of the only one."""
     names = [
         each.name
         for full, each in list_resources(channel).items()
@@ -172,5 +172,5 @@ class _TerminalInput:
         self._wake(_RESIZED)
 
     def _wake(self, word: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the reader has exited
+        with contextlib.suppress(BrokenPipeError):  # the reading thread has exited
             os.write(self._wakeup_writer, word)

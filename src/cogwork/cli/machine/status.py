@@ -71,7 +71,7 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def _format_tls(report: dict[str, Any] | None) -> Iterable[str]:
-    """Yield the expiry of the certificate, and what is wrong with it."""
+    """Yield the expiry of the certificate, and its faults."""
     if report is None:
         return
     if report["expires_at"] is not None:
@@ -159,7 +159,7 @@ def _format_update(update: dict[str, Any]) -> str:
 
 
 def _format_resources(resources: list[dict[str, Any]]) -> list[str]:
-    # Resources that need attention come last, right above the prompt.
+    # List resources that need attention last, directly above the prompt.
     ordered = sorted(resources, key=lambda resource: resource["state"] != "ready")
     rows = [
         (r["state"], r["name"], r.get("model", ""), _format_since(r), _format_reason(r))
@@ -175,7 +175,7 @@ def _format_reason(resource: dict[str, Any]) -> str:
 
 
 def _format_config(report: dict[str, Any] | None) -> list[str]:
-    """Format what is wrong with the configuration file, with the first diagnostic."""
+    """Format the faults of the configuration file, with the first diagnostic."""
     words = describe_report(report, time.time()) if report is not None else None
     if report is None or words is None:
         return []
@@ -204,7 +204,7 @@ def _format_modules(modules: list[dict[str, Any]]) -> list[str]:
 
 
 def _format_processes(processes: list[dict[str, Any]]) -> list[str]:
-    # Those that need attention come last, as for resources.
+    # List processes that need attention last, as for resources.
     ordered = sorted(processes, key=lambda process: process["state"] == "unhealthy")
     rows = [
         (
@@ -279,7 +279,7 @@ def _format_row(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def _format_since(item: dict[str, Any]) -> str:
-    """Format the age of a state; it is empty if the server does not tell it."""
+    """Format the age of a state; empty if the server does not report it."""
     since = item.get("since")
     return _format_age(since) if since is not None else ""
 
@@ -289,7 +289,7 @@ def _format_age(moment: float) -> str:
 
 
 def _choose_format(arguments: argparse.Namespace) -> str:
-    """Return the format of --format, else that of the output file's suffix."""
+    """Return the format of --format, or else of the output file's suffix."""
     if arguments.format is not None:
         return str(arguments.format)
     suffix = Path(arguments.output or "").suffix.removeprefix(".")

@@ -33,7 +33,7 @@ from cogwork.robot.services.tunnel import copy_from_socket, copy_to_socket  # no
 _PATH = "/viam.robot.v1.RobotService/Tunnel"
 _HOST = "127.0.0.1"
 _CONNECT_TIMEOUT = 1.0
-"""Seconds to wait for the machine to confirm the connection; not every server does."""
+"""Seconds to wait for the machine to confirm the connection. Some servers never confirm."""
 
 
 def tunnel(arguments: argparse.Namespace) -> int:
@@ -102,7 +102,7 @@ def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    # Only print once the loop runs, because the loop handles the Ctrl-C that the line mentions.
+    # Print this after the loop has started, because the loop handles the Ctrl-C in the text.
     print(
         f"forwarding localhost:{listener.getsockname()[1]} to port {port} of the machine at "
         f"{address}; press Ctrl-C to stop",
@@ -185,12 +185,12 @@ class _ForwardedConnection:
             await copy_from_socket(self._connection, self._send)
             await self._call.done_writing()
         except (asyncio.InvalidStateError, grpc.RpcError):
-            return  # the call ended; the reading side gets the reason
+            return  # the call has ended; the reading side reports the reason
 
     async def _wait_until_connected(self) -> None:
         """Wait until the machine confirms the connection or ends the call.
 
-        A write at the moment when a call ends would hide the reason behind an error of grpc.aio.
+        A write at the moment when a call ends would replace the reason by an error of grpc.aio.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CONNECT_TIMEOUT):

@@ -96,13 +96,13 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _run_with_progress(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """Run the work, and show on the terminal how far the model is loaded."""
+    """Run the work, and show on the terminal how much of the model is loaded."""
     with ProgressLine() as line, progress_listener(line.show):
         return asyncio.run(work)
 
 
 def _check_readable(model: Path, *files: Path | None) -> None:
-    """Raises CannotRead."""
+    """Return the content of the file. Raise CannotRead."""
     for file in (model, *files):
         try:
             if file is not None and not (file is model and file.is_dir()):

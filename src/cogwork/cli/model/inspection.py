@@ -26,7 +26,7 @@ _MAX_RUNS = 50
 async def inspect_model(
     path: Path, engine: str, labels: Path | None, image: Path | None
 ) -> dict[str, Any]:
-    """Describe how a vision service reads the model. Raises CogworkError.
+    """Describe how a vision service reads the model. Raise CogworkError.
 
     All values are JSON values except `picture`, which is a JPEG.
     """
@@ -47,7 +47,7 @@ async def inspect_model(
 
 
 async def describe_model(path: Path, engine: str, threads: int | None) -> dict[str, Any]:
-    """Describe the model and time a run, as JSON values. Raises CogworkError."""
+    """Describe the model and time a run, as JSON values. Raise CogworkError."""
     start = time.perf_counter()
     resource: Any = await _construct(_find_model(engine), path, threads=threads)
     try:
@@ -91,14 +91,14 @@ async def _construct(
 
 
 async def _time_runs(resource: Any, info: ModelInfo) -> dict[str, Any]:
-    """Time runs on zeros; inference time hardly depends on the values."""
+    """Time runs on zeros, because inference time hardly depends on the values."""
     if any(each.shape is None for each in info.inputs):
         return {"runs": 0, "problem": "the file does not describe its inputs"}
     tensors = {each.name: np.zeros(_trial_shape(each), each.dtype) for each in info.inputs}
     times: list[float] = []
     begin = time.perf_counter()
     try:
-        outputs = await resource.infer(tensors)  # warms up
+        outputs = await resource.infer(tensors)  # the first run is a warm-up
         while not times or (
             time.perf_counter() - begin < _TIMING_SECONDS and len(times) < _MAX_RUNS
         ):

@@ -1,5 +1,5 @@
-"""How a vision service reads a model file: roles, evidence, a suggested configuration, and the
-results on an image."""
+"""The interpretation of a model file by a vision service: roles, evidence, a suggested
+configuration, and the results on an image."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_LABELS = 5
 async def inspect_vision(
     model: Any, path: Path, engine: str, labels: Path | None, image: Path | None
 ) -> dict[str, Any]:
-    """Return JSON values, and the annotated image as JPEG under `picture`."""
+    """Return the result as JSON values, with the annotated image as JPEG under `picture`."""
     settings = MlmodelVisionAttributes.model_construct(
         mlmodel_name="model", default_minimum_confidence=_MIN_CONFIDENCE
     )
@@ -92,7 +92,7 @@ def _report_labels(pixels: Pixels, classifications: Sequence[Classification]) ->
 def _suggest_config(
     path: Path, engine: str, labels: Path | None, roles: ModelCapabilities
 ) -> dict[str, Any]:
-    """Pin the detected settings, so that another release reads the model the same way."""
+    """Add the detected settings, so that other releases interpret the model in the same way."""
     name = path.stem.replace(".", "-")
     attributes: dict[str, Any] = {
         "mlmodel_name": name,

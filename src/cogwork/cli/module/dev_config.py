@@ -25,11 +25,11 @@ class DevConfig:
         self._chosen_port = 0
         self._bind_address = ""
         self.module_name = module.name
-        """Name of the module in the configuration."""
+        """The name of the module in the configuration."""
 
     @property
     def address(self) -> str:
-        """Address at which this computer reaches the machine."""
+        """The address at which this computer reaches the machine."""
         host, _, port = self._bind_address.rpartition(":")
         return f"{'localhost' if host in _WILDCARD_HOSTS else host}:{port}"
 
@@ -75,7 +75,7 @@ def _default_config(module: ModuleProject) -> dict[str, Any]:
 
 
 def _merge_module(listed: Any, module: ModuleProject) -> list[dict[str, Any]]:
-    """Put the module's entry last. An existing entry keeps its other settings."""
+    """Append the module's entry. An existing entry of the module keeps its other settings."""
     modules = listed if isinstance(listed, list) else []
     ours: dict[str, Any] = next((each for each in modules if _matches_module(each, module)), {})
     entry = {"name": module.name, **ours, "executable_path": str(module.executable)}

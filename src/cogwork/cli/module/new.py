@@ -22,7 +22,7 @@ from cogwork.graph.public_apis import PUBLIC_APIS
 
 TEMPLATES = Path(__file__).parent / "templates"
 _COMPLETE_TEMPLATES = ("motor", "sensor")
-"""Components with a template that works as it is."""
+"""Components whose template works without changes."""
 _STUBBED_METHODS = frozenset({"get_readings"})
 """Methods that some SDK classes implement with an empty stub."""
 _RESERVED_NAMES = frozenset({"cogwork", "main", "tests", "viam"})
@@ -139,7 +139,7 @@ def render_files(plan: Scaffold, directory: Path) -> Mapping[str, str]:
         f"{plan.package}/{plan.file}.py": source,
         f"tests/test_{plan.file}.py": _render_template("test.py", variables),
         "machine.json": _to_json({"modules": [module], **resources}),
-        # On its own port, so that both machines can run at the same time.
+        # Use a different port, so that both machines can run at the same time.
         "machine-in-process.json": _to_json(
             {"network": {"bind_address": "localhost:8081"}, **resources}
         ),

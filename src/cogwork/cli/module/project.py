@@ -77,7 +77,8 @@ def _load_folder(folder: Path) -> ModuleProject:
 
 
 def _ensure_executable(file: Path) -> Path:
-    """Return the file if it is executable; for other Python files, a script that runs it."""
+    """Return the file if it is executable. For other Python files, return a script that runs the
+    file."""
     if os.access(file, os.X_OK):
         return file
     if file.suffix != ".py":

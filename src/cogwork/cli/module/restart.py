@@ -19,7 +19,7 @@ _POLL_INTERVAL = 0.1
 _PROGRESS_INTERVAL = 10.0
 """Seconds between two progress messages."""
 _MAX_WAIT = 2 * 3600.0
-"""Seconds to wait; unpacking and the module's own setup may take an hour."""
+"""Timeout in seconds. Unpacking and the module's own setup may take an hour."""
 _READY = robot.ModuleStatus.STATE_READY
 _FINAL_STATES = (_READY, robot.ModuleStatus.STATE_UNHEALTHY)
 

@@ -64,13 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_not_installed(module: ModuleProject) -> None:
-    """Raises NotAModule if the server would use an installed class instead of the module."""
+    """Raise NotAModule if the server would use an installed class instead of the module."""
     packages = installed_packages()
     for each in module.models:
         try:
             model = Api.parse(each["api"]), ModelName.parse(each["model"])
         except InvalidName:
-            continue  # the server reports it
+            continue  # the server reports the invalid name
         if model in packages:
             raise NotAModule(
                 f"model {each['model']} is installed in this Python environment by package "
@@ -104,7 +104,8 @@ class DevServer:
         self._start()
 
     def _start(self) -> None:
-        # In its own session, so that Ctrl-C reaches only this command, which stops the server.
+        # Start the server in its own session, so that Ctrl-C reaches only this command, which stops
+        # the server.
         self._process = subprocess.Popen(  # noqa: S603 - our own server
             [sys.executable, "-m", "cogwork.server.main", "-config", str(self._config)],
             stdin=subprocess.DEVNULL,
@@ -147,7 +148,8 @@ class DevServer:
     def _process_tree(self) -> list[psutil.Process]:
         """Return the server and its descendants.
 
-        psutil remembers when each process started, so a reused process id is not mistaken for it.
+        psutil remembers the start time of each process, so a reused process ID is not mistaken for
+        the process.
         """
         with contextlib.suppress(psutil.Error):
             server = psutil.Process(self._process.pid)
@@ -185,7 +187,7 @@ def _update_config(machine: DevConfig) -> None:
 
 
 def _restart_module(machine: DevConfig, server: DevServer) -> None:
-    """Restart the module alone if the machine supports it, else the whole machine."""
+    """Restart only the module if the machine supports this, or else the whole machine."""
     try:
         accepted = _request_restart(machine.address, machine.module_name)
     except Exception as error:
@@ -214,7 +216,7 @@ def _request_restart(address: str, name: str) -> bool:
 
 
 def _server_environment() -> dict[str, str]:
-    """Return an environment with this Python first on PATH and JSON log output."""
+    """Return an environment with this Python first in PATH, and with logs as JSON."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return {**os.environ, "PATH": path, "COGWORK_LOG_FORMAT": "json"}
 

@@ -13,14 +13,14 @@ from cogwork.config.text.file import file_signature
 from cogwork.core.files.file_identity import FileIdentity
 
 _DEBOUNCE = 0.25
-"""Seconds without a change after which a save is complete."""
+"""Seconds without a change after which a save counts as complete."""
 _SOURCE_SUFFIXES = frozenset(
     (
         *(".c", ".cc", ".cpp", ".go", ".h", ".hpp", ".js", ".mjs", ".py", ".rs", ".sh", ".ts"),
         *(".toml", ".yaml", ".yml"),
     )
 )
-"""Suffixes of source files. The module itself may write files of other types."""
+"""Suffixes of source files. The module itself may write files with other suffixes."""
 _IGNORED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "target"})
 _MAX_FILES = 10_000
 

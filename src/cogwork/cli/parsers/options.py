@@ -36,7 +36,7 @@ SERVER_PORT = option(
 
 
 def add_address_option(parser: argparse.ArgumentParser) -> None:
-    """Add --address, whose default is in the environment when the parser is made."""
+    """Add --address. Its default is read from the environment when the parser is created."""
     option(
         "--address",
         "HOST:PORT",

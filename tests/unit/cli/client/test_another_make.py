@@ -159,7 +159,7 @@ def test_key_for_a_server_without_login_is_not_needed(
 def test_other_grpc_server_is_no_machine(terminal: Terminal) -> None:
     code, out, err = terminal.run("status")
     assert (code, out) == (2, "")
-    assert err == "the server at this address speaks gRPC, but is no machine\n"
+    assert err == "the server at this address speaks gRPC, but is not a machine\n"
 
 
 @pytest.mark.parametrize("command", ["status", "graph", "logs"])

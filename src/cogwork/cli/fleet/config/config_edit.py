@@ -89,13 +89,13 @@ def _edit(
 
 
 def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decision:
-    """Ask what to do with a text, unless `yes` is the answer. That does not cover errors."""
+    """Ask what to do with a text. If `yes`, save it without asking, unless it has errors."""
     if yes:
         return Decision.QUIT if plan.has_errors else Decision.SAVE
     if plan.is_refused:
         again = can_edit and confirm("It has errors. Edit it again?")
         return Decision.EDIT if again else Decision.QUIT
-    # Errors can be saved: the machine may know models that this computer does not.
+    # Errors may be saved, because the machine may know models that this computer does not.
     errors = "It has errors. " if plan.has_errors else ""
     choices = "(y)es, (e)dit again, [N]o" if can_edit else "[y/N]"
     answer = ask(f"{errors}Save to {name}? {choices} ")[:1]
@@ -124,7 +124,7 @@ def _save(client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp, 
 
 
 def _read_known_update(text: str | None, part: pb.RobotPart) -> Timestamp:
-    """Return when the text was read that the user has changed. Raise CommandError."""
+    """Return the time at which the user read the text that was edited. Raise CommandError."""
     if text is None:
         return part.last_updated
     known = Timestamp()
@@ -138,7 +138,7 @@ def _read_known_update(text: str | None, part: pb.RobotPart) -> Timestamp:
 
 
 def make_editable(text: str) -> str:
-    """Return a text of one line on several lines, as people edit it."""
+    """Return a text that is easy to edit: split a single line into several lines."""
     if "\n" in text.strip():
         return text
     try:

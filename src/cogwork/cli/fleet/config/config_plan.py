@@ -1,4 +1,4 @@
-"""What saving a configuration would do: its faults, the differences, and the machine's plan."""
+"""The plan of a configuration change: its faults, the differences, and the machine's steps."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ from cogwork.resource.registry import Registry, entry_point_models
 
 _TAB_WIDTH = 4
 _DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURCE)
-"""The machine has the variables, and the cloud adds the logins, the modules and the packages."""
+"""Diagnostics about variables, which only the machine has, and about logins, modules and packages,
+which the cloud adds."""
 _DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
 _FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
-"""The cloud merges what they name, and checks it when the text is saved."""
+"""Diagnostics that depend on fragments. The cloud merges fragments and checks the result when the
+text is saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,10 @@ class ConfigPlan:
     change: difference.ConfigDiff | None
     """None if the machine would reject one of the texts."""
     uses_fragments: bool
-    """What they add is not known here."""
+    """Whether the configuration uses fragments, whose content is unknown here."""
     is_another_make: bool = False
-    """The machine's server may know settings and models that Cogwork does not."""
+    """Whether the machine runs another server, which may know settings and models that Cogwork does
+    not."""
 
     @property
     def has_errors(self) -> bool:
@@ -52,7 +55,7 @@ class ConfigPlan:
 
     @property
     def is_refused(self) -> bool:
-        """Whether neither the machine nor its cloud would take it."""
+        """Whether the machine and its cloud would both reject the text."""
         return self.loaded.is_refused and (self.has_errors or not self.is_another_make)
 
     def format_faults(self, file: str, paint: diagnostic_format.Paint) -> list[str]:
@@ -69,7 +72,7 @@ class ConfigPlan:
         return text.expandtabs(_TAB_WIDTH)
 
     def format_steps(self) -> str:
-        """Return what the machine would build, change and close."""
+        """Return a summary of the resources that the machine would build, change and close."""
         if self.is_another_make and not self.is_refused:
             steps = (
                 "not known: its server is of another make, which may know settings and models "
@@ -94,7 +97,11 @@ class ConfigPlan:
 
 
 def make_plan(before: str, after: str, home: Path, *, is_another_make: bool = False) -> ConfigPlan:
-    """`is_another_make`: what is found are warnings, except for a text that no server can read."""
+    """Return the plan of a change.
+
+    If `is_another_make`, faults are reported as warnings, except for a text that no server can
+    read.
+    """
     registry = Registry([*builtin_models(), *entry_point_models()])
     old, new = (_load(text, registry, home) for text in (before, after))
     refused = old.is_refused or new.is_refused
@@ -117,7 +124,7 @@ def _assume(path: Path) -> bool:
 
 
 def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
-    """Leave out the faults that only the machine or its cloud can find."""
+    """Remove diagnostics that only the machine or its cloud can decide."""
     uses_fragments = any(map(_names_fragments, loaded.diagnostics))
     unknown = (*_DECIDED_ELSEWHERE, *(_DECIDED_BY_FRAGMENTS if uses_fragments else ()))
     kept = (
@@ -129,7 +136,7 @@ def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
 
 
 def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
-    """Turn errors into warnings, except those of the text as a whole."""
+    """Convert errors to warnings, except errors about the whole text."""
     return replace(
         loaded,
         diagnostics=tuple(
@@ -142,6 +149,6 @@ def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
 
 
 def _names_fragments(fault: LocatedDiagnostic) -> bool:
-    """Return whether a key is unknown because only clouds know fragments."""
+    """Return whether a key is reported as unknown because only clouds support fragments."""
     found = fault.diagnostic
     return found.code is UNKNOWN_KEY and found.location.pointer in _FRAGMENT_KEYS

@@ -1,4 +1,4 @@
-"""Save the configuration of a part, unless someone else was faster."""
+"""Saves the configuration of a part, unless someone else has changed it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class EditConflict(CogworkError):
 def save_config(
     client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp
 ) -> pb.RobotPart:
-    """Save a text exactly as it is, if the part was last changed at `known`. Raise EditConflict."""
+    """Save a text unchanged if the part was last changed at `known`. Raise EditConflict
+    otherwise."""
     request = pb.UpdateRobotPartRequest(
         id=part.id, name=part.name, robot_config_json=text, last_known_update=known
     )

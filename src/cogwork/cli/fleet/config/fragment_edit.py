@@ -107,7 +107,7 @@ def _edit(client: FleetClient, fragment: pb.Fragment, arguments: argparse.Namesp
 def _save(
     client: FleetClient, fragment: pb.Fragment, text: str, arguments: argparse.Namespace
 ) -> int:
-    """Show what a text would change, ask, and save it. Return the exit code."""
+    """Show the effects of a text, ask, and save it. Return the exit code."""
     if text == fragment.fragment_config_json:
         print_text(f"{fragment.name} already has this text")
         return EXIT_OK

@@ -1,4 +1,4 @@
-"""What an edit of a fragment would change on the machines that use it, as text."""
+"""A text about the effects of a fragment's edit on the machines that use the fragment."""
 
 from __future__ import annotations
 

@@ -97,13 +97,13 @@ def history(arguments: argparse.Namespace) -> int:
 
 
 def list_fragments(client: FleetClient, organization: str) -> list[pb.Fragment]:
-    """Return the fragments of an organization, without the public ones of others."""
+    """Return the fragments of an organization, without public fragments of other organizations."""
     request = pb.ListFragmentsRequest(organization_id=organization)
     return list(client.call("ListFragments", request, pb.ListFragmentsResponse).fragments)
 
 
 def find_fragment(client: FleetClient, wanted: str, version: str = "") -> pb.Fragment:
-    """Return the fragment with this name or ID, in a revision. Raise CommandError."""
+    """Return the given revision of the fragment with this name or ID. Raise CommandError."""
     found = wanted
     if not _UUID.fullmatch(wanted):
         choices = (
@@ -128,7 +128,7 @@ def read_history(client: FleetClient, fragment: str) -> Iterator[pb.FragmentHist
 
 
 def find_old_text(client: FleetClient, fragment: pb.Fragment, revision: str) -> str:
-    """Return the text of a revision. Raise CommandError."""
+    """Return the text of a revision. Raise CommandError if there is no such revision."""
     request = pb.GetFragmentRequest(id=fragment.id, version=revision)
     try:
         reply = client.call("GetFragment", request, pb.GetFragmentResponse)
@@ -154,7 +154,7 @@ def _describe(fragment: pb.Fragment) -> dict[str, Any]:
 
 
 def _describe_edit(edit: pb.FragmentHistoryEntry) -> dict[str, Any]:
-    """Without the text, because all texts together can be larger than memory."""
+    """Describe a revision without its text, because all texts together may not fit into memory."""
     return {
         "revision": edit.revision,
         "saved_at": edit.edited_on.ToJsonString(),

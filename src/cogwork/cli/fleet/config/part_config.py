@@ -127,7 +127,7 @@ def plan_change(part: pb.RobotPart, before: str, after: str) -> ConfigPlan:
 
 
 def print_plan(plan: ConfigPlan, file: str, *, reveal: bool) -> None:
-    """Print the differences, the faults and what the machine would do."""
+    """Print the differences, the faults and the machine's plan."""
     print_difference(plan.format_difference(reveal=reveal))
     for fault in plan.format_faults(file, paint):
         print(fault)
@@ -154,7 +154,7 @@ def history_rows(
 def _choose_texts(
     client: FleetClient, part: pb.RobotPart, arguments: argparse.Namespace
 ) -> tuple[str, str, str]:
-    """Return the texts before and after, and what the second is called."""
+    """Return the texts before and after, and a name for the second text."""
     current = read_text(part)
     if arguments.file is not None:
         return current, read_config_file(arguments.file), arguments.file

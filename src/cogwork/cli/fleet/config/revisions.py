@@ -1,8 +1,8 @@
 """The revisions of a part's configuration, numbered from 0.
 
-The cloud lists edits, each with the state before it. An edit makes a revision; the state that it
-replaced is the one before. Revisions are read one after the other, newest first, because all of
-them together can be larger than memory.
+The cloud lists edits, each with the state before the edit. So an edit creates a revision, and
+contains the text of the previous one. Revisions are read one after the other, newest first, because
+all of them together may not fit into memory.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _NUMBER = "revision"
 class Revision(NamedTuple):
     number: int
     text: str
-    """Exactly as it was saved."""
+    """The text as it was saved."""
     part_name: str
     made_at: float | None
-    """Seconds since 1970; None if the edit that made it is no longer in the history."""
+    """The time in seconds since 1970; None if the history no longer contains the edit."""
     editor: str
-    """The ID of the key that saved it; empty for the oldest."""
+    """The ID of the key that saved the revision; empty for the oldest revision."""
     change: str
-    """What differs from the revision before, without any value."""
+    """A summary of the changes since the previous revision, without values."""
 
 
 def read_revisions(client: FleetClient, part: pb.RobotPart) -> Iterator[Revision]:
-    """Read the history page by page. Raises as `FleetClient.call` does."""
+    """Read the history page by page. Raise the same errors as `FleetClient.call`."""
     return iterate_revisions(part, _read_history(client, part.id))
 
 
 def iterate_revisions(
     part: pb.RobotPart, history: Iterable[pb.RobotPartHistoryEntry]
 ) -> Iterator[Revision]:
-    """Yield the revisions, newest first, given the edits, newest first."""
+    """Yield the revisions, newest first. The edits must also be in this order."""
     state, number = part, 0
     for number, edit in _number_edits(history):
         yield Revision(
@@ -66,7 +66,7 @@ def iterate_revisions(
 
 
 def find_revision(revisions: Iterable[Revision], wanted: str) -> Revision:
-    """Raise CommandError if there is no such revision."""
+    """Return the revision with this number. Raise CommandError if it does not exist."""
     newest = None
     for each in revisions:
         newest = each.number if newest is None else newest
@@ -82,7 +82,7 @@ def read_text(part: pb.RobotPart) -> str:
     """Return the configuration of a part as it was saved."""
     if part.robot_config_json:
         return part.robot_config_json
-    # A cloud that does not keep the text.
+    # The cloud does not store the text.
     return json.dumps(MessageToDict(part.robot_config), indent=2) + "\n"
 
 
@@ -111,7 +111,7 @@ def _number_edits(
         for each in chain((first,), edits):
             yield int(each.old.user_supplied_info.fields[_NUMBER].number_value), each
         return
-    # A cloud that does not number them keeps all of them.
+    # A cloud that does not number the edits keeps all of them.
     listed = [first, *edits]
     yield from zip(reversed(range(len(listed))), listed, strict=True)
 

@@ -19,7 +19,7 @@ class TextEditor:
     """Edits one text, in a file that no other user can read."""
 
     def __init__(self, name: str, text: str) -> None:
-        """Raise CommandError if there is no editor."""
+        """Find the user's editor. Raise CommandError if there is none."""
         self._command = _find_editor()
         directory = Path(tempfile.mkdtemp(prefix="cogwork-"))
         self.file = directory / f"{name}.json"
