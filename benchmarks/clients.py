@@ -3,7 +3,7 @@
 `steady`: 64 clients, each with its own connection, make small calls for a while.
 `greedy`: one client keeps 256 calls in flight on a method that sleeps 50 ms, while others call that
 same resource one at a time and list the resource names, as every client does to check that its
-machine is alive. Reports their latency relative to that without the greedy client.
+machine is alive. The benchmark reports the others' latency with and without the greedy client.
 
     python -m benchmarks.clients [--seconds 20]
 """

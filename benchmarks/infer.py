@@ -231,7 +231,7 @@ def _create_session(file: str) -> Any:
 
 @contextmanager
 def _start_echo_server(size: int) -> Iterator[str]:
-    """Start a bare grpc.aio server in its own process, whose replies have this size."""
+    """Start a bare grpc.aio server in a separate process, whose replies have this size."""
     command = [sys.executable, "-m", "benchmarks.infer", "--echo", str(size)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         assert process.stdout is not None

@@ -158,7 +158,7 @@ async def _watch(channel: Any, name: str, end: float) -> CameraStats:
             watched.pictures.add(moment)
         except grpc.aio.AioRpcError as error:
             watched.errors.append(f"{error.code().name}: {error.details()}")
-        # Poll slightly faster than the frame rate; two clocks of equal rate would miss frames.
+        # Poll slightly faster than the frame rate, because clocks of equal rate would miss frames.
         await asyncio.sleep(max(0.0, 1 / (1.5 * RATE) - (time.perf_counter() - now)))
     return watched
 

@@ -59,11 +59,11 @@ class Times:
     bare: list[float] = field(default_factory=list)
     ours: list[float] = field(default_factory=list)
     own: list[float] = field(default_factory=list)
-    """Remove and add, called on the module directly."""
+    """Seconds to remove and add a resource by calling the module directly."""
     edit: list[float] = field(default_factory=list)
-    """From the saved file to the ready resource."""
+    """Seconds from saving the file until the resource is ready."""
     applied: list[float] = field(default_factory=list)
-    """The part of `edit` after the file has been detected and read."""
+    """The part of `edit` after the file was detected and read, in seconds."""
     cpu_seconds: list[float] = field(default_factory=list)
     """CPU time of the server until all resources were ready."""
     resident: list[int] = field(default_factory=list)
@@ -94,7 +94,7 @@ async def measure(program: Path, modules: int, rounds: int, edits: int) -> Times
     async with _start_bare_modules(program, 1) as (
         _,
         channels,
-    ):  # warms the disk cache for imports
+    ):  # load the imports into the disk cache
         times.own = [await _remove_and_add(channels[0]) for _ in range(max(edits, 3))]
     for _ in range(rounds):
         async with _start_bare_modules(program, modules) as (seconds, _):

@@ -1,9 +1,10 @@
 """Cost of calling a resource through one and two remotes, relative to bare proxies.
 
-A small call and a picture of 1 MB, by one and by eight callers, interleaved: directly, through one
-and two machines of which the next one is a remote, and through one and two proxies on grpc.aio that
-only forward bytes, which is the cost of the hops themselves. The machines are called at their
-public port, behind which a process relays the bytes, and at their gRPC-only port, without it.
+One and eight callers make small calls and fetch a picture of 1 MB, interleaved over these routes:
+directly, through one and two machines that have the next machine as a remote, and through one and
+two proxies on grpc.aio that only forward bytes. The proxies show the cost of the hops themselves.
+The machines are called at their public port, which a front process relays, and at their gRPC-only
+port.
 
     python -m benchmarks.remote [--rounds 15] [--quick]
 """
@@ -25,7 +26,7 @@ from benchmarks.parts.server_process import free_port, running_server
 
 AIM = 1.25
 MAX_RATIO = 1.6
-"""Above this, something has become worse."""
+"""The ratio above which the performance has regressed."""
 HOPS = (1, 2)
 PORTS = ("public", "grpc")
 CALLERS = (1, 8)
@@ -41,7 +42,7 @@ LINE = {
             "name": CAMERA,
             "api": "rdk:component:camera",
             "model": "fake",
-            # Without compression, and the same picture each time.
+            # Serve the same picture each time, without compression.
             "attributes": {"width": 640, "height": 540, "format": "raw", "animated": False},
         },
         {
@@ -70,7 +71,7 @@ def main() -> int:
 
 @contextlib.contextmanager
 def running_ways() -> Iterator[dict[str, tuple[str, str]]]:
-    """Yield an address and a prefix of names for each way."""
+    """Yield the address and the prefix of resource names for each route."""
     with contextlib.ExitStack() as stack:
         direct, _ = stack.enter_context(running_server(LINE, SENSOR))
         ways = {"direct": (direct, "")}

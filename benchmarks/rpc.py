@@ -28,8 +28,8 @@ SERVICE = "cogwork.bench.Bench"
 LARGE = 1_000_000
 CASES = (("small", 1), ("small", 32), ("large", 1), ("large", 32))
 WAYS = ("public", "in process", "bypass")
-"""The public port with a front process, the public port on the server's loop, and gRPC's own
-port."""
+"""The routes: the public port with a front process, the public port on the server's event loop, and
+the gRPC-only port."""
 AIMS = {
     ("small", 1): (0.90, 0.80, 0.90),
     ("small", 32): (0.95, 0.80, 0.90),
@@ -225,7 +225,7 @@ async def run_our_server() -> int:
             ports.append(PublicPort(front))
             await ports[-1].listen("127.0.0.1", 0)
             addresses[way] = "{}:{}".format(*ports[-1].addresses[0])
-        await asyncio.sleep(1.0)  # for the front process to start
+        await asyncio.sleep(1.0)  # wait for the front process to start
         memory = psutil.Process(process.process_id).memory_full_info()
         addresses["front_memory"] = (
             f"{memory.uss / 1e6:.1f} MB of its own, {memory.rss / 1e6:.1f} MB resident"
@@ -256,7 +256,7 @@ def _own_command(role: str) -> list[str]:
 @contextmanager
 def start_process(program: str, role: str, words: Sequence[str] = ()) -> Iterator[dict[str, str]]:
     """Start a server, and yield the addresses that it prints."""
-    # As a module, so that it finds others of this folder.
+    # Start it as a module, so that it finds the other modules of this folder.
     name = f"benchmarks.{Path(program).stem}"
     with subprocess.Popen(
         [sys.executable, "-m", name, "--role", role, *words],

@@ -1,9 +1,10 @@
-"""What login and TLS cost, beside the TLS of grpc core on a bare server.
+"""Cost of login and TLS, relative to a bare server with the TLS of grpc core.
 
-A client in a process of its own calls five servers alternately: a bare grpc.aio server without and
-with TLS, and ours on the public port without either, with a login, and with TLS. "header" sends a
-token to the one without login, which shows what the transport of a token costs. Absolute figures of
-a shared computer mean little; ratios of adjacent measurements do.
+A client in a separate process calls five servers alternately: a bare grpc.aio server with and
+without TLS, and three Cogwork servers on the public port: with neither, with a login, and with TLS.
+In the case "header", the client sends a token to the server without login, which shows the cost of
+transporting the token. Absolute figures of a shared computer mean little; ratios of adjacent
+measurements do.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from benchmarks.rpc import (
 
 SERVERS = ("bare", "bare TLS", "ours", "header", "login", "TLS")
 MOST_LOGIN = 1.05
-"""Time of a call with login, as a multiple of one without."""
+"""Maximum time of a call with login, relative to a call without login."""
 LEAST_TLS = 0.9
-"""Rate that TLS leaves of ours, as a share of what grpc core's TLS leaves of a bare server."""
+"""Minimum share of the call rate that remains with TLS, relative to the share on a bare server."""
 
 
 def main() -> int:
@@ -75,7 +76,7 @@ def main() -> int:
 
 
 def issue_certificate(directory: Path) -> dict[str, str]:
-    """Return the authority, the certificate and the key in PEM, and a file with the latter two."""
+    """Return the authority, the certificate and the key as PEM, and a file with the latter two."""
     from cogwork.cli.main import main as run_cogwork
 
     with contextlib.redirect_stdout(io.StringIO()):
@@ -216,7 +217,7 @@ async def run_our_servers(given: dict[str, str]) -> int:
             ports.append(PublicPort(front))
             await ports[-1].listen("127.0.0.1", 0)
             addresses[name] = "{}:{}".format(*ports[-1].addresses[0])
-        await asyncio.sleep(2.0)  # for the front processes to start
+        await asyncio.sleep(2.0)  # wait for the front processes to start
         await wait_for_stop(addresses)
         for server in servers:
             await server.stop(None)

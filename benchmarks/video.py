@@ -1,10 +1,10 @@
-"""Video in a browser: its first frame, its delay, and what it costs the machine.
+"""Video in a browser: the time to the first frame, the delay, and the cost for the machine.
 
 The TypeScript SDK in a headless Chromium watches a 1280x720 camera at 15 pictures per second over
 WebRTC. The camera is read over HTTP, and draws the time into its pictures; the browser reads it
-from the frames that it presents. The delay therefore contains all that happens between the two: the
-camera's JPEG encoding, the server's decoding and encoding, the network, and the buffers, the
-decoder and the drawing of the browser. Camera, server and browser share this computer.
+from the frames that it presents. So the delay includes every step from the drawing to the browser:
+the camera's JPEG encoding, the server's decoding and encoding, the network, and the browser's
+buffers, decoder and drawing. Camera, server and browser run on this computer.
 
     python -m benchmarks.video [--minutes 10]
 """
@@ -35,17 +35,17 @@ from tests.support.media.rtsp_server import rtsp_server
 MAX_LATE = 0.01
 """Share of frames that may be late."""
 LATE = 2 / RATE
-"""Seconds after the frame before, from which on a frame is late."""
+"""Seconds after the previous frame from which on a frame counts as late."""
 MAX_RATIO = 1.3
-"""Processor time for four viewers, relative to one."""
+"""Maximum processor time for four viewers, relative to the time for one viewer."""
 WARM_UP = 20.0
-"""Seconds until the memory is measured for the first time, unless the run is short."""
+"""Seconds until the memory is first measured. Short runs do not wait."""
 SETTLING = 1.5
-"""Seconds from a change until the processor time is measured."""
+"""Seconds to wait after a change before the processor time is measured."""
 PARTS = Path(__file__).parent / "parts"
 BROWSER = Path(__file__).parents[1] / "tests" / "browser"
 Load = dict[str, float]
-"""Cores that each process uses."""
+"""The number of processor cores that each process uses."""
 H264 = (f"openh264enc gop-size={RATE} bitrate=2000000", "rtph264pay config-interval=1")
 PICTURE = (
     "videotestsrc is-live=true pattern=smpte horizontal-speed=4"
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 async def measure(seconds: float) -> None:
-    # Shorter comparisons in a short run.
+    # In a short run, the comparisons are shorter.
     rounds, duration = (4, 15.0) if seconds >= 300 else (2, 4.0)
     async with run_camera() as port:
         timed = make_camera("timed", f"http://127.0.0.1:{port}/", {"format": "mpjpeg"})
@@ -82,7 +82,7 @@ async def measure(seconds: float) -> None:
 
 
 class Browser:
-    """The page that watches, as benchmarks/parts/video.mjs."""
+    """The browser page that watches the video: benchmarks/parts/video.mjs."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -146,7 +146,7 @@ def print_frames(found: Mapping[str, Any], seconds: float) -> None:
 
 
 def count_missing(codes: Sequence[int | None]) -> int:
-    """Return the number of pictures of the camera that were not presented."""
+    """Return the number of the camera's pictures that were not presented."""
     known = [each for each in codes if each is not None]
     elapsed = sum((other - one) % (1 << BITS) for one, other in pairwise(known))
     return round(elapsed * RATE / 1000) + 1 - len(set(known))
@@ -157,7 +157,7 @@ def quantile(values: Sequence[int], at: float) -> int:
 
 
 async def measure_viewers(server: Server, browser: Browser, rounds: int, duration: float) -> None:
-    """Compare one viewer with four, alternately. The browser has one already."""
+    """Compare one viewer with four, alternately. One viewer is already connected."""
     used: dict[int, list[Load]] = {1: [], 4: []}
     for _ in range(rounds):
         used[1].append(await measure_processor(server, duration))
@@ -175,7 +175,7 @@ async def measure_viewers(server: Server, browser: Browser, rounds: int, duratio
 async def measure_passthrough(
     server: Server, browser: Browser, rounds: int, duration: float
 ) -> None:
-    """Compare what the camera encodes with the same pictures encoded again, alternately."""
+    """Compare the camera's own encoding with encoding the same pictures again, alternately."""
     used: dict[str, list[Load]] = {"not watched": [], "as encoded": [], "encoded again": []}
     used["not watched"].append(await measure_processor(server, duration))
     await browser.run("add", "encoding")
@@ -184,7 +184,7 @@ async def measure_passthrough(
         before = count_encoders(server)
         used["as encoded"].append(await measure_processor(server, duration))
         encoded_anyway += count_encoders(server) - before
-        # Any size that is asked for is encoded, even that of the camera.
+        # The server encodes for any requested size, even for the camera's own size.
         await browser.run("resize", [WIDTH, HEIGHT])
         used["encoded again"].append(await measure_processor(server, duration))
         await browser.run("resize")
@@ -199,12 +199,13 @@ async def measure_passthrough(
 
 
 def count_encoders(server: Server) -> int:
-    """Return how often the server has begun to encode the video of the RTSP camera."""
+    """Return the number of times that the server has started to encode the video of the RTSP
+    camera."""
     return server.output.count("encoding encoding as H264")
 
 
 async def measure_processor(server: Server, duration: float) -> Load:
-    """Return the cores that the server and its WebRTC process use."""
+    """Return the number of cores that the server and its WebRTC process use."""
     await asyncio.sleep(SETTLING)
     before, start = read_processor_time(server), time.monotonic()
     await asyncio.sleep(duration)
@@ -218,7 +219,7 @@ def read_processor_time(server: Server) -> dict[str, float]:
 
 
 def read_other_time() -> float:
-    """Return the seconds that processors spent on other programs and other virtual machines."""
+    """Return the processor time of other programs and other virtual machines, in seconds."""
     system = psutil.cpu_times()
     ours = [each.cpu_times() for each in psutil.Process().children(recursive=True)]
     return sum(system) - system.idle - system.iowait - sum(each.user + each.system for each in ours)
@@ -277,7 +278,7 @@ async def run_machine(camera: Mapping[str, Any]) -> AsyncIterator[Server]:
 
 @contextlib.asynccontextmanager
 async def run_camera() -> AsyncIterator[int]:
-    """Yield the port of the camera that draws the time."""
+    """Run the camera that draws the time, and yield its port."""
     command = (sys.executable, str(PARTS / "timed_camera.py"))
     async with run_process(*command) as process:
         assert process.stdout is not None
@@ -294,7 +295,7 @@ async def open_browser(url: str) -> AsyncIterator[Browser]:
 
 @contextlib.asynccontextmanager
 async def run_process(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a process that ends with its standard input."""
+    """Run a process that ends when its standard input is closed."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

@@ -99,7 +99,7 @@ def build_config(model: str) -> dict[str, Any]:
                 "attributes": {
                     "mlmodel_name": "model",
                     "letterbox": False,
-                    # As in the bare server; without it, a thousand rows would be reported.
+                    # As in the bare server. Otherwise, a thousand rows would be reported.
                     "default_minimum_confidence": MIN_CONFIDENCE,
                 },
             },

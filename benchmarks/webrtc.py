@@ -1,4 +1,4 @@
-"""Calls over WebRTC relative to a bare pair of data channels, and what they cost other clients.
+"""Calls over WebRTC relative to a bare pair of data channels, and their cost for other clients.
 
 The bare server is an aiortc peer that answers the same frames in its own process, without a handler
 table and without a socket to another process. A client in a third process calls both alternately.
@@ -31,7 +31,7 @@ from benchmarks.rpc import (
 CASES = (("small", 1), ("small", 32), ("large", 1), ("large", 32))
 AIM = 0.8
 BUSY_AIM = 1.5
-"""Latency of gRPC calls during a transfer, relative to that without one."""
+"""Maximum latency of gRPC calls during a transfer, relative to the latency without a transfer."""
 
 
 def main() -> int:
@@ -137,7 +137,7 @@ def unary(channel: Any, path: str) -> Any:
 
 
 REQUEST = b"\n\x04belt"
-"""A StringValue."""
+"""A serialized StringValue."""
 
 
 async def measure_rate(
@@ -160,7 +160,8 @@ async def measure_rate(
 async def measure_latency(
     channel: Any, targets: dict[str, str], rounds: int, seconds: float
 ) -> tuple[dict[str, list[float]], float]:
-    """Return the latencies of small gRPC calls with and without a transfer, and its MB/s."""
+    """Return the latencies of small gRPC calls with and without a transfer, and the transfer's
+    MB/s."""
     latency: dict[str, list[float]] = {"idle": [], "busy": []}
     call = channel.unary_unary(f"/{SERVICE}/Small")
     count = 0
@@ -233,7 +234,7 @@ async def run_our_server() -> int:
 
 
 async def run_bare_server() -> int:
-    """Answer frames with aiortc alone; only the offer comes over gRPC."""
+    """Answer frames with aiortc alone. Only the offer is sent over gRPC."""
     import aioice.ice
     import grpc
     import grpc.aio

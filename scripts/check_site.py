@@ -31,12 +31,12 @@ _CSS_URL = re.compile(r"""url\(\s*["']?(?!data:)([^"')]+)|@import\s+["']([^"']+)
 _UNRENDERED = re.compile(r"\n\s*(?:[-*+]|\d+\.) |```|\|\s*-{3,}|\]\(|\]\[")
 _LITERAL = {"code", "pre", "script", "style", "svg", "h1", "h2", "h3"}
 _DRAWN_BY_A_CDN = "mermaid"
-"""The theme's script fetches a library from a CDN for elements of this class."""
+"""The class of elements for which the theme's script fetches a library from a CDN."""
 
 
 @dataclass
 class Page(HTMLParser):
-    """What one page has, links to and fetches."""
+    """The content, links and fetched URLs of one page."""
 
     path: str
     ids: set[str] = field(default_factory=set)
@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def read_pages(directory: Path) -> dict[str, Page]:
-    """The pages of a site, by their path."""
+    """The pages of a site, by path."""
     pages = {}
     for file in sorted(directory.rglob("*.html")):
         page = Page(file.relative_to(directory).as_posix())
@@ -144,10 +144,10 @@ class Site:
     directory: Path
     pages: Mapping[str, Page]
     base: str
-    """The path at which the site is published; links of the 404 page start with it."""
+    """The path at which the site is published. Links of the 404 page start with this path."""
 
     def problem_of(self, page: str, url: str) -> str | None:
-        """Why a link of a page leads nowhere."""
+        """Return the reason why a link is broken; None if it works."""
         path, anchor = self.target_of(page, url)
         if not (self.directory / path).is_file():
             return "there is no such file"
@@ -156,7 +156,7 @@ class Site:
         return None
 
     def target_of(self, page: str, url: str) -> tuple[str, str]:
-        """The file that a URL names, and the anchor in it."""
+        """Return the file that a URL names, and the anchor in the file."""
         parts = urlsplit(url)
         path = unquote(parts.path)
         if path.startswith(self.base):
@@ -172,7 +172,7 @@ class Site:
 
 
 def css_urls(text: str) -> list[str]:
-    """What a style sheet fetches."""
+    """Yield the URLs that a style sheet fetches."""
     return [found[1] or found[2] for found in _CSS_URL.finditer(text)]
 
 

@@ -1,4 +1,4 @@
-"""The reference page of the command line, from the parsers."""
+"""The reference page of the command line, generated from the parsers."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _body(command: Command) -> str:
 
 
 def _item(argument: Argument) -> str:
-    # Not a row of a table: renderers disagree on vertical bars in code there.
+    # Do not use a table row, because renderers disagree on vertical bars in code there.
     return f"- `{argument.usage}`: {argument.meaning}\n"
 
 

@@ -22,12 +22,13 @@ SOURCES: Final = (
     *("web/index.html", "web/src", "web/public"),
 )
 PACKAGES: Final = "web/node_modules/.installed"
-"""Its time is that of the last installation of npm packages."""
+"""A file that is modified by each installation of npm packages."""
 SOURCE_ARCHIVE: Final = "PKG-INFO"
-"""A file that only source archives have."""
+"""A file that exists only in source archives."""
 
 MINIMUM_NODE: Final = (22, 12)
-"""What people are asked to install. Vite also supports 20 from 20.19 on, but no odd number."""
+"""The version that users are asked to install. Vite also supports 20 from 20.19 on, but no odd
+number."""
 INSTALL: Final = (
     *("ci", "--include=dev", "--ignore-scripts"),
     *("--no-audit", "--no-fund", "--loglevel", "error"),
@@ -42,7 +43,7 @@ _NPM_TIMEOUT: Final = 1800.0
 
 
 class NotBuilt(Exception):
-    """The page cannot be built. The text is a sentence that says why, and what to do."""
+    """The page cannot be built. The message explains why and what to do."""
 
 
 def main() -> int:
@@ -76,9 +77,10 @@ def install_packages(root: Path) -> None:
 
 
 def is_current(root: Path) -> bool:
-    """Return whether the page is built, and none of its sources was changed after that.
+    """Return whether the page is built, and its sources have not changed since.
 
-    In a source archive, the times say nothing: some versions of pip set them when they unpack it.
+    In a source archive, the times of files are ignored, because some versions of pip set them when
+    unpacking.
     """
     if (root / SOURCE_ARCHIVE).is_file():
         return (root / PAGE).is_file()
@@ -103,7 +105,7 @@ def run_npm(arguments: Sequence[str], root: Path, advice: str) -> None:
     npm = find_npm(root)
     command = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
     try:
-        # Its messages go where ours go: pip shows them if the build fails.
+        # Print npm's messages on our output, because pip shows that output if the build fails.
         subprocess.run([npm, *arguments], cwd=root / "web", timeout=_NPM_TIMEOUT, check=True)
     except (OSError, subprocess.SubprocessError):
         raise NotBuilt(
@@ -112,7 +114,7 @@ def run_npm(arguments: Sequence[str], root: Path, advice: str) -> None:
 
 
 def find_npm(root: Path) -> str:
-    """Return the path of npm, if Node is new enough."""
+    """Return the path of npm. Raise an error if Node is missing or too old."""
     node, npm = shutil.which("node"), shutil.which("npm")
     problem = describe_missing(_ask_version(node) if node else None, has_npm=npm is not None)
     if npm is None or problem is not None:
@@ -121,12 +123,13 @@ def find_npm(root: Path) -> str:
 
 
 def describe_missing(version: str | None, *, has_npm: bool) -> str | None:
-    """Return what to install, if anything. `version` is Node's answer, or None without Node."""
+    """Return the program to install, or None. `version` is Node's answer; None if Node is
+    missing."""
     if version is None:
         return f"install {_NODE}"
     if not is_supported(parse_version(version)):
         return f"install {_NODE} (this is {version})"
-    return None if has_npm else f"install npm (Node {version} is there without it)"
+    return None if has_npm else f"install npm (Node {version} is installed without it)"
 
 
 def is_supported(version: tuple[int, ...]) -> bool:
@@ -134,7 +137,7 @@ def is_supported(version: tuple[int, ...]) -> bool:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """Return the first two numbers of an answer such as v20.19.2, or none."""
+    """Return the first two numbers of an answer such as v20.19.2; empty if there are none."""
     found = re.match(r"v(\d+)\.(\d+)", text)
     return tuple(map(int, found.groups())) if found else ()
 

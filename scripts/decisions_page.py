@@ -1,4 +1,4 @@
-"""The list of decisions, from the titles of their pages."""
+"""The list of decisions, generated from the titles of their pages."""
 
 from __future__ import annotations
 

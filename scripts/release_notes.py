@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def release_notes(changelog: str, tag: str, version: str) -> str:
-    """The text under `## [1.2.3] - 2026-11-15`."""
+    """Return the text under `## [1.2.3] - 2026-11-15`."""
     if tag != f"v{version}":
         raise NotReleasable(f"the package has version {version}; change src/cogwork/__init__.py")
     heading = rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d\n(.*?)(?=^## |\Z)"

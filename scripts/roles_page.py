@@ -1,4 +1,4 @@
-"""Renders docs/reference/roles.md: which role each method of the public API requires."""
+"""Renders docs/reference/roles.md: the role that each method of the public API requires."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def print_sample(title: str, collect: Collect, count: int, seed: int) -> None:
         for file in sorted(SOURCES.rglob("*.py"))
         for text in sorted(collect(file, file.read_text(encoding="utf-8")))
     ]
-    # A generator for each kind, so that a new comment does not change which errors are drawn.
+    # Use a generator for each kind, so that a new comment does not change which errors are drawn.
     drawn = random.Random(f"{seed} {title}").sample(texts, min(count, len(texts)))
     print(f"# {title} ({len(drawn)} of {len(texts)})\n")
     for number, text in enumerate(drawn, 1):
@@ -76,7 +76,7 @@ def print_guides(count: int, seed: int) -> None:
 
 
 def collect_prose(file: Path, source: str) -> Iterator[Text]:
-    """Yield docstrings, also those of attributes, and comments; adjacent comment lines are one."""
+    """Yield docstrings, also of attributes, and comments. Adjacent comment lines count as one."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             text = node.value.value

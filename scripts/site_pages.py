@@ -1,7 +1,7 @@
-"""Collects the pages of the documentation site: those of docs/, and some from the root.
+"""Collects the pages of the documentation site, from docs/ and from the root.
 
-Links are written for readers of the repository. They are rewritten where a page stands elsewhere on
-the site.
+Links are written for readers of the repository. They are rewritten if a page has another location
+on the site.
 
     python -m scripts.site_pages build/docs
 """
@@ -25,7 +25,7 @@ ROOT_PAGES = {
     "SECURITY.md": "security.md",
     "schemas/machine.schema.json": "schemas/machine.schema.json",
 }
-"""Files outside of docs/ that the site has, and where."""
+"""Files outside docs/ that belong to the site, with their locations on the site."""
 
 _LINK = re.compile(r"(?<=\]\()(?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?(?=\))")
 
@@ -51,14 +51,14 @@ def collect_pages(root: Path, directory: Path) -> None:
 
 
 def site_places(root: Path) -> dict[str, str]:
-    """Where on the site each file of the repository is, by its path."""
+    """The location on the site of each file of the repository, by its path."""
     docs = root / "docs"
     files = (path.relative_to(docs).as_posix() for path in docs.rglob("*") if path.is_file())
     return {f"docs/{file}": file for file in sorted(files)} | ROOT_PAGES
 
 
 def relink(text: str, source: str, places: Mapping[str, str]) -> str:
-    """Rewrite the links of a page; one that leads out of the site stays, and fails the build."""
+    """Rewrite the links of a page. A link that leaves the site is kept, so that the build fails."""
     here = posixpath.dirname(source)
     page_directory = posixpath.dirname(places[source])
 

@@ -1,4 +1,5 @@
-"""Rates of calls that are made in turn by several routes, so that all of them share the noise."""
+"""Rates of calls that alternate between several routes, so that noise affects all routes
+equally."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 Call = Callable[[], Awaitable[float]]
 """Returns the amount of work: 1, or the megabytes received."""
 Rates = dict[str, list[float]]
-"""Rates of each round, by route."""
+"""The rates of each round, by route."""
 
 
 async def measure_interleaved(

@@ -20,7 +20,7 @@ OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_leng
 
 @contextmanager
 def running_proxy(target: str, *streams: str) -> Iterator[str]:
-    """Run the proxy in a process of its own, and yield its address.
+    """Run the proxy in a separate process, and yield its address.
 
     `streams` are the methods that reply with a stream.
     """

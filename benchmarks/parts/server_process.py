@@ -20,7 +20,7 @@ import psutil
 def running_server(
     config: Mapping[str, Any], last_ready: str, environment: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, psutil.Process]]:
-    """Run the server; yield its address and process once the named resource is ready."""
+    """Run the server, and yield its address and process when the named resource is ready."""
     with tempfile.TemporaryDirectory() as home:
         file = Path(home) / "machine.json"
         file.write_text(json.dumps(config))

@@ -29,7 +29,7 @@ async def _create_camera(
     class Eye(FrameCamera):
         async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
             del sources
-            # A new frame each time, because vision services cache the results of a frame.
+            # Return a new frame each time, because vision services cache the results of a frame.
             return [Frame(Image(pixels, self.workers), time.time())]
 
     return Eye(name, Optics.model_construct())

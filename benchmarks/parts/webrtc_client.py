@@ -1,4 +1,4 @@
-"""A WebRTC client in Python: it connects through signaling, and makes calls over the channel."""
+"""A WebRTC client in Python, which connects through signaling and makes calls over the channel."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class WebRtcClient:
         answered = await self.offer(signaling, host, sdp, metadata)
         answer = session_description.decode(answered.init.sdp, "answer")
         await self.connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
-        # The offer has all candidates.
+        # The offer must contain all candidates.
         update: Any = signaling.unary_unary(
             UPDATE,
             request_serializer=CallUpdateRequest.SerializeToString,
@@ -118,7 +118,7 @@ class WebRtcClient:
     def open(
         self, path: str, metadata: Iterable[tuple[str, str]] = (), timeout: float | None = None
     ) -> ClientCall:
-        """Begin a call. `timeout`: seconds that the server has for it."""
+        """Begin a call. `timeout` is its deadline in seconds."""
         call = ClientCall(self, next(self._numbers))
         self._calls[call.number] = call
         headers = RequestHeaders(method=path)
@@ -133,7 +133,7 @@ class WebRtcClient:
         self._calls.pop(call.number, None)
 
     async def drain(self) -> None:
-        """Wait while there is much that has not been sent."""
+        """Wait while the buffer of the channel is full."""
         while self.data.bufferedAmount > _MAX_BUFFERED:
             self._low.clear()
             await self._low.wait()
@@ -150,7 +150,7 @@ class WebRtcClient:
 
 
 class ClientCall:
-    """A call over the channel; a context manager that cancels it if it has not ended."""
+    """A call over the channel, and a context manager that cancels the call if it has not ended."""
 
     def __init__(self, client: WebRtcClient, number: int) -> None:
         self._client = client
@@ -177,11 +177,11 @@ class ClientCall:
             self._client.send(Request(stream=self.stream, message=body))
 
     def end(self) -> None:
-        """Say that no more messages follow."""
+        """Tell the server that no more messages follow."""
         self._client.send(Request(stream=self.stream, message=RequestMessage(eos=True)))
 
     async def receive_headers(self) -> dict[str, str]:
-        """Return the metadata that comes before all messages."""
+        """Return the initial metadata, which precedes all messages."""
         while self.headers is None:
             frame = await self.frames.get()
             assert frame.WhichOneof("type") == "headers"
@@ -189,7 +189,7 @@ class ClientCall:
         return self.headers
 
     async def receive(self) -> bytes | None:
-        """Return the next message; None after the last one. Raise CallFailed."""
+        """Return the next message; None after the last message. Raise CallFailed."""
         await self.receive_headers()
         packets: list[bytes] = []
         while self._status is None:

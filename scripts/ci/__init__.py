@@ -1,1 +1,1 @@
-"""What `.ci/run` runs tests with: second tries, counts and the report at its end."""
+"""Helpers of `.ci/run` for tests: retries, counts and the final report."""

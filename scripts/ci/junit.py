@@ -1,4 +1,4 @@
-"""What pytest's report in XML says of a run."""
+"""The result of a test run, from pytest's XML report."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from xml.etree import ElementTree
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The tests of one run, and why some of them failed."""
+    """The number of tests in a run, and the reasons of failures."""
 
     ran: int
     skipped: int
     failures: dict[str, str]
-    """The reason by the name of the test."""
+    """The reason of the failure, by the name of the test."""
 
 
 def read_summary(file: Path) -> RunSummary:
-    """Read the report; a test whose teardown fails after it passed is in it twice."""
+    """Read the report. A test that passes but fails in its teardown occurs twice in it."""
     ran, skipped = set(), set()
     failures: dict[str, str] = {}
     for case in ElementTree.parse(file).iter("testcase"):

@@ -1,4 +1,4 @@
-"""What is known of a run of tests, kept in a file until the report."""
+"""The record of a test run, stored in a file until the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Record:
     ran: int = 0
     skipped: int = 0
     second_tries: dict[str, str] = field(default_factory=dict)
-    """Why tests failed that passed when they ran again."""
+    """The reasons of first failures, for tests that passed when they were retried."""
 
 
 def write_record(record: Record, directory: Path = DIRECTORY) -> None:
@@ -26,6 +26,6 @@ def write_record(record: Record, directory: Path = DIRECTORY) -> None:
 
 
 def read_records(directory: Path = DIRECTORY) -> list[Record]:
-    """Return the records, the oldest first."""
+    """Return the records, oldest first."""
     files = sorted(directory.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
     return [Record(**json.loads(file.read_text())) for file in files]

@@ -1,7 +1,7 @@
-"""Print what the steps of `.ci/run` took, and fail if tests were lost or needed luck.
+"""Print the duration of each step of `.ci/run`, and fail if tests are missing or needed a retry.
 
-`python -m scripts.ci.report` compares the tests that ran with tests/counts.json: more are fine, and
-fewer are an error until the change that removes them lowers the number and says why.
+`python -m scripts.ci.report` compares the number of tests with tests/counts.json. More tests are
+fine. Fewer are an error until the commit that removes them lowers the number and explains why.
 `--update` writes the numbers of the steps that ran.
 """
 
@@ -19,7 +19,7 @@ from scripts.ci.run_tests import MAX_SECOND_TRIES
 
 COUNTS = Path("tests/counts.json")
 COUNTED_ON = "x86_64"
-"""Where the numbers are from: other computers skip tests of engines that they do not have."""
+"""The architecture that the numbers are from. On others, tests of missing engines are skipped."""
 
 
 def main() -> int:
@@ -71,7 +71,7 @@ def format_counts(records: Sequence[Record], former: Mapping[str, int]) -> str:
 
 
 def find_lost_tests(records: Sequence[Record], counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for each step that ran fewer tests than it should."""
+    """Yield a sentence for each step that ran fewer tests than expected."""
     for record in (each for each in records if each.ran or each.name in counts):
         expected = counts.get(record.name)
         present = record.ran if platform.machine() == COUNTED_ON else record.ran + record.skipped
@@ -85,7 +85,7 @@ def find_lost_tests(records: Sequence[Record], counts: Mapping[str, int]) -> Ite
 
 
 def list_second_tries(records: Sequence[Record]) -> list[str]:
-    """Return the tests that passed at their second try only, and why they failed before."""
+    """Return the tests that passed only when retried, and the reasons of their first failures."""
     tries = (each for record in records for each in record.second_tries.items())
     return [f"passed at its second try only: {test}\n  {why}" for test, why in tries]
 

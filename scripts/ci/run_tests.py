@@ -1,8 +1,8 @@
-"""Run tests, and those that failed once more, alone.
+"""Run tests, and retry the failed tests alone.
 
-`python -m scripts.ci.run_tests NAME PYTEST_ARGUMENT ...` records under NAME how long they took, how
-many ran, and which needed the second try. A few tests that fail beside others run again, because
-several at a time on a slow computer can be too many for them. Each is a bug to understand.
+`python -m scripts.ci.run_tests NAME PYTEST_ARGUMENT ...` records under NAME the duration, the
+number of tests, and the tests that needed a retry. A few tests fail when others run at the same
+time on a slow computer. Each such failure is a bug to understand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scripts.ci.record import DIRECTORY, Record, write_record
 
 MAX_SECOND_TRIES = 3
 _TESTS_FAILED = 1
-"""Pytest's exit code; others mean that it did not get to run all tests."""
+"""Pytest's exit code for failed tests. Other codes mean that pytest could not run all tests."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""The weights of the trained network as arrays, from which every export is built."""
+"""The weights of the trained network as arrays, which every export uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Layer:
     stride: int = 1
     dilation: int = 1
     residual: bool = False
-    """Whether its input is added to its output."""
+    """Whether the input of the layer is added to its output."""
     rectified: bool = True
 
     @property

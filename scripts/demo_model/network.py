@@ -1,7 +1,7 @@
 """The detector network, which predicts class and size at each cell of a coarse grid.
 
 After "Objects as Points" (Zhou, Wang and Krähenbühl, 2019): the center of a part is a peak in the
-heatmap of its class, so that no non-maximum suppression is needed.
+heatmap of its class. So non-maximum suppression is not needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ the size (y, x), with lengths in cells."""
 _STEM = (16, 24, 48)
 _DILATIONS = (1, 2, 4, 2)
 _INITIAL_LOGIT = -3.0
-"""Initial logit; negative, because most cells do not contain a center."""
+"""Initial logit. It is negative, because most cells do not contain a center."""
 
 
 class Block(nn.Module):

@@ -23,8 +23,8 @@ BATCH = 16
 _SIGMA_SHARE = 0.11
 """Standard deviation of the Gaussian around a center, relative to the part's size."""
 _PLATEAU_RADIUS = 0.7
-"""Radius in cells within which the heat is 1: for a center between cells, each of them is correct.
-These cells are adjacent, so that only one of them is a peak."""
+"""Radius in cells within which the heat is 1. If a center lies between cells, each of them is
+correct. The cells are adjacent, so only one of them is a peak."""
 _BOX_LOSS_WEIGHT = 1.0
 _REPORT_EVERY = 100
 
@@ -37,7 +37,7 @@ class Batch:
     boxes: Tensor
     """Offset to the center and logarithm of the size, for each cell near a center."""
     box_mask: Tensor
-    """1 for these cells, and 0 for all others."""
+    """The mask: 1 for cells near a center, and 0 for all others."""
 
 
 def train(pictures: Dataset, steps: int, seed: int, threads: int) -> Network:
@@ -97,7 +97,7 @@ def _iter_batches(pictures: Dataset, steps: int, seed: int) -> Iterator[Batch]:
 
 
 def _shuffle_order(count: int, steps: int, seed: int) -> NDArray[np.int64]:
-    """Return an order that uses every image once before any image twice."""
+    """Return an order that uses every image once before it repeats any."""
     rng = np.random.default_rng(seed)
     rounds = math.ceil(steps * BATCH / count)
     order = np.concatenate([rng.permutation(count) for _ in range(rounds)])

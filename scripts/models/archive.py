@@ -1,4 +1,4 @@
-"""Files inside packages, including nested archives."""
+"""Reads files inside packages, including nested archives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def read_member(archive: Path, path: Sequence[str]) -> bytes:
-    """Read a file by its path; every name but the last is a nested archive."""
+    """Read a file by its path. Every name but the last is a nested archive."""
     data = archive.read_bytes()
     for name in path:
         data = _read(io.BytesIO(data), name)

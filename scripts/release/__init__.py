@@ -1,1 +1,1 @@
-"""Releases: lock what they contain, and build them."""
+"""Releases: lock their dependencies, and build them."""

@@ -1,7 +1,7 @@
 """Build signed releases for this platform: `python -m scripts.release.build --key KEY.pem`.
 
-Each has the wheel of this tree, the locked wheels of its dependencies, their bill of materials and
-a signed manifest. The same commit, locks and key give the same bytes.
+Each release contains the wheel of this tree, the locked wheels of its dependencies, their bill of
+materials and a signed manifest. The same commit, locks and key give the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cogwork.core.versions.product import Product
 
 SBOM: Final = "sbom.cdx.json"
 _BYTE_CODE: Final = 2
-"""An installed file takes this much of its size, with its byte code."""
+"""Size of an installed file, with its byte code, as a multiple of the file's size."""
 
 
 def build_release(
@@ -63,7 +63,7 @@ def build_release(
 
 
 def requirements(lock: str, wheel: Path) -> str:
-    """Return what pip installs: our own wheel, and the locked ones without pip itself."""
+    """Return the wheels that pip installs: our own wheel, and the locked wheels except pip's."""
     others = [line for line in lock.splitlines() if not line.startswith(f"{PIP}==")]
     return "\n".join((f"cogwork=={__version__} --hash=sha256:{sha256(wheel)}", *others)) + "\n"
 
@@ -105,7 +105,7 @@ def build_wheel(into: Path, time: int) -> Path:
 
 
 def commit_time() -> int:
-    """Return the time of the last commit, which is the time of everything in a release."""
+    """Return the time of the last commit, which is the time of all files in a release."""
     command = ["git", "log", "-1", "--format=%ct"]
     return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 

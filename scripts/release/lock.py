@@ -22,7 +22,8 @@ EXTRAS: Final = {
     Product.AGENT: "",
 }
 PIP: Final = "pip"
-"""It is part of every release, because it installs the others."""
+"""The name of pip's package, which is part of every release because pip installs the other
+wheels."""
 
 
 def lock_path(product: Product) -> Path:

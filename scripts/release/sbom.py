@@ -14,7 +14,7 @@ from cogwork.core.versions.product import Product
 
 
 def make_sbom(product: Product, version: str, wheels: Sequence[Path]) -> bytes:
-    """Return the same bytes for the same wheels."""
+    """Return the bill of materials. The same wheels give the same bytes."""
     name = f"cogwork-{product}"
     value = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

@@ -99,7 +99,7 @@ def test_times_in_a_source_archive_do_not_matter(root: Path) -> None:
         ("v21.7.3", True, "install Node 22.12 or newer with npm (this is v21.7.3)"),
         ("v22.11.0", True, "install Node 22.12 or newer with npm (this is v22.11.0)"),
         ("nothing", True, "install Node 22.12 or newer with npm (this is nothing)"),
-        ("v20.19.0", False, "install npm (Node v20.19.0 is there without it)"),
+        ("v20.19.0", False, "install npm (Node v20.19.0 is installed without it)"),
         ("v20.19.0", True, None),
         ("v22.12.0", True, None),
         ("v24.1.0", True, None),

@@ -31,8 +31,8 @@ _DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURC
 which the cloud adds."""
 _DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
 _FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
-"""Diagnostics that depend on fragments. The cloud merges fragments and checks the result when the
-text is saved."""
+"""The keys that name fragments. The cloud merges the fragments and checks the result when the text
+is saved."""
 
 
 @dataclass(frozen=True, slots=True)
