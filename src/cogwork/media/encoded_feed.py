@@ -1,4 +1,4 @@
-"""The video that a camera encodes itself, for viewers that can show it as it is."""
+"""A feed of the video that a camera encodes itself, for viewers that can decode it directly."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from cogwork.media.encoded_frames import EncodedFrame
 from cogwork.media.picture_group import PictureGroup
 
 _MAX_WAITING = 60
-"""Live frames that wait for a reader. A slower one misses the rest until the next key frame."""
+"""Maximum live frames in the queue of a reader. A slower reader skips to the next key frame."""
 
 
 class EncodedFeed:
-    """Frames of H.264 in Annex B format, without B-frames. One thread writes, loops read."""
+    """A feed of H.264 frames in Annex B format, without B-frames.
+
+    One thread writes the frames; readers run on event loops.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,7 +30,7 @@ class EncodedFeed:
 
     @property
     def is_running(self) -> bool:
-        """Whether there are frames now."""
+        """Whether a key frame has arrived since the last `stop`."""
         return self._is_running
 
     def put(self, frame: EncodedFrame) -> None:
@@ -38,7 +41,7 @@ class EncodedFeed:
                 reader.put(frame)
 
     def stop(self) -> None:
-        """End the readers: what follows is not a continuation, or not H.264."""
+        """End all readers, because the next frames belong to another stream or are not H.264."""
         with self._lock:
             self._group.clear()
             self._is_running = False
@@ -46,7 +49,7 @@ class EncodedFeed:
                 reader.put(None)
 
     def open(self) -> FeedReader:
-        """Return a reader, which begins with the last key frame."""
+        """Return a reader that starts with the last key frame."""
         with self._lock:
             reader = FeedReader(self, self._group.repeat())
             self._readers.add(reader)
@@ -58,7 +61,7 @@ class EncodedFeed:
 
 
 class FeedReader:
-    """A context manager that closes it."""
+    """A reader of one feed. Leaving its context unsubscribes the reader."""
 
     def __init__(self, feed: EncodedFeed, frames: list[EncodedFrame]) -> None:
         self._feed = feed
@@ -80,7 +83,7 @@ class FeedReader:
         self._feed.forget(self)
 
     async def read(self) -> EncodedFrame | None:
-        """Return the next frame; None at the end."""
+        """Return the next frame, or None after the last one."""
         while not self._frames:
             self._limit = _MAX_WAITING
             self._arrived.clear()
@@ -89,7 +92,8 @@ class FeedReader:
         return self._frames.popleft()
 
     def put(self, frame: EncodedFrame | None) -> None:
-        """Called by the thread of the camera."""
+        """Queue a frame, or None for the end of the feed. The thread of the camera calls this
+        method."""
         if frame is not None:
             if len(self._frames) >= self._limit:
                 self._frames.clear()
@@ -98,11 +102,11 @@ class FeedReader:
                 return
             self._awaits_key = False
         self._frames.append(frame)
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and with it all readers
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so no reader is left
             self._loop.call_soon_threadsafe(self._arrived.set)
 
 
 def find_feed(camera: object) -> EncodedFeed | None:
-    """Return the video that a camera encodes itself, if there is any now."""
+    """Return the encoded video of a camera, or None if the camera sends none now."""
     feed = getattr(camera, "encoded_feed", None)
     return feed if isinstance(feed, EncodedFeed) and feed.is_running else None

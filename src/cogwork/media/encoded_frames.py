@@ -1,4 +1,4 @@
-"""Encoded frames of a video on a socket: each has its size, its kind and its time before it."""
+"""Encoded video frames on a socket: a header with size, flags and time precedes each frame."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import struct
 from typing import NamedTuple
 
 TICKS_PER_SECOND = 90_000
-"""Of the time of a frame, as RTP counts it."""
+"""Resolution of frame times, which is the clock rate of RTP video."""
 _HEAD = struct.Struct(">I??Q")
 
 
 class EncodedFrame(NamedTuple):
     data: bytes
     time: int
-    """In ticks of the monotonic clock."""
+    """Ticks of the monotonic clock."""
     is_key: bool
-    """Whether it can be shown without the frames before it."""
+    """Whether the frame can be decoded without earlier frames."""
     is_from_camera: bool = False
-    """Whether the camera encoded it; no one can ask for a key frame then."""
+    """Whether the camera encoded the frame; viewers cannot request key frames from a camera."""
 
 
 def join_frame(frame: EncodedFrame) -> bytes:
@@ -30,7 +30,7 @@ class FrameSplitter:
         self._received = bytearray()
 
     def feed(self, data: bytes) -> list[EncodedFrame]:
-        """Return the frames that are complete now."""
+        """Return the frames that the data completes."""
         received = self._received
         received += data
         frames = []

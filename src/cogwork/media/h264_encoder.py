@@ -1,4 +1,4 @@
-"""Which encoder of H.264 to use: one in hardware, if it does what video calls need."""
+"""Selection of the H.264 encoder: hardware if it is suitable for video calls, else software."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from av.video.frame import PictureType
 
 SOFTWARE = "libx264"
 ENCODERS = ("h264_nvenc", "h264_v4l2m2m", SOFTWARE)
-"""In the order in which they are tried: NVIDIA's, those of small boards, the processor."""
+"""The encoders in the order to try: NVIDIA hardware, hardware of small boards, software."""
 OPTIONS = {
     "h264_nvenc": {
         "preset": "p1",
@@ -26,7 +26,7 @@ OPTIONS = {
         "profile": "baseline",
     },
     "h264_v4l2m2m": {},
-    # One thread: pictures are small, and other cameras need the others.
+    # One thread is enough for small images; encoders of other cameras need the other cores.
     SOFTWARE: {
         "preset": "superfast",
         "tune": "zerolatency",
@@ -43,23 +43,23 @@ _log = logging.getLogger("rdk.networking")
 
 @functools.cache
 def choose_encoder() -> str:
-    """Return the name of the first encoder that works. Takes milliseconds, once."""
+    """Return the name of the first suitable encoder. The first call takes some milliseconds."""
     return next(name for name in ENCODERS if name == SOFTWARE or is_suitable(name))
 
 
 def is_suitable(name: str) -> bool:
-    """Return whether an encoder returns each picture at once, and a key frame when it is asked."""
+    """Return whether an encoder works, adds no delay, and creates key frames on request."""
     try:
         keys = list(_encode(name))
     except Exception as error:
-        # It is not there, or does not accept what others do.
-        _log.debug("not encoding with %s: %s", name, error)
+        # The encoder does not exist, or rejects its options.
+        _log.debug("cannot encode H.264 with %s: %s", name, error)
         return False
     return keys == [[number in _KEYS] for number in range(_TESTED)]
 
 
 def _encode(name: str) -> Iterable[list[bool]]:
-    """Encode a few pictures, and yield for each which of its packets are key frames."""
+    """Encode test frames; yield for each frame which of its packets are key frames."""
     context = av.CodecContext.create(name, "w")
     assert isinstance(context, av.VideoCodecContext)
     context.width, context.height = _SIZE

@@ -33,11 +33,11 @@ COLOR_TYPES = (JPEG, PNG, RGBA)
 DEPTH_TYPES = (DEPTH, PNG)
 
 _JPEG_QUALITY = 75
-"""The same quality as the existing server; a higher one costs clients bandwidth."""
+"""The JPEG quality of the existing server; a higher quality costs clients bandwidth."""
 _PIXEL_CHUNKS = frozenset({b"IHDR", b"PLTE", b"IDAT", b"IEND"})
 _SAFE_SIZE = 2 * 1024 * 1024
-"""Bytes that decompress within a few seconds even in the worst case. Only larger images are checked
-first, because the check adds half the decoding time."""
+"""Size in bytes up to which any image is decompressed within a few seconds. Only larger images are
+checked before decoding, because the check adds half the decoding time."""
 
 # Errors about corrupt images are raised to the caller, so OpenCV does not log them.
 cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
@@ -92,10 +92,10 @@ def decode(data: bytes, header: ImageHeader | None = None) -> Pixels:
 
 
 def decode_reduced(data: bytes, header: ImageHeader, width: int, height: int) -> Pixels:
-    """Decode an image of which at most the given number of pixels is needed.
+    """Decode an image, at a reduced size if that is not smaller than the given size.
 
     A much larger JPEG is decoded at a half, a quarter or an eighth of its size, which takes a
-    fraction of the time and still covers the whole image.
+    fraction of the time.
     """
     if header.mime_type != JPEG:
         return decode(data, header)
@@ -142,8 +142,8 @@ def _decode_with_cv2(data: bytes, flags: int, width: int, height: int) -> Pixels
 def _strip_chunks(png: bytes, header: ImageHeader) -> bytes:
     """Remove the chunks that do not contribute to the pixels.
 
-    Texts and profiles are compressed too, and a few bytes of them can take seconds to decompress;
-    so can pixel data beyond the last row, which is rejected.
+    Texts and profiles are compressed, too, and a few of their bytes can take seconds to decompress.
+    The same applies to pixel data beyond the last row, which is rejected.
     """
     chunks, view = list(iter_png_chunks(png)), memoryview(png)
     packed = [view[start:end] for kind, start, end in chunks if kind == b"IDAT"]

@@ -26,12 +26,12 @@ _MAX_SIDE = 65_500
 """The longest side that a JPEG can have."""
 _MAX_SCANS = 100
 _MAX_SCANNED_PIXELS = 500_000_000
-"""Pixels times scans. Each scan of a progressive JPEG costs as much as decoding a whole image; real
-files have about ten."""
+"""Maximum product of pixels and scans. Each scan of a progressive JPEG costs as much as decoding a
+whole image; real files have about ten."""
 _MAX_SEGMENTS = 1000
 _MAX_CHUNKS = 100_000
 _STRIDE = 1 << 20
-"""Bytes per search. The search holds the GIL, so no other thread runs meanwhile."""
+"""Maximum bytes per search: a search holds the GIL, so all other threads wait."""
 _OTHER_FORMATS = {
     b"GIF8": "a GIF",
     b"BM": "a BMP",
@@ -66,10 +66,10 @@ class ImageHeader:
 
 
 def read_header(data: bytes) -> ImageHeader:
-    """Read the header of an image.
+    """Read the header of an image. Raise BadImage if the data is not a supported image, is
+    truncated or is too large to decode.
 
-    Raises BadImage if the data is not a supported image, is truncated or is too large to decode.
-    The time grows with the size of the data: call it in a thread.
+    The time grows with the size of the data: call this function in a thread.
     """
     if len(data) > MAX_BYTES:
         raise BadImage(f"the image is too large: {len(data)} bytes; the limit is {MAX_BYTES}")

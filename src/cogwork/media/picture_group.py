@@ -1,4 +1,4 @@
-"""The frames since the last key frame: what is needed to show the newest picture."""
+"""The frames since the last key frame, which a new viewer needs to decode the newest one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PictureGroup:
             return
         self._size += len(frame.data)
         if len(self._frames) >= _MAX_FRAMES or self._size > _MAX_BYTES:
-            # Too much to send again; the next key frame begins another group.
+            # The group is too large to send again: wait for the next key frame.
             self.clear()
         else:
             self._frames.append(frame)
@@ -30,12 +30,12 @@ class PictureGroup:
         self._size = 0
 
     def repeat(self) -> list[EncodedFrame]:
-        """Return the frames to send again, of which only the last is to be seen.
+        """Return the frames to send to a new viewer, who should see only the last one.
 
-        The list is empty until a key frame arrives, and after a group that was too large.
+        The list is empty if no key frame has arrived yet, or if the group is too large.
         """
-        # All at the time of the last one, for the viewer would show each for its duration. Times
-        # must differ, and be after those that were sent.
+        # A viewer shows each frame until the time of the next one, so the frames are one tick
+        # apart. Their times follow the last frame, because a time must not be sent twice.
         return [
             frame._replace(time=self._frames[-1].time + number)
             for number, frame in enumerate(self._frames, 1)

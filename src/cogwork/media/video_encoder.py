@@ -1,4 +1,4 @@
-"""Encodes images as video, with PyAV."""
+"""A video encoder for H.264 and VP8, based on PyAV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FRAME_RATE = 15
 _KEY_FRAME_INTERVAL = 300
-"""Pictures after which one that needs no others is sent, even if no viewer asks for it."""
+"""Frames from one key frame to the next if no viewer requests one."""
 
 
 class VideoCodec(enum.StrEnum):
@@ -35,7 +35,7 @@ _VP8_OPTIONS = {
 
 
 class VideoEncoder:
-    """Not safe for threads; every call takes a few milliseconds."""
+    """Encodes images as video. Not thread-safe; each call takes a few milliseconds."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class VideoEncoder:
         *,
         in_hardware: bool = True,
     ) -> None:
-        """`bitrate`: bits per second. `frame_rate`: pictures per second, among which the encoder
-        divides them. `in_hardware`: encode H.264 there, if that works."""
+        """`bitrate` is in bits per second, and `frame_rate` in frames per second. With
+        `in_hardware`, H.264 is encoded in hardware if possible."""
         self.codec = codec
         self.size = (width, height)
         self.bitrate = bitrate
@@ -66,12 +66,12 @@ class VideoEncoder:
         context.time_base = Fraction(1, TICKS_PER_SECOND)
         context.bit_rate = bitrate
         context.gop_size = _KEY_FRAME_INTERVAL
-        # A burst must fit through the viewer's network within half a second.
+        # Limit bursts to the amount that the viewer's network transfers in half a second.
         context.options = {**options, "maxrate": str(bitrate), "bufsize": str(bitrate // 2)}
         self._context = context
 
     def encode(self, pixels: Pixels, time: int, *, as_key: bool) -> list[EncodedFrame]:
-        """Encode an image in BGR, or of depth, after scaling it."""
+        """Encode a color image (BGR) or a depth image, scaled to the size of the video."""
         source = av.VideoFrame.from_ndarray(
             pixels, format="bgr24" if pixels.ndim == 3 else "gray16le"
         )
@@ -86,5 +86,5 @@ class VideoEncoder:
 
 
 def default_bitrate(width: int, height: int) -> int:
-    """Return bits per second for a good picture of this size: 2 Mbit/s for 1280x720."""
+    """Return the bitrate of good quality for an image size: 2 Mbit/s for 1280x720."""
     return max(300_000, min(6_000_000, round(2_000_000 * width * height / (1280 * 720))))
