@@ -17,7 +17,7 @@ _LIMIT_TOLERANCE = 1e-6
 
 
 _MAX_MESSAGE = 1000
-"""Characters. Messages quote the description, which may hold texts of any length."""
+"""Maximum characters of an error message, which may quote texts of any length."""
 
 
 class BadKinematics(ValueError):
@@ -106,7 +106,7 @@ class Chain:
     def from_elements(cls, name: str, elements: Iterable[ChainElement]) -> Chain:
         """Build a chain from elements in any order.
 
-        Raises BadKinematics if they do not form a single chain.
+        Raise BadKinematics if the elements do not form a single chain.
         """
         return cls(name, tuple(_order_elements(name, list(elements))))
 

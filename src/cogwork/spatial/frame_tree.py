@@ -68,7 +68,7 @@ class FrameTree:
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """The parts that are not in the tree, by name, each with the reason."""
+        """The parts that are not in the tree: their names, and the reasons."""
         return self._broken
 
     def with_extra(self, parts: Iterable[FramePart]) -> FrameTree:
@@ -122,7 +122,8 @@ class FrameTree:
     def _unplaced_branch(
         self, part: FramePart, owners: Mapping[str, FramePart], placed: set[str]
     ) -> list[FramePart]:
-        """Return a part and its unplaced ancestors, or nothing if they do not lead to the world."""
+        """Return a part and its unplaced ancestors, or an empty list if they do not lead to the
+        world."""
         branch: dict[str, FramePart] = {}
         while part.name not in branch:
             if part.name in placed:

@@ -124,7 +124,7 @@ class _ReducedChain:
     def apply_step(self, values: Sequence[float], change: Sequence[float]) -> list[float]:
         """Return the values after a change, clamped to the limits.
 
-        The change is in radians for every joint; those of prismatic joints are scaled by `reach`.
+        The change is in radians for every joint; `reach` converts it for prismatic joints.
         """
         return [
             min(max(value + (by if joint.is_rotary else by * self.reach), low), high)

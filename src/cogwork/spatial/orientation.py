@@ -18,7 +18,7 @@ _UP: Vector = (0.0, 0.0, 1.0)
 
 
 def parse_orientation(kind: str, value: Mapping[str, object] | None) -> Quaternion:
-    """Parse a rotation from a configuration. Raises ValueError if it is invalid."""
+    """Parse a rotation from a configuration. Raise ValueError if it is invalid."""
     if not kind and not value:
         return Quaternion.identity()
     if not kind:
@@ -159,9 +159,9 @@ def _require_numbers(
 
 
 def require_number(what: str, value: object) -> float:
-    """Return a value from a file as a float. Raises ValueError if it is not a finite number.
+    """Return a value from a file as a float.
 
-    `what` names the value in the error.
+    Raise ValueError if the value is not a finite number. `what` names the value in the error.
     """
     # math.isfinite would raise for an integer that is too large for a float.
     if (

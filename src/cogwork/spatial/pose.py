@@ -32,7 +32,7 @@ class Quaternion:
         return cls(math.cos(angle / 2), x * sine, y * sine, z * sine)
 
     def normalized(self) -> Quaternion:
-        """Return the same rotation with length one. Raises ValueError if all parts are zero."""
+        """Return the same rotation with length one. Raise ValueError if all parts are zero."""
         largest = max(abs(self.w), abs(self.x), abs(self.y), abs(self.z))
         if not 0 < largest < math.inf:
             raise ValueError("a quaternion needs a finite w, x, y or z that is not zero")
@@ -102,7 +102,7 @@ class Pose:
 
 
 def unit_vector(vector: Vector) -> Vector:
-    """Return the vector scaled to length one. Raises ValueError for a zero vector."""
+    """Return the vector scaled to length one. Raise ValueError for a zero vector."""
     length = math.hypot(*vector)
     if not 0 < length < math.inf:
         raise ValueError("a direction needs a finite x, y or z that is not zero")

@@ -29,8 +29,11 @@ class Shape:
 
 
 def parse_shape(data: Mapping[str, Any]) -> Shape:
-    """Parse a geometry such as `{"type": "box", "x": 100, "y": 200, "z": 50, "translation":
-    {"z": 25}}`. Raises ValueError if it is invalid."""
+    """Parse a geometry such as `{"type": "box", "x": 100, "y": 200, "z": 50, "translation": {"z":
+    25}}`.
+
+    Raise ValueError if the geometry is invalid.
+    """
     kind = data.get("type") or _guess_kind(data)
     names = DIMENSIONS.get(kind) if isinstance(kind, str) else None
     if names is None:

@@ -18,7 +18,7 @@ JsonObject = Mapping[str, object]
 
 
 def parse_sva(text: str) -> Chain:
-    """Parse a kinematics file. Raises ValueError if it is invalid."""
+    """Parse a kinematics file. Raise ValueError if it is invalid."""
     try:
         data = _load_json(text)
         return Chain.from_elements(str(data.get("name") or "chain"), _parse_elements(data))

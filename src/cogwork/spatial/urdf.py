@@ -18,7 +18,7 @@ Element = ElementTree.Element
 
 
 def parse_urdf(text: str) -> Chain:
-    """Parse a robot description. Raises ValueError if it is invalid."""
+    """Parse a robot description. Raise ValueError if it is invalid."""
     if _DECLARATION.search(text):
         raise BadKinematics("the URDF declares a document type or entities; remove them")
     try:
