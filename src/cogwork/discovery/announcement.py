@@ -1,4 +1,4 @@
-"""What a machine says about itself on the local network, and how it answers questions. Pure."""
+"""The DNS-SD records that announce a machine on the local network, and its answers. No I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogwork.discovery.dns_message import Question, Record, RecordType, Service,
 
 SERVICE = "_rpc._tcp.local"
 _META = "_services._dns-sd._udp.local"
-"""The name under which browsers of networks ask for the types of services."""
+"""The name that DNS-SD browsers query to list the types of services."""
 _SERVICE_LABEL, _META_LABEL = b"_rpc", b"_dns-sd"
 _DOMAIN = "local"
 
@@ -20,14 +20,14 @@ class Announcement:
     """The names of the machine."""
     port: int
     host: str
-    """The name of the computer, without a domain."""
+    """The host name of the computer, without a domain."""
     transports: tuple[str, ...] = ("grpc", "webrtc")
 
     @property
     def instances(self) -> list[str]:
-        """The labels under which the machine is listed.
+        """The DNS-SD instance names of the machine.
 
-        Clients look for a name with dashes instead of dots, and then as they dial it.
+        Clients query a name with dashes instead of dots first, and then the name as they dial it.
         """
         labels = [label for name in self.names for label in (name.replace(".", "-"), name)]
         return list(dict.fromkeys(labels))
@@ -35,8 +35,8 @@ class Announcement:
     def listings(self, addresses: Sequence[str]) -> list[list[Record]]:
         """Return the records of each instance, with these addresses of the computer.
 
-        Each is complete and goes into a packet of its own: some clients look only at the first
-        instance of a packet, and remember nothing of other packets.
+        The records of each instance are complete and are sent in a separate packet: some clients
+        read only the first instance of a packet, and do not combine packets.
         """
         return [self._records(label, addresses) for label in self.instances]
 
@@ -58,9 +58,9 @@ class Announcement:
         return packets
 
     def concerns(self, data: bytes) -> bool:
-        """Return whether a message may ask for this machine, without decoding it.
+        """Return whether an undecoded query may ask for this machine.
 
-        Compressed or not, what is asked for is in the message.
+        The labels in a question are readable in the message, even if names are compressed.
         """
         lowered = data.lower()
         return any(
@@ -80,7 +80,7 @@ class Announcement:
 
 
 def goodbye(records: Sequence[Record]) -> list[Record]:
-    """Return records that say that these are not true any more."""
+    """Return goodbye records, which remove the given records from the caches of clients."""
     return [replace(record, ttl=0) for record in records]
 
 

@@ -1,4 +1,4 @@
-"""DNS messages, as far as multicast DNS needs them. Pure."""
+"""Encoding and decoding of multicast DNS messages. No I/O."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MAX_SIZE = 9000
-"""Bytes of a message."""
+"""Maximum size of a message in bytes."""
 MAX_QUESTIONS = 16
 MAX_RECORDS = 64
-"""Records of a response. Those of a query, which are known answers, are not read."""
+"""Maximum records of a response. The records of a query, its known answers, are not decoded."""
 MAX_NAME_SIZE = 255
-"""Bytes of a name without compression, as in RFC 1035."""
+"""Maximum size of an uncompressed name in bytes, as in RFC 1035."""
 _MAX_LABELS = 40
-"""Labels of a name. The longest in use are those of IPv6 addresses, with 34."""
+"""Maximum labels of a name. The longest names in use are IPv6 addresses, with 34 labels."""
 _MAX_POINTERS = 8
-"""Compression pointers of a name."""
+"""Maximum compression pointers of a name."""
 _POINTER = 0xC0
 _HEADER = struct.Struct(">HHHHHH")
 _QUESTION = struct.Struct(">HH")
 _RECORD = struct.Struct(">HHIH")
 _SRV = struct.Struct(">HHH")
 _RESPONSE = 0x8400
-"""Flags of a response with authority."""
+"""Flags of an authoritative response."""
 _IS_RESPONSE = 0x8000
 _CLASS_IN = 1
 _TOP_BIT = 0x8000
-"""In a question: the answer may be sent to the asker alone. In an answer: it replaces others."""
+"""In a question: request for a unicast response. In a record: flush of older cached records."""
 
 
 class InvalidMessage(ValueError):
@@ -48,7 +48,7 @@ class RecordType(enum.IntEnum):
 
 class Question(NamedTuple):
     name: str
-    """In lower case, without the dot at the end."""
+    """The name in lower case, without the final dot."""
     type: int
     wants_unicast: bool = False
 
@@ -61,7 +61,7 @@ class Service(NamedTuple):
 
 
 Value = str | Service | tuple[str, ...]
-"""Of an address or a PTR record, of an SRV record, or of a TXT record."""
+"""The value of an A, AAAA or PTR record (text), an SRV record, or a TXT record (texts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class Record:
     type: RecordType
     value: Value
     ttl: int = 120
-    """Seconds for which it may be remembered; 0 if it is not true any more."""
+    """Seconds for which clients may cache the record; 0 removes it from their caches."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether others may have records of the same name."""
+        """Whether several hosts may have records of the same name."""
         return self.type is RecordType.PTR
 
 
@@ -104,7 +104,7 @@ def encode_response(
 
 
 def is_query(data: bytes) -> bool:
-    """Return whether a message begins like a query that `decode` accepts."""
+    """Return whether a message starts like a query that `decode` accepts."""
     if len(data) < _HEADER.size:
         return False
     _, flags, questions, *_ = _HEADER.unpack_from(data)
@@ -112,7 +112,7 @@ def is_query(data: bytes) -> bool:
 
 
 def decode(data: bytes) -> Message:
-    """Raise InvalidMessage. The time that it takes is bounded, whatever the names refer to."""
+    """Decode a message in bounded time; raise InvalidMessage if it is invalid."""
     try:
         return _decode(data)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -166,7 +166,7 @@ def _encode_value(record: Record) -> bytes:
 
 
 def _decode_value(data: bytes, at: int, kind: int, size: int) -> Value | None:
-    """Return None for types of records that are not used here."""
+    """Decode the value of a record; return None for record types that are not used here."""
     match kind:
         case RecordType.A | RecordType.AAAA if size == (4 if kind == RecordType.A else 16):
             return str(ipaddress.ip_address(data[at : at + size]))
@@ -200,7 +200,7 @@ def _encode_label(text: str) -> bytes:
 
 
 def _decode_name(data: bytes, at: int) -> tuple[str, int]:
-    """Return the name, and where the next field begins."""
+    """Decode a name; return it with the position of the next field."""
     labels: list[str] = []
     name_size = pointers = end = 0
     start = at
@@ -209,14 +209,15 @@ def _decode_name(data: bytes, at: int) -> tuple[str, int]:
         if size & _POINTER == _POINTER:
             target = (size & ~_POINTER) << 8 | data[at + 1]
             pointers += 1
-            # Each leads further back than the one before, so none can lead in a circle.
+            # Each pointer must point further back than the previous one, so that no cycle is
+            # possible.
             if target >= start or pointers > _MAX_POINTERS:
-                raise InvalidMessage("a name does not refer to an earlier one")
+                raise InvalidMessage("a compression pointer does not refer to an earlier name")
             end = end or at + 2
             at = start = target
             continue
         if size & _POINTER:
-            raise InvalidMessage("a label of an unknown kind")
+            raise InvalidMessage("a label has an unknown type")
         at += 1
         name_size += 1 + size
         if name_size > MAX_NAME_SIZE or len(labels) > _MAX_LABELS:
@@ -228,7 +229,7 @@ def _decode_name(data: bytes, at: int) -> tuple[str, int]:
 
 
 def join_name(labels: Iterable[str]) -> str:
-    """Return a name; dots within a label are escaped."""
+    """Join labels to a name, and escape dots within labels."""
     return ".".join(label.replace("\\", "\\\\").replace(".", "\\.") for label in labels).lower()
 
 

@@ -14,16 +14,16 @@ _GROUP_V4 = "224.0.0.251"
 _GROUP_V6 = "ff02::fb"
 _IP_MULTICAST_ALL = 49
 _IPV6_MULTICAST_ALL = 29
-"""Linux: without them, a socket gets the packets of all interfaces."""
+"""Socket options of Linux. If they are 0, a socket receives no packets of other interfaces."""
 _TTL = 255
 
 
 class Interface(NamedTuple):
     name: str
     number: int
-    """The index with which the kernel knows it."""
+    """The index of the interface in the kernel."""
     addresses: tuple[str, ...]
-    """IPv4 and global or link-local IPv6 addresses, without the name of the interface."""
+    """IPv4 addresses, and global or link-local IPv6 addresses without their zone."""
     is_loopback: bool
 
     @property
@@ -50,23 +50,24 @@ def list_interfaces() -> list[Interface]:
         try:
             index = socket.if_nametoindex(name)
         except OSError:
-            continue  # it has just disappeared
+            continue  # the interface has just disappeared
         is_loopback = any(ipaddress.ip_address(each).is_loopback for each in addresses)
         found.append(Interface(name, index, tuple(addresses), is_loopback))
     return found
 
 
 class Endpoint(NamedTuple):
-    """A socket on one interface, and where its packets go."""
+    """A socket on one interface, and the multicast group to which it sends."""
 
     socket: socket.socket
     group: tuple[str, int] | tuple[str, int, int, int]
 
 
 def open_endpoints(interface: Interface, port: int = PORT) -> list[Endpoint]:
-    """Open sockets on an interface: to answer on the port of multicast DNS, or to ask on any (0).
+    """Open the IPv4 and IPv6 sockets of an interface for multicast DNS.
 
-    Raise OSError if none can be opened.
+    Use the default port to answer queries, and 0, for any port, to send queries. Raise OSError if
+    no socket can be opened.
     """
     found: list[Endpoint] = []
     errors: list[OSError] = []
@@ -116,7 +117,7 @@ def _open_v6(interface: Interface, port: int) -> Endpoint:
                 "=16sI", socket.inet_pton(socket.AF_INET6, _GROUP_V6), interface.number
             )
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)
-            # Only what is sent to the group, as with IPv4: that does not come from other networks.
+            # Bind to the group, as with IPv4: unicast packets may come from other networks.
             opened.bind((_GROUP_V6, port, 0, interface.number))
         else:
             opened.bind(("::", port))
@@ -129,6 +130,6 @@ def _open_v6(interface: Interface, port: int) -> Endpoint:
 def _open(family: socket.AddressFamily) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_DGRAM)
     opened.setblocking(False)
-    # Other programs on this computer answer on the same port.
+    # Other programs on this computer may answer on the same port.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return opened

@@ -1,8 +1,8 @@
-"""Answers questions for this machine on the local network, with multicast DNS.
+"""A multicast DNS responder for this machine on the local network.
 
-It runs in a thread of its own, because the packets are those of strangers and must not take time
-of the server's event loop. Clients ask several times within a second and give up soon, so every
-question is answered at once.
+The responder runs in its own thread, so that packets from the network take no time of the server's
+event loop. Clients repeat a query within a second and give up soon, so every query is answered at
+once.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from cogwork.discovery.interfaces import (
 from cogwork.discovery.query_limiter import QueryLimiter
 
 _CHECK_INTERVAL = 5.0
-"""Seconds between two checks for interfaces that came or went."""
+"""Seconds between two checks for new and removed interfaces."""
 _BATCH = 64
-"""Packets that are read from a socket at once."""
+"""Maximum packets to read from a socket at once."""
 _PAUSE = 0.01
-"""Seconds until packets are read again. A flood wakes the thread no more often than this, and the
-kernel drops what exceeds a batch."""
+"""Minimum seconds between two reads, even during a flood. The kernel drops the packets that exceed
+a batch."""
 _CLOSE_TIMEOUT = 5.0
 
 _log = logging.getLogger("rdk.networking")
@@ -54,7 +54,7 @@ class _Desired(NamedTuple):
 
 class Responder:
     def __init__(self, now: Callable[[], float]) -> None:
-        """`now` is monotonic, in seconds."""
+        """`now` returns monotonic seconds."""
         self._now = now
         self._desired: _Desired | None = None
         self._is_closing = False
@@ -65,22 +65,22 @@ class Responder:
         self._selector = selectors.DefaultSelector()
         self._open: dict[Interface, list[_Link]] = {}
         self._failed: set[str] = set()
-        """Interfaces whose failure was reported."""
+        """Names of the interfaces whose failure was logged."""
         self._thread = threading.Thread(target=self._run, name="mDNS", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def announce(self, announcement: Announcement, *, loopback_only: bool) -> None:
-        """Take leave of what was announced before, and announce this from now on.
+        """Announce the machine, and withdraw the previous announcement.
 
-        `loopback_only`: the machine can be reached on this computer only.
+        Set `loopback_only` if the machine can only be reached from this computer.
         """
         self._desired = _Desired(announcement, loopback_only)
         self._wake()
 
     def close(self) -> None:
-        """Take leave, and wait for the end of the thread."""
+        """Withdraw the announcement, and wait until the thread has ended."""
         self._is_closing = True
         self._wake()
         self._thread.join(_CLOSE_TIMEOUT)
@@ -105,12 +105,12 @@ class Responder:
             self._wake_sender.close()
 
     def _serve(self, desired: _Desired) -> None:
-        """Answer until something else is desired, and take leave then."""
+        """Serve an announcement until it is replaced or the responder closes; then withdraw it."""
         check_at = self._now()
         try:
             while desired is self._desired and not self._is_closing:
                 if self._now() >= check_at:
-                    with contextlib.suppress(OSError):  # an interface went meanwhile
+                    with contextlib.suppress(OSError):  # an interface disappeared meanwhile
                         wanted = {each for each in list_interfaces() if desired.is_wanted(each)}
                         self._follow(wanted, desired.announcement)
                     check_at = self._now() + _CHECK_INTERVAL
@@ -152,13 +152,13 @@ class Responder:
         if interface.name not in self._failed:
             self._failed.add(interface.name)
             _log.warning(
-                "clients cannot find this machine by name on %s: %s",
+                "clients cannot find this machine by name on interface %s: %s",
                 *(interface.name, error.strerror),
             )
 
 
 class _Link:
-    """One socket, and the addresses that are true on its network."""
+    """One socket, and the addresses of this machine on its network."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _Link:
             query = decode(data)
         except InvalidMessage:
             return
-        # A client that asks from another port does not receive what is sent to the group.
+        # A client that queries from another port does not receive packets to the group.
         is_simple = asker[1] != PORT
         wants_unicast = is_simple or all(each.wants_unicast for each in query.questions)
         to = asker if wants_unicast else self._group
@@ -207,6 +207,6 @@ class _Link:
             self._send(encode_response(*packet, query.id if is_simple else 0), to)
 
     def _send(self, data: bytes, to: Any) -> None:
-        # A packet that is lost is asked for again.
+        # Clients repeat queries, so a lost packet does no harm.
         with contextlib.suppress(OSError):
             self.socket.sendto(data, socket.MSG_DONTWAIT, to)

@@ -1,4 +1,4 @@
-"""Looks for machines on the local network."""
+"""The search for machines on the local network."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from cogwork.discovery.sightings import FoundMachine, Sighting, ThisComputer, me
 _SERVICE_LABELS = split_name(SERVICE)
 _ASK_INTERVAL = 0.3
 _RESPONSES = Rate.every(0.005, burst=500)
-"""Responses that are decoded. The server searches on its event loop, too."""
+"""Rate limit of decoded responses, because the server searches on its event loop, too."""
 
 
 OnAnswer = Callable[[Sequence[Sighting]], None]
 
 
 async def find_machines(seconds: float) -> list[FoundMachine]:
-    """Ask on every interface for so many seconds, and return the machines that answered."""
+    """Query every interface for the given seconds, and return the machines that answered."""
     seen: set[Sighting] = set()
     await _ask(seen.update, seconds)
     return merge_sightings(seen, _describe_computer())
@@ -49,9 +49,9 @@ def _describe_computer() -> ThisComputer:
 
 
 async def find_machine(name: str, seconds: float) -> FoundMachine | None:
-    """Return the first machine that answers to a name; None if none does in so many seconds.
+    """Return the first machine that answers to a name, or None if none answers in time.
 
-    The name is that of the machine, or that of its computer, such as `board.local`.
+    `name` is the name of the machine or of its computer, such as `board.local`.
     """
     answered: asyncio.Future[FoundMachine] = asyncio.get_running_loop().create_future()
 
@@ -103,9 +103,10 @@ def _read(
 
 
 def read_sightings(message: Message, sender: str, own: Collection[str]) -> list[Sighting]:
-    """Return the machines that a response lists, as far as they can be reached from here.
+    """Return the machines in a response whose addresses can be reached from this computer.
 
-    Some servers tell the whole network that they are on loopback. `own` are our addresses.
+    Some servers announce their loopback address to the whole network. `own` are the addresses of
+    this computer.
     """
     is_here = sender in own
     return [
@@ -116,7 +117,7 @@ def read_sightings(message: Message, sender: str, own: Collection[str]) -> list[
 
 
 def read_machines(message: Message) -> Iterator[FoundMachine]:
-    """Yield the machines that a response lists."""
+    """Yield the machines in a response, once for each address."""
     by_name: dict[str, list[Record]] = {}
     for record in message.records:
         by_name.setdefault(record.name, []).append(record)
@@ -140,6 +141,6 @@ def _is_texts(value: object) -> TypeGuard[tuple[str, ...]]:
 
 
 def _read_label(instance: str) -> str:
-    """Return the name of a machine. Some servers do not escape the dots in it."""
+    """Return the name of a machine, in which some servers do not escape dots."""
     labels = split_name(instance)
     return ".".join(labels[: -len(_SERVICE_LABELS)]) or labels[0]

@@ -1,7 +1,7 @@
-"""Which of the answers of machines on the local network are those of the same machine. Pure.
+"""Merging of answers from the same machine on the local network. No I/O.
 
 A machine may answer for each of its names, in two spellings, on each interface and with IPv4 and
-IPv6, and may list addresses that cannot be reached from here.
+IPv6, and may list addresses that cannot be reached from this computer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 _HERE: Final = "here"
-"""Stands for all addresses of this computer."""
+"""A placeholder for all addresses of this computer."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,7 +25,7 @@ class FoundMachine:
 
     @property
     def plain_name(self) -> str:
-        """The name in one spelling: many servers use dashes instead of dots, too."""
+        """The name with dashes instead of dots: many servers announce both spellings."""
         return self.name.replace(".", "-").lower()
 
     @property
@@ -34,30 +34,30 @@ class FoundMachine:
 
 
 class Sighting(NamedTuple):
-    """One address of a machine, and who told it."""
+    """One address of a machine, from one sender."""
 
     sender: str
-    """The address from which the answer came."""
+    """The address that sent the answer."""
     machine: FoundMachine
 
 
 class ThisComputer(NamedTuple):
     name: str
     addresses: tuple[str, ...]
-    """In the order of its interfaces."""
+    """The addresses of all interfaces, in the order of the interfaces."""
 
     def locate(self, address: str) -> str:
         return _HERE if address in self.addresses else address
 
 
 def merge_sightings(seen: Iterable[Sighting], computer: ThisComputer) -> list[FoundMachine]:
-    """Return each machine once, with the best of its names and addresses."""
+    """Return each machine once, with its best name and address."""
     sightings = sorted(seen)
     senders = {each.sender for each in sightings}
     groups = _group(sightings, lambda each: _identify(each, senders, computer))
     public = [each for each in groups if not _is_local(each)]
     names = {name for each in public if _is_here(each, computer) for name in _names(each)}
-    # All servers of a computer may have its name, but no other names in common.
+    # All servers on this computer may have its name, so that name does not identify a machine.
     names.discard(computer.name.replace(".", "-").lower())
     kept = public + [each for each in groups if _is_local(each) and not names & _names(each)]
     return sorted(_choose(each, senders, computer) for each in kept)
@@ -66,11 +66,12 @@ def merge_sightings(seen: Iterable[Sighting], computer: ThisComputer) -> list[Fo
 def _identify(
     sighting: Sighting, senders: Collection[str], computer: ThisComputer
 ) -> Iterator[Hashable]:
-    """Yield keys. Sightings that share one are of the same machine."""
+    """Yield the keys of a sighting; sightings with a common key belong to the same machine."""
     machine, sender = sighting.machine, computer.locate(sighting.sender)
     yield machine.port, machine.plain_name, sender
-    # Under its other names, and with IPv4 and IPv6, a machine has the same addresses. Others may
-    # have them, too, such as those of container bridges, but nothing is sent from these.
+    # A machine lists the same addresses under all its names, with IPv4 and IPv6. Another machine
+    # may list one of these addresses, such as the address of a container bridge, but sends nothing
+    # from it.
     yield machine.port, sender, machine.address
     other = computer.locate(machine.address)
     if machine.address in senders and (other != _HERE or sender == _HERE):
@@ -101,7 +102,7 @@ def _group(
 
 
 def _is_local(group: Sequence[Sighting]) -> bool:
-    """Return whether a port can be reached on its own computer only."""
+    """Return whether the machine can only be reached from its own computer."""
     return all(each.machine.is_loopback for each in group)
 
 
@@ -128,7 +129,8 @@ def _choose(
 
 
 def _rank_name(name: str) -> tuple[bool, int, str]:
-    """Put names with dots first, and of those the shortest: others have `local` in them."""
+    """Return a sort key that puts the shortest name with dots first; longer ones contain
+    `local`."""
     return "." not in name, len(name), name
 
 
