@@ -28,14 +28,14 @@ class ArmContract(MovingContract):
     client = ArmClient
 
     near: ClassVar[Sequence[float]] = (2.0, 4.0, 6.0, 0.0, 8.0, 0.0)
-    """Joint positions that it reaches quickly from its initial position: in degrees, or in
+    """Joint positions that the arm reaches quickly from its initial position: in degrees, or in
     millimeters for prismatic joints."""
     far: ClassVar[Sequence[float]] = (100.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    """Joint positions that take it several seconds to reach."""
+    """Joint positions that the arm takes several seconds to reach."""
     moment: ClassVar[float] = 0.2
-    """Seconds that it needs from its initial position to `near`."""
+    """Seconds from the initial position to `near`."""
     exact: ClassVar[float] = 0.1
-    """Tolerance of a joint position, in the same units."""
+    """Tolerance of a joint position, in the units of `near`."""
     exact_mm: ClassVar[float] = 1.0
     """Tolerance of the end position, in millimeters."""
 
@@ -176,7 +176,8 @@ class ArmContract(MovingContract):
 
     @contextlib.asynccontextmanager
     async def _streaming(self, resource: Any) -> AsyncIterator[asyncio.Task[None] | None]:
-        """Stream points back and forth until the block ends; None if streams are unsupported."""
+        """Stream points back and forth until the block ends. Yield None if streams are
+        unsupported."""
         start = await _get_joints(resource)
 
         async def follow() -> None:

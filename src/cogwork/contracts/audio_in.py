@@ -25,7 +25,7 @@ class AudioInContract(Contract):
     client = AudioInClient
 
     codec: ClassVar[str] = "pcm16"
-    """A codec that it supports."""
+    """A codec that the microphone supports."""
     seconds: ClassVar[float] = 0.3
     """Recording duration in seconds; long enough for several chunks."""
     remembers: ClassVar[bool] = True

@@ -30,16 +30,16 @@ class AudioOutContract(Contract):
     client = AudioOutClient
 
     codec: ClassVar[str] = "pcm16"
-    """A PCM codec that it supports."""
+    """A PCM codec that the speaker supports."""
     sample_size: ClassVar[int] = 2
-    """Bytes per sample of that codec."""
+    """Bytes per sample of the codec."""
     streams: ClassVar[bool] = True
     """Whether the speaker plays streamed sounds."""
     waits: ClassVar[bool] = True
-    """Whether a call lasts as long as its sound, rather than only queueing it."""
+    """Whether a call returns at the end of its sound, instead of when the sound is queued."""
 
     async def info(self, resource: Any) -> AudioInfo:
-        """Return the format of a sound that it supports."""
+        """Return the format of a sound that the speaker supports."""
         rate = (await resource.get_properties()).sample_rate_hz
         return AudioInfo(codec=self.codec, sample_rate_hz=rate, num_channels=1)
 

@@ -30,13 +30,13 @@ class BoardContract(Contract):
     readers: ClassVar[Sequence[str]] = ()
     """Analogs that may be read."""
     writers: ClassVar[Sequence[str]] = ()
-    """Analogs that may be written; those in `readers` too must read back the written value."""
+    """Analogs that may be written. Analogs that are in `readers`, too, must read back the value."""
     levels: ClassVar[Sequence[int]] = (1, 0)
-    """Values that may be written to them."""
+    """Values that may be written to the analogs in `writers`."""
     interrupts: ClassVar[Sequence[str]] = ()
-    """Names of its digital interrupts."""
+    """Names of the board's digital interrupts."""
     drives: ClassVar[Mapping[str, str]] = {}
-    """Settable GPIO pin that each interrupt is wired to, if any."""
+    """The GPIO pin that drives each interrupt, for interrupts that are wired to a pin."""
 
     async def drive(self, resource: Any, interrupt: str, high: bool) -> None:
         """Set the signal of an interrupt in `drives` high or low."""
@@ -97,7 +97,7 @@ class BoardContract(Contract):
             await self.drive(resource, name, False)
             before = await interrupt.value()
             async with _stream_ticks(resource, name) as stream:
-                await asyncio.wait_for(stream.recv_message(), TIMEOUT)  # it is open
+                await asyncio.wait_for(stream.recv_message(), TIMEOUT)  # the stream is open
                 for high in (True, False):
                     await self.drive(resource, name, high)
                     await _wait_for_tick(stream, name, high)

@@ -185,7 +185,7 @@ class allow_refusal:  # noqa: N801 - reads as a word of the language
 
 @contextlib.contextmanager
 def assert_duration(seconds: float) -> Iterator[None]:
-    """Check that the block takes about that long, at least half of it."""
+    """Check that the block takes at least half of `seconds`, and does not time out."""
     since = time.monotonic()
     yield
     took = time.monotonic() - since

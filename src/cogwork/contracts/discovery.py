@@ -32,7 +32,7 @@ class DiscoveryContract(Contract):
             assert ModelName.parse(each.model)
 
     async def test_discovery_is_repeatable(self, resource: Any) -> None:
-        """Assumes that no device is connected or removed during the test."""
+        """No device must be connected or removed during this test."""
         first = await resource.discover_resources(timeout=TIMEOUT)
         assert await resource.discover_resources(timeout=TIMEOUT) == first
 

@@ -24,7 +24,7 @@ _TOLERANCE = 1.0
 
 
 class EncoderContract(Contract):
-    """The shaft moves only in `turn`."""
+    """The contract of encoders. The shaft must only move in `turn`."""
 
     api = "rdk:component:encoder"
     client = EncoderClient
@@ -32,12 +32,13 @@ class EncoderContract(Contract):
     knows_way: ClassVar[bool] = True
     """Whether the encoder detects the direction; an encoder with a single signal only counts."""
     ticks_per_revolution: ClassVar[float | None] = None
-    """Ticks per revolution, if it reports both ticks and degrees."""
+    """Ticks per revolution, if the encoder reports both ticks and degrees."""
 
     async def turn(self, harness: Harness, way: int) -> None:
         """Turn the shaft forward for 1 and backward for -1, then stop it.
 
-        Optional. The angle is at least three ticks or degrees, and less than half a revolution.
+        Implement this method if the test can turn the shaft. The angle is at least three ticks or
+        degrees, and less than half a revolution.
         """
         del harness, way
         pytest.skip("counting is not tested; implement `turn` to turn the shaft")
@@ -123,7 +124,7 @@ class EncoderReading:
         return abs(self.distance_from(start)) > _TOLERANCE
 
     def distance_from(self, start: EncoderReading) -> float:
-        """Return how far it turned, in ticks or else in degrees."""
+        """Return how far the shaft turned since `start`, in ticks or else in degrees."""
         return self.ticks_from(start) if self.ticks is not None else self.degrees_from(start)
 
     def ticks_from(self, start: EncoderReading) -> float:

@@ -22,9 +22,9 @@ class GantryContract(MovingContract):
     client = GantryClient
 
     near: ClassVar[Sequence[float]] = (10.0,)
-    """Axis positions that it reaches quickly from home, in millimeters."""
+    """Axis positions that the gantry reaches quickly from home, in millimeters."""
     far: ClassVar[Sequence[float]] = (1000.0,)
-    """Axis positions that take it several seconds to reach."""
+    """Axis positions that the gantry takes several seconds to reach."""
     mm_per_sec: ClassVar[float] = 50.0
     """A speed that all axes support, in millimeters per second."""
     exact_mm: ClassVar[float] = 0.5

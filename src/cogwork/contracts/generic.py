@@ -15,7 +15,7 @@ class GenericContract(Contract):
     client = GenericClient
 
     command: ClassVar[Mapping[str, Any]] = {"ping": True}
-    """A command that it supports; commands are its only function."""
+    """A command that the component supports."""
 
     async def test_answers_command(self, resource: Any) -> None:
         assert isinstance(await resource.do_command(self.command), Mapping)

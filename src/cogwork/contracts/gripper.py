@@ -17,13 +17,14 @@ from cogwork.contracts.moving import MovingContract
 
 
 class GripperContract(MovingContract):
-    """The gripper is initially open, and takes several seconds to close."""
+    """The contract of grippers. The gripper must be open initially, and take several seconds to
+    close."""
 
     api = "rdk:component:gripper"
     client = GripperClient
 
     near: ClassVar[float] = 0.1
-    """A change of its inputs that it completes quickly."""
+    """A change of the inputs that the gripper completes quickly."""
 
     def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
         return resource.grab()  # type: ignore[no-any-return]
@@ -67,7 +68,7 @@ class GripperContract(MovingContract):
             assert isinstance(await resource.get_geometries(), list)
 
     async def _get_inputs(self, resource: Any) -> list[float]:
-        """Return its inputs, or an empty list if it does not report them."""
+        """Return the inputs, or an empty list if the gripper does not report them."""
         with allow_refusal("get_current_inputs"):
             return list(await resource.get_current_inputs())
         return []

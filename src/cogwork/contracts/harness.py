@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Config = Mapping[str, Any]
 
 CALL_TIMEOUT = 30.0
-"""Maximum seconds for a call; the longest motion of a contract takes several seconds."""
+"""Maximum seconds for a call. The longest motion of a contract takes several seconds."""
 
 
 class TimeoutChannel(Channel):
@@ -93,9 +93,9 @@ class Harness:
 async def running_harness(
     models: Sequence[Model] = (), find_peers: Callable[[], WebRtcPeers | None] | None = None
 ) -> AsyncIterator[Harness]:
-    """Run a machine with these models, the built-in ones and those of installed packages.
+    """Run a machine with these models, the built-in models and the models of installed packages.
 
-    `find_peers` returns the WebRTC clients; None if there can be none.
+    `find_peers` returns the WebRTC clients; None disables WebRTC.
     """
     clock = SystemClock()
     neighbours = MachineAccess()

@@ -27,7 +27,7 @@ class InputControllerContract(Contract):
     client = ControllerClient
 
     control: ClassVar[str]
-    """One of its controls, which only changes when a test triggers it."""
+    """A control of the controller that only changes when a test triggers it."""
     triggers: ClassVar[bool] = True
     """Whether clients may trigger events."""
 

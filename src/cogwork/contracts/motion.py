@@ -41,23 +41,23 @@ TOLERANCE = 1.0
 
 
 class MotionContract(Contract):
-    """`other_resources` contains the components that are moved."""
+    """The contract of motion services. `other_resources` must contain the components to move."""
 
     api = "rdk:service:motion"
     client = MotionClient
 
     component: ClassVar[str]
-    """Component with a frame that it can move quickly."""
+    """Component with a frame that the service can move quickly."""
     step: ClassVar[Pose]
     """Nearby target pose, relative to the component's initial pose."""
     base: ClassVar[str | None] = None
-    """Base that it drives, if any."""
+    """Base that the service drives, if any."""
     movement_sensor: ClassVar[str | None] = None
     """Movement sensor with the geographic position of the base."""
     slam: ClassVar[str | None] = None
     """SLAM service with the position of the base on a map."""
     far_away: ClassVar[GeoPoint] = GeoPoint()
-    """Position that takes the base at least several seconds to reach."""
+    """Position that the base takes at least several seconds to reach."""
 
     async def test_moves_component_to_destination(self, resource: Any) -> None:
         there = PoseInFrame(reference_frame=self.component, pose=self.step)
@@ -161,7 +161,7 @@ class MotionContract(Contract):
         await assert_stops_in_time(stop_all)
 
     async def test_move_to_current_place_succeeds(self, resource: Any, harness: Harness) -> None:
-        """Applies to moves on a map; an unknown base must be refused."""
+        """Only moves on a map can succeed; an unknown base must be refused."""
         await _assert_refused(
             resource.move_on_map("missing", Pose(), self.slam or "missing"), Status.NOT_FOUND
         )

@@ -16,7 +16,7 @@ from cogwork.contracts.contract import SHORT_DURATION, TIMEOUT, assert_duration
 from cogwork.contracts.moving import MovingContract, moving
 
 _TOLERANCE = 0.02
-"""Revolutions."""
+"""Tolerance of a position, in revolutions."""
 _ATTEMPTS = 3
 
 
@@ -25,7 +25,7 @@ class MotorContract(MovingContract):
     client = MotorClient
 
     rpm: ClassVar[float] = 60.0
-    """A speed at which it turns safely."""
+    """A speed at which the motor turns safely."""
     reverses: ClassVar[bool] = True
     """Whether the motor can turn backward."""
 
@@ -81,7 +81,8 @@ class MotorContract(MovingContract):
     async def _go_for(
         self, resource: Any, rpm: float, revolutions: float, expected: float
     ) -> float:
-        """Return how far it turned: of several attempts, because a busy computer may stop late."""
+        """Return how far the motor turned. Repeat inexact moves, because a busy computer may stop
+        late."""
         turned = 0.0
         for _ in range(_ATTEMPTS):
             start = await resource.get_position()
@@ -104,7 +105,7 @@ class MotorContract(MovingContract):
             ), f"go_for at {rpm:g} rpm for {revolutions:g} revolutions"
 
     async def test_go_for_takes_expected_time(self, resource: Any) -> None:
-        """Holds for motors that report their position and for those that do not."""
+        """Motors must pass whether or not they report their position."""
         if "GoFor" in self.unsupported_methods:
             return
         with assert_duration(SHORT_DURATION):
@@ -133,7 +134,7 @@ class MotorContract(MovingContract):
         return resource.go_for(self.rpm, self.rpm / 60 * TIMEOUT * 2)  # type: ignore[no-any-return]
 
     async def _assert_turns(self, resource: Any, way: float) -> None:
-        """Check the direction by its position, or by its power if it does not report one."""
+        """Check the direction of the motor by its position, or else by its power."""
         if not (await resource.get_properties()).position_reporting:
             power = (await resource.is_powered())[1]
             assert power * way > 0, f"it turns in the wrong direction, with a power of {power:g}"

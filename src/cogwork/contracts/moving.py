@@ -1,4 +1,4 @@
-"""The contract of components that move: any client can stop them."""
+"""The contract of components that move: any client can stop their motion."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cogwork.contracts.contract import TIMEOUT, Contract
 from cogwork.contracts.harness import Harness
 
 MAX_STOP_TIME = 0.1
-"""Maximum seconds from a stop command to rest."""
+"""Maximum seconds from a stop command to a standstill."""
 
 _STOPS = 5
 
 
 class MovingContract(Contract):
-    """The motion of `move` lasts several seconds."""
+    """The contract of moving components. The motion of `move` must last several seconds."""
 
     def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
         """Return a call that lasts as long as the motion, or that starts an endless motion."""
@@ -52,7 +52,7 @@ class MovingContract(Contract):
         await assert_stops_in_time(stop_all)
 
     async def test_cancelled_move_stops(self, resource: Any) -> None:
-        """Does not apply to motions that continue after the call."""
+        """Motions that continue after the call are exempt."""
         async with moving(resource, self.move) as call:
             if call.done():
                 return
@@ -63,7 +63,7 @@ class MovingContract(Contract):
 
 
 async def assert_stops_in_time(stop: Callable[[], Awaitable[float]]) -> None:
-    """Check how long the fastest of several stops takes: a busy computer delays some of them."""
+    """Check that the fastest of several stops is in time; a busy computer delays some stops."""
     times = []
     for _ in range(_STOPS):
         times.append(await stop())
@@ -78,7 +78,7 @@ async def assert_stops_in_time(stop: Callable[[], Awaitable[float]]) -> None:
 async def moving(
     resource: Any, move: Callable[[Any], Coroutine[Any, Any, Any]]
 ) -> AsyncIterator[asyncio.Task[Any]]:
-    """Run the block during a motion. The block ends the motion, and may fail its call."""
+    """Run the block during a motion. The block ends the motion, and may make its call fail."""
     call = asyncio.ensure_future(move(resource))
     try:
         async with asyncio.timeout(TIMEOUT):

@@ -40,19 +40,19 @@ _TOLERANCE_M = 0.01
 
 
 class NavigationContract(Contract):
-    """Features missing from the properties must be refused."""
+    """The contract of navigation services. Features missing from the properties must be refused."""
 
     api = "rdk:service:navigation"
     client = NavigationClient
 
     near: ClassVar[Position]
-    """Position that it reaches within a second."""
+    """Position that the machine reaches within a second."""
     nearby: ClassVar[Position]
     """Another position close to `near`."""
     far: ClassVar[Position]
-    """Position that takes it at least several seconds to reach."""
+    """Position that the machine takes at least several seconds to reach."""
     around_far: ClassVar[Mapping[str, Any]]
-    """Geometry of a zone that contains `far` and is not close to its initial position."""
+    """Geometry of a zone that contains `far` and is not close to the machine's initial position."""
 
     async def test_reports_properties(self, resource: Any) -> None:
         properties = await resource.get_properties()
@@ -340,7 +340,7 @@ async def _wait_until_active(resource: Any) -> None:
 
 
 async def _wait_until_finished(resource: Any) -> Status:
-    """Return the final status of the goal."""
+    """Wait until the goal has ended, and return its status."""
     async with asyncio.timeout(TIMEOUT):
         while True:
             status: Status = await resource.get_navigation_status()
@@ -365,7 +365,7 @@ def _position_kind(properties: Properties) -> str:
 
 
 def _distance(one: Position, other: Position) -> float:
-    """Metres."""
+    """Return the distance in meters."""
     if one.WhichOneof("value") == "pose":
         return math.hypot(one.pose.x - other.pose.x, one.pose.y - other.pose.y) / 1000
     here, there = one.geo_pose.location, other.geo_pose.location

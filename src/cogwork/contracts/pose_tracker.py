@@ -14,7 +14,7 @@ from cogwork.contracts.contract import Contract, allow_refusal
 
 
 class PoseTrackerContract(Contract):
-    """The tracker sees at least one body."""
+    """The contract of pose trackers. The tracker must see at least one body."""
 
     api = "rdk:component:pose_tracker"
     client = PoseTrackerClient

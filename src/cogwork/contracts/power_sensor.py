@@ -15,7 +15,7 @@ _REL_TOLERANCE, _ABS_TOLERANCE = 0.2, 0.1
 
 
 class PowerSensorContract(Contract):
-    """The measured values are constant during a test."""
+    """The contract of power sensors. The measured values must be constant during a test."""
 
     api = "rdk:component:power_sensor"
     client = PowerSensorClient
@@ -57,7 +57,7 @@ class PowerSensorContract(Contract):
 
 
 async def _measure(resource: Any) -> dict[str, float]:
-    """Return all its measurements by their keys in the readings."""
+    """Return all measurements by their keys in the readings."""
     measured: dict[str, float] = {}
     with allow_refusal("get_voltage"):
         measured["voltage"], measured["is_ac"] = await resource.get_voltage()

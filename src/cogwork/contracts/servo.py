@@ -20,11 +20,11 @@ class ServoContract(MovingContract):
     client = ServoClient
 
     near: ClassVar[int] = 10
-    """Angle that it reaches quickly from its initial position, in degrees."""
+    """Angle that the servo reaches quickly from its initial position, in degrees."""
     far: ClassVar[int] = 150
-    """Angle that takes it several seconds to reach."""
+    """Angle that the servo takes several seconds to reach."""
     beyond: ClassVar[int] = 100_000
-    """Angle outside its range."""
+    """Angle outside the range of the servo."""
 
     def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
         return resource.move(self.far)  # type: ignore[no-any-return]

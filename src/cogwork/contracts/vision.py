@@ -13,7 +13,7 @@ from cogwork.contracts.contract import Contract, allow_refusal
 
 
 class VisionContract(Contract):
-    """`other_resources` must contain a camera."""
+    """The contract of vision services. `other_resources` must contain a camera."""
 
     api = "rdk:service:vision"
     client = VisionClient
