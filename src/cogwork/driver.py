@@ -1,12 +1,12 @@
 """The public interface for authors of drivers and plug-ins; everything else may change.
 
-Import it before the SDK: it undoes what importing the SDK does to a process (it replaces
-`sys.excepthook` and gives its loggers handlers of their own).
+Import this module before the SDK. Importing the SDK replaces `sys.excepthook` and adds handlers to
+its loggers; this module undoes both.
 """
 
 from __future__ import annotations
 
-from cogwork.resource.sdk import clean_import as _sdk  # isort: skip - ahead of all that imports the SDK
+from cogwork.resource.sdk import clean_import as _sdk  # isort: skip - before anything imports the SDK
 
 from cogwork.config.schema.fields import (
     Attributes,
@@ -33,7 +33,7 @@ from cogwork.resource.model import Model, find_dependency, logger_of
 from cogwork.resource.sdk.adapter import model_from_sdk_class
 
 SDK_VERSION = _sdk.VERSION
-"""The version of the SDK that is installed."""
+"""The installed version of the SDK."""
 
 Needs = Dependency  # the name before version 0.3
 Wants = OptionalDependency  # the name before version 0.3
