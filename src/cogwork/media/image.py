@@ -1,7 +1,8 @@
-"""Encode and decode images with OpenCV. These functions are slow: call them in a thread.
+"""Image encoding and decoding with OpenCV.
 
-Pixels have OpenCV's layout: height x width x (blue, green, red) with 8 bits, or height x width with
-16-bit millimeters. Another channel order would cost a pass over every image that is encoded.
+These functions are slow: call them in a thread. Pixels have OpenCV's layout: height x width x
+(blue, green, red) with 8 bits, or height x width with 16-bit millimeters. Another channel order
+would cost a pass over every image that is encoded.
 """
 
 from __future__ import annotations

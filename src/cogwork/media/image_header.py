@@ -1,4 +1,4 @@
-"""Read image headers without decoding the pixels.
+"""Image headers, read without decoding the pixels.
 
 The type is detected from the data, because the SDK declares every image as `image/jpeg`. The header
 is checked before memory is allocated, so that a few bytes cannot claim gigabytes.
