@@ -15,7 +15,7 @@ from cogwork.resource.model import Extra, Model, lazy_constructor
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A model. Its classes are in the package that is named like its API."""
+    """A model. Its classes are in the package with the name of its API."""
 
     name: str
     attributes: str
@@ -27,7 +27,7 @@ class _Entry:
     """The kind of object that all resources of the model share."""
     reconfigures: bool = False
     untrusted_driver: str | None = None
-    """The driver if the author of the configuration must not be able to run programs."""
+    """The driver for untrusted configurations, whose authors must not be able to run programs."""
 
 
 def _engine(
@@ -37,7 +37,7 @@ def _engine(
     library: str,
     environment: Mapping[str, str] | None = None,
 ) -> _Entry:
-    """Return an ML model. `environment` has variables that its library reads when imported."""
+    """Return an ML model. `environment` contains variables that its library reads when imported."""
     needs = Extra(extra, (library,), environment or {})
     return _Entry(f"{extra}_cpu", attributes, driver, needs, ModelCache)
 
@@ -114,7 +114,7 @@ _ENTRIES: Final[Mapping[str, Sequence[_Entry]]] = {
     ],
     "service:generic": [_Entry("fake", "FakeGenericAttributes", "fake:FakeGenericService")],
     "service:mlmodel": [
-        # ONNX Runtime otherwise sends telemetry to its vendor.
+        # By default, ONNX Runtime sends telemetry to its vendor.
         _engine(
             "onnx",
             "OnnxAttributes",
@@ -131,12 +131,12 @@ _ENTRIES: Final[Mapping[str, Sequence[_Entry]]] = {
             {"TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"},
         ),
         _engine("tflite", "TfliteAttributes", "tflite:TfliteModel", "ai_edge_litert"),
-        # Its threads otherwise spin between runs and take processor time from everything else.
+        # By default, its threads spin between runs and take processor time from everything else.
         _engine(
             "torch", "TorchAttributes", "torch:TorchModel", "torch", {"OMP_WAIT_POLICY": "PASSIVE"}
         ),
     ],
-    # The motion services are the same, as neither plans motions.
+    # Neither motion service plans motions, so one implementation serves both.
     "service:motion": [_Entry("builtin", *_MOTION), _Entry("fake", *_MOTION)],
     "service:navigation": [
         _Entry(
@@ -172,7 +172,7 @@ _ENTRIES: Final[Mapping[str, Sequence[_Entry]]] = {
 def builtin_models(machine: MachineAccess | None = None, *, untrusted: bool = False) -> list[Model]:
     """Return every built-in model, without importing its driver.
 
-    `machine` gives services access to the machine they belong to. With `untrusted`, the author of
+    `machine` gives services access to the machine they belong to. Set `untrusted` if the author of
     the configuration must not be able to run programs on this computer.
     """
     shared: dict[type[object], object] = {

@@ -13,10 +13,11 @@ T = TypeVar("T")
 
 
 class CommandLock:
-    """The lock of one component. A command that a newer one preempts fails with Interrupted."""
+    """The lock of one component. A newer command preempts the running one, which fails with
+    Interrupted."""
 
     def __init__(self, display_name: str) -> None:
-        """`display_name` is how errors refer to the component, such as `base "b"`."""
+        """`display_name` names the component in errors, such as `base "b"`."""
         self._display_name = display_name
         self._lease = CommandLease(display_name, "")
 
@@ -53,7 +54,7 @@ class CommandLease:
         self.raise_if_revoked()
 
     async def run(self, awaitable: Awaitable[T]) -> T:
-        """Await something else; cancel it, and wait until it has ended, if the lease is revoked."""
+        """Await something else. If the lease is revoked, cancel it and wait until it has ended."""
         task = asyncio.ensure_future(awaitable)
         try:
             await asyncio.wait((task, self.revoked_by), return_when=asyncio.FIRST_COMPLETED)

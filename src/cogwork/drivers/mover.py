@@ -1,4 +1,4 @@
-"""Moves the joints of a component for the newest command."""
+"""The mover of a component's joints, for the newest command."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ T = TypeVar("T")
 
 
 class Mover:
-    """The joints of one component. A move that a newer command preempts fails with Interrupted."""
+    """The joints of one component. A newer command preempts a running move, which fails with
+    Interrupted."""
 
     def __init__(self, display_name: str, start: Joints, clock: Clock) -> None:
-        """`display_name` is how errors refer to the component, such as `gantry "x"`."""
+        """`display_name` names the component in errors, such as `gantry "x"`."""
         self.display_name = display_name
         self.clock = clock
         self.trajectory = JointTrajectory.at_rest(start, clock.monotonic())
@@ -50,7 +51,7 @@ class Mover:
             await lease.wait_for_arrival()
 
     def emergency_stop(self) -> None:
-        """Stop in place without notifying the running command, which would need the event loop."""
+        """Stop in place. Do not notify the running command, which would need the event loop."""
         self.trajectory = JointTrajectory.at_rest(self.joints, self.clock.monotonic())
 
     def halt(self, command: str) -> None:
@@ -59,10 +60,9 @@ class Mover:
 
     @contextlib.contextmanager
     def acquire(self, command: str) -> Iterator[MoverLease]:
-        """Hold the joints while a command runs. They rest until the command sets a trajectory.
+        """Hold the joints while a command runs; they rest until the command sets a trajectory.
 
-        A command that fails or is cancelled stops the joints: its caller is gone, and nothing else
-        supervises the motion.
+        If the command fails or is cancelled, stop the joints: nothing else supervises the motion.
         """
         lease = self._preempt(command)
         try:
@@ -107,7 +107,7 @@ class MoverLease:
         await self._lease.wait(self._mover.clock, seconds, *waitables)
 
     async def run(self, awaitable: Awaitable[T]) -> T:
-        """Await something else; cancel it if a newer command preempts this one."""
+        """Await something else, but cancel it if a newer command preempts this one."""
         return await self._lease.run(awaitable)
 
     def raise_if_revoked(self) -> None:

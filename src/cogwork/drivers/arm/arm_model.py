@@ -36,7 +36,7 @@ class BadArmModel(CogworkError):
 
 class ArmModel:
     def __init__(self, chain: Chain, sva: bytes) -> None:
-        """`sva` is the same chain in the SVA format for clients."""
+        """`sva` is the chain in the SVA format, for clients."""
         self.chain = chain
         self.sva = sva
         self._is_revolute = tuple(joint.is_rotary for joint in chain.joints)
@@ -50,7 +50,7 @@ class ArmModel:
 
     @classmethod
     def load(cls, path: str) -> ArmModel:
-        """Load a kinematics file. Blocks."""
+        """Load a kinematics file. This call blocks."""
         try:
             return cls._parse(_read_file(path))
         except (OSError, ValueError) as error:
@@ -71,7 +71,8 @@ class ArmModel:
         return model
 
     def start_joints(self, joints: Sequence[float] | None) -> Joints:
-        """Return the configured joints, or by default those closest to 0."""
+        """Return the configured initial joint positions, or by default the positions closest to
+        0."""
         if joints is None:
             return self.to_joints([min(max(0.0, low), high) for low, high in self.chain.limits])
         try:
@@ -99,11 +100,11 @@ class ArmModel:
         return [_place_geometry(link, ends[link.id]) for link in self.chain.links if link.geometry]
 
     def to_inputs(self, joints: Sequence[float]) -> list[float]:
-        """Convert to the inputs of the chain, which are in radians."""
+        """Convert joint positions to the inputs of the chain, which are in radians."""
         return self._convert(joints, math.radians)
 
     def to_joints(self, inputs: Sequence[float]) -> Joints:
-        """Convert from the inputs of the chain."""
+        """Convert inputs of the chain to joint positions."""
         return tuple(self._convert(inputs, math.degrees))
 
     def max_reach(self) -> float:

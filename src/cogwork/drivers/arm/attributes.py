@@ -11,7 +11,7 @@ from cogwork.config.schema.fields import Attributes, FileField
 
 class FakeArmAttributes(Attributes):
     kinematics_file: FileField | None = None
-    """Kinematics of the arm: JSON (SVA or DH) or URDF. Without a file, a desk arm with six
+    """Kinematics file of the arm: JSON (SVA or DH) or URDF. Defaults to a desk arm with six
     joints."""
     speed_degs_per_sec: Annotated[float, Field(gt=0)] = 60.0
     """Maximum speed of the joints in degrees per second, or in millimeters per second for prismatic

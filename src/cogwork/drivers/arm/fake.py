@@ -130,7 +130,7 @@ class FakeArm(Arm):
         return self._mover.is_moving
 
     async def set_manual_mode(self, manual_mode: bool, enabled_for: int = 0, **_: Any) -> None:
-        """Stop the arm and switch manual mode, in which only people move it."""
+        """Stop the arm, and turn manual mode on or off. Only people move an arm in manual mode."""
         if enabled_for < 0:
             raise InvalidRequest(f"manual mode cannot last for {enabled_for} seconds")
         self._mover.halt("set_manual_mode")

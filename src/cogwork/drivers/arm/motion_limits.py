@@ -1,4 +1,4 @@
-"""Speed limits of an arm: the limits of its joints and those of a call."""
+"""Speed limits of an arm, from its configuration and from a call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PATH_SAMPLES = 32
 
 @dataclass(frozen=True, slots=True)
 class MotionLimits:
-    """Limits in degrees for revolute joints, in millimeters for prismatic ones, per second."""
+    """Limits per second: in degrees for revolute joints, in millimeters for prismatic joints."""
 
     speeds: Joints
     accelerations: Joints
-    """Infinite: no ramp."""
+    """Infinite for a constant speed without ramps."""
     tool_speed: float = math.inf
-    """Millimeters per second. Infinite: limited only by the joints."""
+    """Speed of the arm's end in millimeters per second, or infinite."""
 
     @property
     def limits_tool_speed(self) -> bool:
@@ -64,7 +64,7 @@ class MotionLimits:
         ramp = speed / acceleration
         if ramp * speed < 1:
             return TrajectorySegment(end, 1 / speed + ramp, ramp)
-        # It has to decelerate before it reaches its speed.
+        # The joints have to decelerate before they reach full speed.
         return TrajectorySegment(end, 2 / math.sqrt(acceleration), 1 / math.sqrt(acceleration))
 
     def _max_tool_rate(self, start: Joints, end: Joints, tool: ToolPosition) -> float:
@@ -103,7 +103,7 @@ def _read_option(options: MoveOptions, name: str) -> float:
 
 
 def _check_limit(name: str, value: float) -> float:
-    """Return the limit; infinity for zero, which clients in Go send for none."""
+    """Return the limit, or infinity for 0: Go clients send 0 if there is no limit."""
     if not 0 <= value < math.inf:
         raise InvalidRequest(f"{name} is {value:g}: give a number above 0, or omit it for no limit")
     return value or math.inf

@@ -1,4 +1,4 @@
-"""Extend the trajectory of an arm by batches of timed joint positions."""
+"""A trajectory of an arm that grows by batches of timed joint positions."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ROUNDING = 1e-6
 @dataclass(slots=True)
 class StreamedTrajectory:
     check: Callable[[Sequence[float]], Joints]
-    """Raises InvalidRequest for positions that the joints cannot reach."""
+    """A function that raises InvalidRequest for positions that the joints cannot reach."""
     speed: float
     """Maximum speed of each joint."""
     _last_time: float = math.nan
     _last_joints: Joints = ()
-    """The last point so far, due at `_last_time`."""
+    """The last point of all batches, due at `_last_time`."""
 
     def extend(
         self, trajectory: JointTrajectory, points: Sequence[Arm.TrajectoryPoint], now: float

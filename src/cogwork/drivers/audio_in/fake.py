@@ -34,11 +34,11 @@ class AudioSource(Protocol):
     """A sound source inside the machine that a fake microphone can record."""
 
     def render(self, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-        """Return frames from that monotonic time on. Large requests call it in a thread."""
+        """Return frames from the monotonic time `since` on. Call it in a thread for many frames."""
 
 
 class FakeAudioIn(NoGeometry, AudioIn):
-    """A microphone that stores nothing: the sound at any time is computed on request."""
+    """A microphone that stores no sound: the sound at any time is computed on request."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class FakeAudioIn(NoGeometry, AudioIn):
         self._workers.close()
 
     def _first_frame(self, previous: int) -> int:
-        """Return the frame after `previous`, the end timestamp of the last chunk the client has."""
+        """Return the frame after `previous`, the end timestamp of the client's last chunk."""
         now = self._current_frame()
         if previous == 0:
             return now

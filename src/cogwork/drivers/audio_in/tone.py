@@ -13,7 +13,7 @@ class Tone:
     """A tone that stores one period, as the shortest number of whole frames, and repeats it."""
 
     def __init__(self, frequency: int, rate: int, channels: int) -> None:
-        """Compute the period, which is slow for some frequencies: call this in a thread."""
+        """Compute the period. Some frequencies are slow: call this method in a thread."""
         self._rate = rate
         self._period_frames = rate // math.gcd(rate, frequency)
         step = math.tau * frequency / rate

@@ -81,7 +81,7 @@ class FakeAudioOut(NoGeometry, AudioOut):
         )
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """Handle `{"last_played": true}`, which returns the last audio as far as it is kept."""
+        """Handle `{"last_played": true}`: return the recently played audio, up to a size limit."""
         if set(command) != {"last_played"}:
             raise InvalidRequest(
                 f'{self._display_name} supports one command: {{"last_played": true}}'
@@ -106,7 +106,7 @@ class FakeAudioOut(NoGeometry, AudioOut):
             self._playback.end("close")
 
     def render(self, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-        """Return what a microphone records from that time on."""
+        """Return frames of the output from the monotonic time `since` on."""
         return self._buffer.render(since, frames, pcm_format)
 
     def _begin(self, call: str, pcm_format: PcmFormat) -> Playback:
@@ -164,8 +164,7 @@ class Playback:
         clock: Clock,
         buffer: PlaybackBuffer,
     ) -> None:
-        """`message` is the start of the error message if another call interrupts the
-        playback."""
+        """`message` begins the error that is raised if another call interrupts the playback."""
         self.format = pcm_format
         self.captured = bytearray()
         self._interrupted_message = message

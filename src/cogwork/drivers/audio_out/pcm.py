@@ -83,8 +83,7 @@ class PcmFormat:
 
 
 def find_codec(name: str, display_name: str) -> PcmCodec:
-    """Return the codec. `display_name` is how errors refer to the device, such as `audio_out
-    "mic"`."""
+    """Return the codec. `display_name` names the device in errors, such as `audio_out "mic"`."""
     codec = CODECS.get(name)
     if codec is None:
         problem = f'has no codec "{name}"' if name else "needs a codec"
@@ -93,7 +92,7 @@ def find_codec(name: str, display_name: str) -> PcmCodec:
 
 
 def _clip(level: float, maximum: float) -> int:
-    """Clip before rounding: a value that is not finite has no integer."""
+    """Clip before rounding, because infinity and NaN cannot be rounded."""
     return int(max(-maximum - 1, min(level, maximum))) if math.isfinite(level) else 0
 
 

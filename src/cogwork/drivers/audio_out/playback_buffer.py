@@ -14,7 +14,7 @@ RETENTION_SECONDS = 10.0
 _MAX_CLIPS = 4096
 _MAX_BYTES = 64 << 20
 _FRAME_EPSILON = 1e-3
-"""Fraction of a frame that keeps rounding errors from shifting aligned frames."""
+"""Tolerance in frames, so that rounding errors do not shift aligned frames."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,8 @@ class AudioClip:
     data: bytes
     since: float
     until: float
-    """Monotonic seconds, like `since`. Earlier than the end of the data if it was cut off."""
+    """End in monotonic seconds, like `since`. Earlier than the end of the data if playback was cut
+    off."""
     speed: float
 
 
@@ -43,14 +44,14 @@ class PlaybackBuffer:
             self._drop_oldest()
 
     def cut_off(self, now: float) -> None:
-        """Cut the sound off at that time and drop everything after it."""
+        """Cut the sound off at the given time and drop everything after it."""
         while self._clips and self._clips[-1].since >= now:
             self._bytes -= len(self._clips.pop().data)
         if self._clips:
             self._clips[-1].until = min(self._clips[-1].until, now)
 
     def render(self, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-        """Return the sound from that time on, in that format, with silence in the gaps.
+        """Return the sound from a time on in the given format, with silence in the gaps.
 
         Long stretches are slow: render them in a thread.
         """
@@ -66,7 +67,7 @@ class PlaybackBuffer:
         return bytes(sound)
 
     def _is_expired(self, clip: AudioClip, now: float) -> bool:
-        # Keep a second more: listeners request a chunk that ends within the retention time.
+        # Keep one more second: a listener may request a chunk that began before the retention time.
         return clip.until < now - RETENTION_SECONDS - 1 or (
             self._bytes > _MAX_BYTES and len(self._clips) > 1
         )
@@ -76,15 +77,16 @@ class PlaybackBuffer:
 
 
 def _frame_at(seconds: float, rate: int) -> int:
-    """Return the first frame at or after that time."""
+    """Return the number of the first frame at or after the given time."""
     return math.ceil(seconds * rate - _FRAME_EPSILON)
 
 
 def _render_clip(clip: AudioClip, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-    """Resample a clip that covers the whole time; each frame is the last one that has started."""
+    """Resample a clip that covers the requested time. Each frame is the last one of the clip that
+    has started."""
     clip_format = clip.format
     frame_rate = clip_format.rate * clip.speed
-    # The first frame may be slightly early, which is many frames of a fast clip.
+    # The first frame may be slightly early. In a fast clip, this difference is many frames.
     start = max((since - clip.since) * frame_rate + _FRAME_EPSILON, 0.0)
     if clip_format == pcm_format and clip.speed == 1:
         at = int(start) * pcm_format.frame_size

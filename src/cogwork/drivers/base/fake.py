@@ -107,7 +107,7 @@ class FakeBase(Base):
         }
 
     def _drive_at(self, command: str, speed: Speed) -> None:
-        """Drive at that speed until the next command."""
+        """Drive at the given speed until the next command."""
         self._command_lock.acquire(command)
         self._motion = self._motion.continue_at(speed, self._now())
 
@@ -121,7 +121,7 @@ class FakeBase(Base):
         try:
             await lease.wait(self._clock, leg.seconds)
         except asyncio.CancelledError:
-            # The caller is gone, and nothing else supervises the motion.
+            # The caller was cancelled, and nothing else supervises the motion.
             if not lease.is_revoked:
                 await self.stop()
             raise

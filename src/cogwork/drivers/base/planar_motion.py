@@ -90,7 +90,7 @@ class PlanarMotion:
         return now - self.since >= self.seconds
 
     def continue_at(self, speed: Speed, now: float) -> PlanarMotion:
-        """Return a motion from the current pose at that speed."""
+        """Return a motion from the current pose at the given speed."""
         return PlanarMotion(self.pose_at(now), now, speed)
 
     def continue_along(self, leg: Leg, now: float) -> PlanarMotion:
@@ -101,5 +101,5 @@ class PlanarMotion:
         )
 
     def stop_at_end(self, now: float) -> PlanarMotion:
-        """Return the rest at the end: a timer may fire slightly early."""
+        """Return the state at rest in the final pose, even if a timer fires slightly early."""
         return PlanarMotion(self.pose_at(now) if self.end is None else self.end, now)

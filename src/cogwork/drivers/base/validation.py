@@ -1,4 +1,4 @@
-"""Validate the arguments of base commands."""
+"""Validation of the arguments of base commands."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def parse_spin(display_name: str, angle: float, velocity: float) -> Leg | None:
 
 
 def parse_set_power(display_name: str, linear: Vector3, angular: Vector3) -> Speed:
-    """Return fractions of full power, forward and about the vertical axis; wheels have no
-    others."""
+    """Return the power forward and about the vertical axis, as fractions of full power."""
     for power in (linear.y, angular.z):
         if not -1 <= power <= 1:
             raise InvalidRequest(f"{display_name} accepts a power between -1 and 1, not {power:g}")

@@ -33,7 +33,7 @@ _STOP_TIMEOUT = 5.0
 
 
 class WheeledBase(NoGeometry, Base):
-    """A wheeled base. A newer command, or the failure of one motor, ends a command for all
+    """A wheeled base. A newer command, or the failure of one motor, ends the command of all
     motors."""
 
     def __init__(
@@ -154,8 +154,7 @@ class WheeledBase(NoGeometry, Base):
             self._at_rest = True
 
     async def _try_stop(self, lease: CommandLease) -> None:
-        """Stop after a failure: motors that run alone move the base anywhere, and nothing
-        supervises it."""
+        """Stop the base after a failure: the remaining motors would move it unsupervised."""
         try:
             async with asyncio.timeout(_STOP_TIMEOUT):
                 await self._stop_motors(lease)

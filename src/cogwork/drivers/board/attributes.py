@@ -24,9 +24,9 @@ class AnalogAttributes(BoardPart):
     value: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
     """Initial value."""
     min: float = 0.0
-    """Lowest voltage that it can measure."""
+    """Lowest voltage that the pin can measure."""
     max: float = 0.0
-    """Highest voltage that it can measure."""
+    """Highest voltage that the pin can measure."""
     step_size: float = 0.0
     """Volts per step of the value."""
 
@@ -64,8 +64,8 @@ class GpioInterruptAttributes(InterruptAttributes):
     """Internal resistor that holds the pin while nothing drives it. Use `up` for a button that
     connects the pin to ground."""
     debounce: Annotated[Duration, Field(ge=0)] = 0.0
-    """Minimum duration of a level that counts. Use `5ms` for a button; leave it out for an
-    encoder."""
+    """Minimum duration of a level; shorter changes are ignored. Use `5ms` for a button, and omit it
+    for an encoder."""
 
 
 class GpioBoardAttributes(Attributes):

@@ -122,8 +122,8 @@ class GpioBoard(NoGeometry, Board):
     async def close(self) -> None:
         """Stop PWM and release all pins.
 
-        A steady pin keeps its level: the driver that used it left it in its rest state, which is
-        not always low.
+        A pin without PWM keeps its level, because its driver has already set the rest state of the
+        device.
         """
         for ticks in list(self._streams):
             ticks.end(Interrupted(f"{self._display_name} was closed"))
@@ -133,7 +133,9 @@ class GpioBoard(NoGeometry, Board):
             try:
                 pin.stop_pwm()
             except CogworkError as error:
-                self.logger.warning("PWM may still be running: %s", error)
+                self.logger.warning(
+                    "a PWM signal could not be stopped and may still be running: %s", error
+                )
         self._factory.close()
 
     def _watch_interrupts(self, attributes: GpioBoardAttributes) -> None:
@@ -142,7 +144,7 @@ class GpioBoard(NoGeometry, Board):
             if pin.watcher is not None:
                 raise InvalidRequest(
                     f'pin "{interrupt.pin}" is used by two digital interrupts, "{pin.watcher}" and '
-                    f'"{interrupt.name}": remove one; it serves any number of clients'
+                    f'"{interrupt.name}": remove one; one interrupt serves any number of clients'
                 )
             pin.watcher = interrupt.name
             gpio_pin = self._factory.pin(_gpiozero_name(interrupt.pin))

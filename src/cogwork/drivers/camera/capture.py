@@ -42,8 +42,11 @@ class SourceFault(CogworkError):
 
 
 DeferredPixels = Callable[[], Pixels]
-"""Decodes a captured frame. Sources put expensive work here, such as color conversion, because it
-runs only for frames that are requested."""
+"""A function that decodes a captured frame.
+
+Sources put expensive work here, such as color conversion, because it runs only for frames that are
+requested.
+"""
 
 
 class OpenedSource(Protocol):
@@ -52,14 +55,17 @@ class OpenedSource(Protocol):
         """Frames per second, if the source reports it."""
 
     def read(self) -> DeferredPixels:
-        """Block until the next frame, a few seconds at most. Raises SourceFault."""
+        """Wait a few seconds at most for the next frame and return it. This call blocks.
+
+        Raise SourceFault if no frame arrives.
+        """
 
     def close(self) -> None: ...
 
 
 class FrameSource(Protocol):
     def open(self) -> OpenedSource:
-        """Open the source. Blocks. Raises SourceFault."""
+        """Open the source, or raise SourceFault. This call blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,7 @@ class Capture:
         while not self._stop.is_set():
             before = self._latest
             fault = self._read_until_fault()
-            self._update_pending.clear()  # so that the next frame notifies the loop again
+            self._update_pending.clear()  # the next frame must notify the loop again
             self._call_in_loop(self._on_fault, fault)
             if fault.final:
                 break
@@ -185,7 +191,7 @@ class Capture:
             # Drop the traceback, which keeps resources alive, such as the threads of a decoder.
             return SourceFault(fault.code, str(fault), final=fault.final)
         except Exception as error:
-            self._log.debug("reading failed", exc_info=True)
+            self._log.debug("reading frames failed", exc_info=True)
             return SourceFault("failed", f"reading failed: {error}")
         return SourceFault("closed", "the camera is closed", final=True)
 
@@ -204,7 +210,7 @@ class Capture:
         self._rate_meter.record(now)
         number = self._latest.number + 1 if self._latest is not None else 1
         self._latest = _CapturedPicture(number, decode, now, self._clock.time())
-        # One notification is enough until it is handled, regardless of further frames.
+        # One notification is enough until the loop has handled it, regardless of further frames.
         if not self._update_pending.is_set():
             self._update_pending.set()
             self._call_in_loop(self._on_image)
@@ -241,7 +247,7 @@ class Capture:
             self._update_future.set_result(None)
 
     async def _watch_for_stall(self) -> None:
-        """Detect a stalled source, which cannot report it itself."""
+        """Detect a source that stalls without reporting a fault."""
         while True:
             timeout = _OPEN_TIMEOUT if self._latest is None else self._stall_timeout
             await self._clock.wait([self._update_future], timeout)
@@ -265,7 +271,7 @@ class FrameRateMeter:
 
     def __init__(self) -> None:
         self.missed = 0
-        """Frames that were expected from the source's own rate but did not arrive."""
+        """Number of frames that did not arrive, according to the frame rate of the source."""
         self._rate: float | None = None
         self._arrivals: deque[float] = deque(maxlen=1200)
 

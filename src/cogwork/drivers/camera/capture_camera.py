@@ -15,7 +15,7 @@ from cogwork.resource.model import logger_of
 
 
 class CaptureCamera(FrameCamera):
-    """A camera that exists before its first frame and without frames: calls fail with the
+    """A camera that is available before its first frame. Without frames, its calls fail with the
     reason."""
 
     def __init__(

@@ -44,13 +44,13 @@ class Box:
 @dataclass(frozen=True, slots=True)
 class ConveyorPart:
     number: int
-    """Identifies the part from when it appears until it leaves."""
+    """Identifier of the part while the part is on the belt."""
     appearance: PartAppearance
     x: float
     """Center in pixels, like `y`; drawn at the nearest integer."""
     y: float
     box: Box
-    """Bounding box of its visible pixels."""
+    """Bounding box of the visible pixels of the part."""
     visible_share: float
     """Visible fraction of the part, from 0 to 1."""
 

@@ -48,7 +48,7 @@ class Backdrop:
 
 
 class Exposure:
-    """The exposure: a lens with vignetting and a sensor with noise."""
+    """The exposure of an image, by a lens with vignetting and a sensor with noise."""
 
     def __init__(self, rng: np.random.Generator, width: int, height: int) -> None:
         self._vignette = _draw_vignette(rng, width, height)

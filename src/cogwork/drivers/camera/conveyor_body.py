@@ -24,7 +24,7 @@ class PartKind(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class Gear:
     is_lathe_turned: ClassVar[bool] = True
-    """Whether its face is finished on a lathe."""
+    """Whether the face is finished on a lathe."""
     teeth: int
     bore: float
     hole_count: int

@@ -142,7 +142,10 @@ def _downsample(shape: PartAppearance, fine: _Pixels) -> _Pixels:
 
 
 def _draw_shadow(shape: PartAppearance, cover: Uint8Image) -> Plane:
-    """Return the fraction of light that the shadow blocks; drawn small, because it is soft."""
+    """Return the fraction of light that the shadow blocks.
+
+    The shadow is soft, so it is drawn small and enlarged.
+    """
     side = min(_SHADOW_SIDE, 2 * shape.half_side)
     size = side * shape.size / (2 * shape.half_side)
     small = cv2.resize(cover, (side, side), interpolation=cv2.INTER_AREA)

@@ -41,8 +41,10 @@ FOURCC_ALIASES = {
     "H265": "HEVC",
     "H.265": "HEVC",
 }
-"""Names of formats in FFmpeg, GStreamer, Windows and common use, mapped to those of Linux. Other
-names are Linux names in any case: `MJPG`, `YUYV`, `NV12`, `Z16`, …"""
+"""Format names in FFmpeg, GStreamer, Windows and common use, with their names in Linux.
+
+Other names are Linux names, in upper or lower case: `MJPG`, `YUYV`, `NV12`, `Z16`, …
+"""
 
 # Bytes per pixel of formats that OpenCV converts to BGR; the earlier one wins a tie.
 _COLOR = {
@@ -111,7 +113,7 @@ class FormatChoice:
     width: int
     height: int
     rate: float | None
-    """None if the device does not report it."""
+    """Frames per second; None if the device does not report a rate."""
 
     def count_unmet(self, request: FormatRequest) -> int:
         """Return how many parts of the request the choice does not meet."""
@@ -142,9 +144,9 @@ def is_same_rate(one: float, other: float) -> bool:
 def choose_format(formats: Sequence[FormatOffer], request: FormatRequest) -> FormatChoice:
     """Return the best format that meets the request exactly, or raise NoSuchFormat.
 
-    Open parts prefer, in this order: color over gray, at most 1920x1080, at least 15 frames per
-    second, close to 1280x720, close to 30 frames per second. Then raw formats precede JPEG, which
-    costs decoding, unless their bandwidth is too high for USB 2.
+    Open parts of the request prefer, in this order: color over gray, at most 1920x1080, at least 15
+    frames per second, close to 1280x720, close to 30 frames per second. If formats are still equal,
+    raw formats precede JPEG, which costs decoding, unless their bandwidth is too high for USB 2.
     """
     decoded = [offer for offer in formats if offer.fourcc in _BYTES_PER_PIXEL]
     if not decoded or (
@@ -173,7 +175,7 @@ def _possible_choices(offer: FormatOffer, request: FormatRequest) -> Iterator[Fo
 
 
 def _nearest_size(offer: FormatRange, request: FormatRequest) -> tuple[int, int]:
-    """Return the size nearest to the request, in the default aspect ratio where it is open."""
+    """Return the size nearest to the request. If a side is open, use the default aspect ratio."""
     usual_width, usual_height = _PREFERRED_SIZE
     shape = usual_width / usual_height
     width = offer.widths.nearest(

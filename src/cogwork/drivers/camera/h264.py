@@ -1,4 +1,4 @@
-"""Which H.264 of a camera viewers can show as it is, and in which form."""
+"""Preparation of a camera's H.264 key frames for viewers that decode them directly."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 
 _START = b"\x00\x00\x01"
 _PARAMETERS = re.compile(rb"\x00\x00\x01[\x07\x27\x47\x67]")
-"""A sequence parameter set, whatever its importance."""
+"""The start of a sequence parameter set (SPS), with any value of `nal_ref_idc`."""
 _SEARCHED = 4096
-"""Bytes at the beginning of a picture in which parameters are expected."""
+"""Bytes at the beginning of a frame in which to search for parameter sets."""
 
 
 def with_parameters(picture: bytes, parameters: bytes) -> bytes | None:
-    """Return a key frame with the parameters of its stream, which cameras may send only once.
+    """Return a key frame with the parameter sets of its stream, which cameras may send only once.
 
-    Return None if the frame is not in Annex B format, or if its parameters are not known.
+    Return None if the frame is not in Annex B format, or if its parameter sets are unknown.
     """
     if not _is_annex_b(picture):
         return None

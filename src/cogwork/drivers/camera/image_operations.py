@@ -14,7 +14,8 @@ from cogwork.media.image_header import MAX_PIXELS
 _QUARTER_TURNS = {1: cv2.ROTATE_90_CLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_COUNTERCLOCKWISE}
 _RED = (0, 0, 255)
 _MAX_ROTATED_SIDE = 32_766
-"""OpenCV's limit for a side of an image that is rotated by other angles."""
+"""Maximum side of an image that OpenCV can rotate by an angle other than a multiple of 90
+degrees."""
 
 
 def rotate(pixels: Pixels, degrees: float) -> Pixels:
@@ -75,6 +76,6 @@ def crop(
     if not overlay:
         return np.ascontiguousarray(pixels[top:bottom, left:right])
     if is_depth(pixels):
-        return pixels  # a drawn line would be a distance
+        return pixels  # a line would be read as a distance
     marked = pixels.copy()
     return cv2.rectangle(marked, (left, top), (right - 1, bottom - 1), _RED, 2)

@@ -30,7 +30,7 @@ from cogwork.resource.model import find_dependency
 Stage = Callable[[Frame], Awaitable[Frame]]
 """A step of the pipeline. It may call other resources, such as a vision service."""
 ImageRef = weakref.ref[Image]
-"""Identifies the source image without keeping it alive."""
+"""Key of the source image that does not keep the image alive."""
 
 
 class TransformCamera(FrameCamera):
@@ -41,7 +41,8 @@ class TransformCamera(FrameCamera):
         dependencies: Dependencies,
         clock: Clock,
     ) -> None:
-        # Only frames show whether the source has depth, but a lens is configured only for depth.
+        # The source has sent no frame yet. Intrinsic parameters are only useful with depth, so
+        # assume depth if they are configured.
         super().__init__(name, attributes, has_depth=attributes.intrinsic_parameters is not None)
         self._source = find_dependency(dependencies, attributes.source)
         self._clock = clock

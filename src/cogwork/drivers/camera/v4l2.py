@@ -1,6 +1,6 @@
 """Queries of the video devices of Linux (V4L2) by ioctl.
 
-Requests and layouts are those of `linux/videodev2.h`.
+Requests and layouts are defined in `linux/videodev2.h`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Device:
     path: str
     """Path such as `/dev/video0`. Its number may change whenever a camera is plugged in."""
     links: tuple[str, ...] = ()
-    """Links of udev to the device, by-id before by-path."""
+    """Links to the device by udev, by-id before by-path."""
     name: str = ""
     """Name reported by the driver; empty if the query failed."""
     can_capture: bool = True
@@ -47,12 +47,12 @@ class Device:
 
     @property
     def by_id(self) -> str | None:
-        """Link that does not depend on the port."""
+        """Link to the device that does not depend on the port."""
         return self._find_link("by-id")
 
     @property
     def by_path(self) -> str | None:
-        """Link that depends only on the port."""
+        """Link to the device that depends only on the port."""
         return self._find_link("by-path")
 
     def _find_link(self, directory: str) -> str | None:
@@ -86,7 +86,8 @@ class SteppedRange:
 
 @dataclass(frozen=True, slots=True)
 class FormatRange:
-    """A format with a range of sizes or rates. Only trying shows whether a size supports a rate."""
+    """A format with ranges of sizes and rates. The driver may not support every combination of
+    them."""
 
     fourcc: str
     widths: SteppedRange
@@ -121,7 +122,7 @@ def find_device(video_path: str, devices: Sequence[Device]) -> Device | None:
 
 
 def read_formats(path: str, ioctl: Ioctl = fcntl.ioctl) -> tuple[FormatOffer, ...]:
-    """Return the formats in the driver's order. Raises DeviceFault."""
+    """Return the formats in the driver's order, or raise DeviceFault."""
     with _DeviceNode(path, ioctl) as node:
         capability = node.query_capability()
         if not capability.can_capture:
@@ -232,7 +233,7 @@ class _IoctlRequest:
     number: int
     layout: struct.Struct
     direction: int = 3
-    """1 writes to the kernel, 2 reads from it, 3 does both."""
+    """Direction of the data: 1 to the kernel, 2 from the kernel, 3 both."""
 
     @property
     def code(self) -> int:
@@ -257,7 +258,7 @@ _MEMORY_MMAP = 1
 _DISCRETE = 1
 _BIG_ENDIAN = 0x8000_0000
 
-# More than any device needs; stops drivers whose lists never end.
+# More requests than any device needs. The limit protects against drivers whose lists never end.
 _MAX_REQUESTS = 10_000
 
 
@@ -320,7 +321,7 @@ class _DeviceNode:
             _, card, _, _, all_flags, flags = self.send_request(_QUERYCAP)
         except OSError as error:
             raise _to_fault(self._path, error) from error
-        # The first flags cover all devices of the camera, including the one for metadata.
+        # `all_flags` covers all devices of the camera, including its metadata device.
         flags = flags if all_flags & _CAP_DEVICE_CAPS else all_flags
         return _Capability(card.split(b"\0")[0].decode(errors="replace").strip(), flags)
 

@@ -43,8 +43,8 @@ _MAX_ATTEMPTS = 5
 _RETRY_DELAY = 0.02
 """Seconds between attempts: an unplugged camera fails shortly before its device disappears."""
 _BUFFER_COUNT = 2
-"""One buffer is filled while the other is read; a single one would drop frames. Frames do not age
-in the buffers, because they are read continuously."""
+"""One buffer is filled while the other is read; a single buffer would drop frames. Frames do not
+age in the buffers, because they are read continuously."""
 _JPEG_FORMATS = ("MJPG", "JPEG")
 
 
@@ -63,8 +63,10 @@ class VideoCapture(Protocol):
 
 
 def open_capture(path: str) -> VideoCapture:
-    """Open a device with a shorter timeout. OpenCV has no timeout per device; it reads this
-    variable at the first wait of the process. Its default of 10 seconds is too long for callers."""
+    """Open a device with a shorter timeout than OpenCV's default of 10 seconds.
+
+    OpenCV has no timeout per device; it reads an environment variable once in a process.
+    """
     os.environ.setdefault("OPENCV_VIDEOIO_V4L_SELECT_TIMEOUT", str(_SELECT_TIMEOUT))
     import cv2
 

@@ -36,7 +36,7 @@ frame."""
 _MAX_PAUSE = 1.0
 """Maximum seconds between two frames of a file."""
 _PLAUSIBLE_RATES = (0.1, 240.0)
-"""Range of plausible rates; other values are those of the stream's timer."""
+"""Range of plausible frame rates; values outside are the rate of the stream's timer."""
 _DEFAULT_RATE = 25.0
 _NO_TIMESTAMPS = 0x80
 """FFmpeg's format flag AVFMT_NOTIMESTAMPS."""
@@ -48,7 +48,7 @@ class VideoSource:
     def __init__(self, attributes: FfmpegAttributes) -> None:
         self._attributes = attributes
         self.feed = EncodedFeed()
-        """What the source encoded itself."""
+        """The encoded frames of the source."""
 
     def open(self) -> OpenedVideo:
         return OpenedVideo(self)
@@ -66,7 +66,7 @@ class VideoSource:
         except (av.error.FFmpegError, ValueError) as error:
             what = "cannot be opened"
             if time.monotonic() - start >= timeout:
-                # Not every protocol reports a timeout as such.
+                # Not every protocol reports a timeout as such, so the elapsed time decides.
                 raise self._make_stall_fault(what, timeout) from None
             raise self._to_fault(error, what) from None
         if (fault := self._find_video_fault(container)) is not None:
@@ -124,11 +124,11 @@ class VideoSource:
         return str(input_format) if input_format is not None else None
 
     def _open_options(self) -> dict[str, str]:
-        # This also limits frames that are decoded to analyze the stream.
+        # This option also limits frames that are decoded to analyze the stream.
         defaults = {"max_pixels": str(MAX_PIXELS)}
         if self._is_url:
-            # TCP passes firewalls on a single connection; the limits analyze 3 frames in at most
-            # one second instead of 20 in five.
+            # TCP passes firewalls on a single connection. The limits reduce the analysis of the
+            # stream from 20 frames to 3, and from five seconds to one.
             defaults |= {"rtsp_transport": "tcp", "analyzeduration": "1000000", "fpsprobesize": "3"}
         configured = self._attributes.input_kw_args
         return defaults | {
@@ -184,7 +184,7 @@ class OpenedVideo:
         self._frames = self._play() if self._is_finite() else self._decode()
         self._graph: Graph | None = None
         self._graph_input: object = None
-        # Shared by all frames: each would create its own, with a thread per CPU.
+        # All frames share one reformatter: each would create its own, with a thread per CPU.
         self._reformatter = VideoReformatter()
 
     @property
@@ -261,14 +261,14 @@ class OpenedVideo:
         requested_at = time.monotonic()
         for packet in self._container.demux(self._stream):
             if time.monotonic() - requested_at >= self._video.stall_timeout:
-                # After a timeout, the parser flushes the data that it has left, which is old.
+                # After a timeout, the parser flushes its remaining data, which is old.
                 raise self._video.stall_fault()
             self._pass_on(packet)
             yield packet
             requested_at = time.monotonic()
 
     def _pass_on(self, packet: Packet[VideoStream]) -> None:
-        """Offer a packet to viewers that can show it as it is."""
+        """Pass a packet on to viewers that can decode it directly."""
         context = self._stream.codec_context
         if not self._video.is_live or self._video.filters or context.name != "h264":
             return
@@ -329,7 +329,7 @@ class Pacer:
 
     def _gap(self, timestamp: float | None) -> float:
         if timestamp is None or self._last_timestamp is None or timestamp <= self._last_timestamp:
-            return self._frame_interval  # restarted, or without a timestamp
+            return self._frame_interval  # the file restarted, or the frame has no timestamp
         return min(timestamp - self._last_timestamp, _MAX_PAUSE)
 
 

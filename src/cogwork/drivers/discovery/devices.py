@@ -30,14 +30,15 @@ def find_gamepads(root: Path) -> list[Discovered]:
 
 
 def find_gpio_pins(root: Path) -> list[Discovered]:
-    """Find the pins of a Raspberry Pi, the only computer that has this device."""
+    """Find the pins of a Raspberry Pi, which is the only computer with a gpiomem device."""
     if next(root.glob("gpiomem*"), None) is None:
         return []
     return [_make_discovered("pins", "board", "gpio", {})]
 
 
 def find_serial_ports(root: Path) -> list[Discovered]:
-    """Find serial ports. Return none without pyserial, which is also required to read them."""
+    """Find serial ports. Without pyserial, which reading them requires, too, return an empty
+    list."""
     try:
         found: Any = importlib.import_module("serial.tools.list_ports")
     except ImportError:

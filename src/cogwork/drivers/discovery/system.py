@@ -85,7 +85,8 @@ class SystemDiscovery(Discovery):
             workers.close()
 
     async def _search(self, kind: str, search: DeviceSearch) -> list[Discovered]:
-        """Search one kind of device; a failure returns none and does not affect other kinds."""
+        """Search one kind of device. Log a failure and return an empty list, so that other kinds
+        are found."""
         try:
             async with asyncio.timeout(self._timeout):
                 found = await self._workers[kind].run(search)

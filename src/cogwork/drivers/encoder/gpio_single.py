@@ -34,8 +34,10 @@ class SingleEncoder(GpioEncoder):
         return encoder
 
     def set_direction_source(self, direction: DirectionSource) -> None:
-        """Set the source of the direction; the motor on the same shaft calls this when it is
-        built."""
+        """Set the source of the direction.
+
+        The motor on the same shaft calls this method when it is built.
+        """
         self._direction = direction
 
     def _on_tick(self, tick: Tick) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 DirectionSource = Callable[[], int]
-"""Returns 1 or -1, the current or most recent direction."""
+"""A function that returns the current or most recent direction, 1 or -1."""
 
 
 @runtime_checkable

@@ -15,11 +15,11 @@ from cogwork.drivers.motor.attributes import GpioMotorPins
 class PinWrite:
     pin: str
     level: bool | float
-    """High or low, or, as a number, the duty cycle."""
+    """True for high, False for low, or a number for a duty cycle."""
 
 
 def plan_writes(pins: GpioMotorPins, power: float) -> list[PinWrite]:
-    """Return the writes in an order that never combines a power with the wrong direction."""
+    """Return the writes in an order in which the wrong direction never has power."""
     speed = abs(power)
     if pins.dir:
         steer, drive = [PinWrite(pins.dir, power > 0)], [PinWrite(pins.pwm, speed)]

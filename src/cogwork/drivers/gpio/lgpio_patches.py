@@ -10,8 +10,8 @@ from gpiozero.pins.lgpio import LGPIOFactory, LGPIOPin
 class PatchedLgpioFactory(LGPIOFactory):  # type: ignore[misc]  # gpiozero is untyped
     def __init__(self) -> None:
         super().__init__()
-        # gpiozero shares one set of pins between factories: closing one would close the pins of
-        # others.
+        # gpiozero shares one set of pins between factories, so closing one factory would close the
+        # pins of others.
         self.pins: dict[object, PatchedLgpioPin] = {}
         self.pin_class = PatchedLgpioPin
 
@@ -46,8 +46,8 @@ class PatchedLgpioPin(LGPIOPin):  # type: ignore[misc]
         except lgpio.error:
             if value:
                 raise
-            # The transmit queue is full: release the pin instead of waiting, because it must come
-            # to rest.
+            # The transmit queue is full: release the pin instead of waiting, because the pin must
+            # come to rest.
             chip = self.factory._handle  # noqa: SLF001
             lgpio.gpio_free(chip, self._number)
             lgpio.gpio_claim_output(chip, self._number, 0)

@@ -26,7 +26,7 @@ class GpioPin(Board.GPIOPin):
     """A GPIO pin. Each call is an ioctl of a few microseconds, which is faster than a thread."""
 
     def __init__(self, display_name: str, pin: Any) -> None:
-        """`display_name` is how errors refer to the pin; `pin` is gpiozero's pin."""
+        """`display_name` names the pin in errors; `pin` is gpiozero's pin."""
         super().__init__(pin.info.name)
         self._display_name = display_name
         self._pin = pin
@@ -80,9 +80,9 @@ class GpioPin(Board.GPIOPin):
         return self._frequency
 
     def stop_pwm(self) -> None:
-        """Set the pin low if it has a PWM signal.
+        """Set a pin with a PWM signal low.
 
-        A steady pin keeps its level: low may turn its device on.
+        Any other pin keeps its level, because low may turn its device on.
         """
         with self._translated_errors():
             if self._pin.frequency:

@@ -13,7 +13,7 @@ from cogwork.core.shield import await_shielded
 from cogwork.resource.emergency_stop import run_without_loop
 
 ANSWER_TIMEOUT = 5.0
-"""Seconds that a pin or an encoder gets to answer; one from a module is in another process."""
+"""Timeout in seconds for a pin or an encoder, which may be in the process of a module."""
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class PinLink:
     """A connection to one pin, optionally inverted."""
 
     def __init__(self, display_name: str, pin: Board.GPIOPin, *, inverted: bool = False) -> None:
-        """`display_name` is how errors refer to the pin."""
+        """`display_name` names the pin in errors."""
         self._display_name = display_name
         self._pin = pin
         self._inverted = inverted
@@ -70,7 +70,7 @@ async def await_answer(display_name: str, request: Awaitable[T]) -> T:
 async def run_all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Run all writes concurrently to their end, even if some fail or the caller is cancelled.
 
-    Each write has its own deadline. Afterwards the first error is raised.
+    Each write has its own deadline. Raise the first error when all writes have ended.
     """
     for error in await await_shielded(asyncio.gather(*writes, return_exceptions=True)):
         if error is not None:

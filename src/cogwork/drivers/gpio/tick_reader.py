@@ -1,4 +1,4 @@
-"""Reads the ticks of a board's digital interrupts."""
+"""A reader of the ticks of a board's digital interrupts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TickReader:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start reading; fail immediately if the board does not have an interrupt."""
+        """Start reading; fail immediately if the board does not have one of the interrupts."""
         stream = await self._open_stream()
         self._task = asyncio.create_task(self._read(stream))
 
@@ -67,7 +67,7 @@ class TickReader:
                 stream = stream or await self._open_stream()
                 self.fault = None
                 async for tick in stream:
-                    if tick.ByteSize():  # otherwise, the stream has only begun
+                    if tick.ByteSize():  # an empty tick marks the start of the stream
                         self._on_tick(tick)
                     failures = 0
                 self._report_loss("the board ended the stream", failures)

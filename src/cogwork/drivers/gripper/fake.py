@@ -73,7 +73,7 @@ class FakeGripper(Gripper):
         return Gripper.HoldingStatus(self._is_holding, meta)
 
     async def stop(self, **_: Any) -> None:
-        """Stop the fingers; an object that is held stays held."""
+        """Stop the fingers. The gripper keeps holding an object."""
         self._mover.halt("stop")
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class FakeGripper(Gripper):
         }
 
     async def _go(self, command: str, gap: float) -> None:
-        """Move the fingers to that gap, or until they touch the object."""
+        """Move the fingers to the given gap, or until they touch the object."""
         object_width = self._attributes.object_width_mm or 0.0
         touches = gap < object_width
         self._is_holding = self._is_holding and touches

@@ -46,7 +46,7 @@ class Callbacks:
 
 
 def _expand_triggers(triggers: Sequence[EventType]) -> Sequence[EventType]:
-    """Expand a change into press and release: a change is never an event itself."""
+    """Replace the change of a button by its events: press and release."""
     if EventType.BUTTON_CHANGE not in triggers:
         return triggers
     return [*triggers, EventType.BUTTON_PRESS, EventType.BUTTON_RELEASE]

@@ -29,8 +29,10 @@ _FIRST_SEARCH_TIMEOUT = 5.0
 
 
 class Gamepad(NoGeometry, Controller):
-    """An input controller that exists without its gamepad; callbacks receive connect and
-    disconnect."""
+    """An input controller that is available without its gamepad.
+
+    Callbacks receive connect and disconnect events.
+    """
 
     def __init__(
         self,
@@ -92,7 +94,7 @@ class Gamepad(NoGeometry, Controller):
     ) -> None:
         """Register one function per event type, or remove it with None.
 
-        Until a gamepad was connected, any control is accepted.
+        Any control is accepted until a gamepad has been connected.
         """
         if self._controls and control not in self._controls:
             available = ", ".join(each.value for each in self._controls)
@@ -121,7 +123,7 @@ class Gamepad(NoGeometry, Controller):
             except GamepadFault as fault:
                 self._on_disconnect(str(fault))
             except Exception as error:
-                # Search again after any error: otherwise the gamepad would stay disconnected.
+                # Search again after any error, or the gamepad would stay disconnected.
                 self._on_disconnect(f"the gamepad cannot be read: {error}")
             self._finish_first_search()
             await self._clock.sleep(_RETRY_INTERVAL)

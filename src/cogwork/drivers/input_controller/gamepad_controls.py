@@ -1,4 +1,4 @@
-"""Map the buttons and axes of a gamepad to controls. Pure: independent of any device."""
+"""The mapping of gamepad buttons and axes to controls. Pure: independent of any device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find and open gamepads. Blocks: call it in a thread."""
+"""The search for gamepads. Finding and opening them blocks: use a thread."""
 
 from __future__ import annotations
 

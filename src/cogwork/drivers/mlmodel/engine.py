@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the list of models is read without importing NumPy
     from cogwork.resource.messages.tensors import Tensors
 
 _MAX_DEFAULT_THREADS = 4
-"""Small models do not benefit from more, and other work needs cores, too."""
+"""Default maximum of threads: small models do not benefit from more, and other work needs cores."""
 
 
 class BadModel(CogworkError):
@@ -52,5 +52,5 @@ def threads_per_run(num_threads: int | None) -> int:
 
 
 def max_concurrent_runs(num_threads: int) -> int:
-    """Return how many runs the CPU cores allow at a time."""
+    """Return how many runs the CPU cores allow at the same time."""
     return max(1, (os.cpu_count() or 1) // num_threads)

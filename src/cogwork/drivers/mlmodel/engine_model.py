@@ -74,11 +74,14 @@ class EngineModel(MLModel):
     @staticmethod
     @abstractmethod
     def load(attributes: Any, threads: int) -> Engine:
-        """Load the model. Blocks. Raises BadModel. `threads` is the number of cores per run."""
+        """Load the model, or raise BadModel. This call blocks.
+
+        `threads` is the number of cores per run.
+        """
 
     @staticmethod
     def options(attributes: ModelAttributes) -> Hashable:
-        """Return the options other than threads that distinguish engines for the same file."""
+        """Return the options, except for threads, that distinguish engines for the same file."""
         del attributes
         return ()
 
@@ -95,8 +98,11 @@ class EngineModel(MLModel):
         return outputs
 
     async def run_with_engine(self, work: Callable[[RunFunction], T]) -> T:
-        """Run `work`, which calls the engine and may do work before and after it, as one job in the
-        engine's threads. The tensors are not validated."""
+        """Run `work` as one job in the engine's threads.
+
+        `work` calls the engine, and may process tensors before and after. The tensors are not
+        validated.
+        """
         self._run_count += 1
         return await self._model.run_with_engine(work)
 
@@ -115,7 +121,7 @@ class EngineModel(MLModel):
         }
 
     async def close(self) -> None:
-        """Release the model once; other services may share it."""
+        """Release the model if it is not released yet; other services may share it."""
         if not self._closed:
             self._closed = True
             self._cache.release(self._model)

@@ -13,7 +13,7 @@ from cogwork.resource.labels import InvalidLabels, Labels, parse_labels
 from cogwork.resource.messages.protobuf_reader import Field, FieldReader
 
 _LABELS_KEY = "names"
-"""Key of the labels in files of Ultralytics and others."""
+"""Key of the labels in the files of Ultralytics and other exporters."""
 _DESCRIPTION_KEY = "description"
 _METADATA_PROPS = 14
 """Field number of `metadata_props` in an ONNX file; each entry has a key (1) and a value (2)."""
@@ -44,8 +44,10 @@ def parse_file_metadata(texts: Mapping[str, str]) -> FileMetadata:
 
 
 def read_onnx_properties(path: str) -> dict[str, str]:
-    """Read the metadata for engines that do not expose it. Errors are left to the engine to
-    report."""
+    """Read the metadata of a file for engines that do not expose it.
+
+    Errors are ignored, because the engine reports them.
+    """
     try:
         reader = _open_reader(path)
         return dict(_read_pairs(reader, reader.group_by_number([reader.root()])[_METADATA_PROPS]))

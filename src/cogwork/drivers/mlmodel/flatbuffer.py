@@ -15,7 +15,7 @@ _MAX_TABLES = 500_000
 _MAX_TEXT_SIZE = 1 << 16
 """Maximum bytes of a text; the rest is cut off."""
 _MAX_COPIED = 16 << 20
-"""Maximum bytes of all texts and vectors: many tables may share one text and copy it each."""
+"""Maximum bytes of all texts and vectors. Many tables may share one text, and each copies it."""
 
 _U8, _U16, _U32, _I32 = (struct.Struct(f"<{kind}") for kind in "BHIi")
 

@@ -26,16 +26,16 @@ _PROGRESS_INTERVAL = 0.5
 """Seconds between two progress reports during loading."""
 
 LoadEngine = Callable[[], Engine]
-"""Load an engine. Blocks."""
+"""A blocking function that loads an engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """Identifies the content of a file at a point in time."""
+    """Key of the content of a file at a point in time."""
 
     path: str
     inode: int
-    """Needed because a replacement may have the same size and modification time."""
+    """The inode distinguishes a replacement with the same size and modification time."""
     mtime_ns: int
     size: int
 
@@ -90,12 +90,12 @@ class LoadedModel:
         return await self._workers.run(self.engine.run, tensors)
 
     async def run_with_engine(self, work: Callable[[RunFunction], T]) -> T:
-        """Run `work`, which calls the engine, as one job."""
+        """Run `work`, which calls the engine, as one job in the engine's threads."""
         return await self._workers.run(work, self.engine.run)
 
     def close(self) -> None:
-        """Close the engine when idle. Loading cannot be interrupted; its result is closed
-        afterwards."""
+        """Close the engine when it is idle. Loading cannot be interrupted; an engine that is still
+        loading is closed afterwards."""
         self._workers.close_after(self._close_engine)
 
     def _close_engine(self) -> None:

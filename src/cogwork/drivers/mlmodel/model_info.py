@@ -32,8 +32,11 @@ class TensorSpec:
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...] | None
-    """Sizes of the dimensions, DYNAMIC if not fixed. None if the file does not declare the input:
-    then the type is a guess, too, and every tensor fits."""
+    """Sizes of the dimensions, DYNAMIC if not fixed.
+
+    None if the file does not declare the input. In this case, the type is a guess, and every tensor
+    fits.
+    """
     description: str = ""
     quantization: Quantization | None = None
 

@@ -26,7 +26,8 @@ from cogwork.drivers.mlmodel.wire_types import (
 from cogwork.resource.messages.tensors import Tensors
 
 _FATAL_ONLY = 4
-"""Errors carry the same text as lesser log lines, and clients could flood the log with them."""
+"""Log level of onnxruntime. Raised errors repeat the text of lower levels, with which clients could
+flood the log."""
 onnxruntime.set_default_logger_severity(_FATAL_ONLY)
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -93,7 +94,7 @@ class OnnxEngine:
 
     def _tensor_spec(self, described: Any) -> TensorSpec:
         # A string, such as "batch", names a dynamic dimension. A scalar is reported like a tensor
-        # of any shape, and onnxruntime accepts every tensor for it.
+        # of any shape, and onnxruntime accepts every tensor for a scalar.
         shape = tuple(e if isinstance(e, int) and e > 0 else DYNAMIC for e in described.shape)
         return TensorSpec(
             described.name, to_wire_dtype(self._stored_dtypes[described.name]), shape or None
@@ -122,7 +123,7 @@ _RUN_ERRORS = (
 def _create_session(path: str, threads: int) -> onnxruntime.InferenceSession:
     options = _session_options(threads)
     # By default, onnxruntime maps external data files: truncating one would kill the process.
-    # Files that it rejects, outside the folder or missing, are left for it to report.
+    # Missing files and files outside the folder are left to onnxruntime, which rejects them.
     folder = Path(path).parent
     data = {
         name: (folder / name).read_bytes()
@@ -133,7 +134,7 @@ def _create_session(path: str, threads: int) -> onnxruntime.InferenceSession:
     options.add_external_initializers_from_files_in_memory(
         list(data), list(data.values()), [len(each) for each in data.values()]
     )
-    # Its fallback prints the error and tries the same again.
+    # The fallback of onnxruntime prints the error and runs the same again.
     return onnxruntime.InferenceSession(
         path, options, providers=["CPUExecutionProvider"], enable_fallback=0
     )

@@ -102,7 +102,7 @@ class OpenvinoEngine:
         return cast_tensors(outputs, self._cast_out)
 
     def close(self) -> None:
-        """Free the requests; runs in progress keep theirs."""
+        """Free the idle requests. Runs in progress keep their requests."""
         del self._requests
 
 
@@ -113,7 +113,8 @@ def _compile_options(threads: int, precision: str) -> dict[str, Any]:
     }
     if precision == "float32":
         options["INFERENCE_PRECISION_HINT"] = "f32"
-        # Otherwise it still rounds inputs of layers with 8-bit weights, and boxes are pixels off.
+        # By default, OpenVINO still rounds inputs of layers with 8-bit weights, which shifts boxes
+        # by pixels.
         options["EXECUTION_MODE_HINT"] = "ACCURACY"
     return options
 
@@ -146,7 +147,7 @@ def _parse_dtype(path: str, port: Any) -> np.dtype[Any]:
 
 
 def _port_name(port: Any) -> str:
-    """Return the name of a port of the uncompiled model; a compiled one adds names of fused
+    """Return the name of a port of the uncompiled model; a compiled model adds names of fused
     layers."""
     name: str = port.get_any_name() if port.get_names() else port.get_node().get_friendly_name()
     return name

@@ -1,6 +1,6 @@
 """TensorFlow models, run by TensorFlow: SavedModel folders and `.keras` files.
 
-Tensor names are those of the signature: `serving_default`, or the only one. A `.keras` file has no
+Tensor names come from the signature: `serving_default`, or the only one. A `.keras` file has no
 signature: inputs are named after its input layers, and outputs are `output_0` and so on, or the
 keys of the dictionary that the model returns, as in a SavedModel exported by Keras.
 

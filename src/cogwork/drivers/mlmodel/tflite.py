@@ -42,9 +42,9 @@ from cogwork.resource.messages.tensors import Tensors
 _LARGE_FILE = 100_000_000
 """File size in bytes above which a model gets a single interpreter."""
 _PROBE_TIMEOUT = 120
-"""Seconds that loading and one run may take in the probe."""
+"""Timeout in seconds of the probe, which loads the model and runs it once."""
 _LITERT_ERRORS = (ValueError, RuntimeError, TypeError, MemoryError)
-"""Errors of LiteRT, and of Python for the names and types that it returns."""
+"""Errors that LiteRT raises, or Python when it converts the names and types from LiteRT."""
 
 _Details = Mapping[str, Any]
 """Details of a tensor, as returned by LiteRT."""
@@ -122,7 +122,8 @@ class _InterpreterPool:
             except IndexError:
                 run = self._make()
             yield run
-            # Discard it after an error: it accumulates messages and stays partly allocated.
+            # Discard the interpreter after an error: it accumulates messages and stays partly
+            # allocated.
             if not self._closed:
                 self._idle.append(run)
 
@@ -133,7 +134,7 @@ class _InterpreterPool:
 
 @dataclass(frozen=True, slots=True)
 class _TensorBindings:
-    """Names of the model's tensors, and how to run it by these names."""
+    """The names of the model's tensors, and the signature or graph that has them."""
 
     signature: str | None
     """Signature to run; None for the main graph."""
@@ -254,7 +255,7 @@ def _probe_for_crash(path: str, file: FileIO) -> None:
 
 def _probe_command() -> list[str]:
     if getattr(sys, "frozen", False):
-        # The executable is not a Python, but runs its own modules like one.
+        # A frozen executable is not a Python interpreter, but runs its own modules like one.
         return [sys.executable, "-m", tflite_crash_probe.__name__]
     return [sys.executable, "-P", tflite_crash_probe.__file__]
 
@@ -297,7 +298,7 @@ def _bind_tensors(
 def _name_tensors(
     tensors: list[_Details], metadata: tuple[TensorMetadata, ...]
 ) -> dict[str, _Details]:
-    """Use the names in the metadata if they are unique."""
+    """Use the names in the metadata if all of them are unique."""
     names = [each.name for each in metadata if each.name]
     if len(set(names)) == len(metadata) == len(tensors):
         return dict(zip(names, tensors, strict=True))

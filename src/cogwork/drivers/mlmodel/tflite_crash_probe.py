@@ -1,9 +1,9 @@
-"""Loads a TensorFlow Lite file in a separate process, which it may crash.
+"""A program that loads a TensorFlow Lite file, and that an invalid file may crash.
 
     python tflite_crash_probe.py < model.tflite
 
-LiteRT checks that a file is a flatbuffer and trusts most of its content: one wrong number may make
-it read beyond its memory. Ordinary errors are ignored here, because the server reports them.
+LiteRT checks that a file is a flatbuffer, and trusts most of its content: one wrong number may make
+LiteRT read beyond its memory. Ordinary errors are ignored here, because the server reports them.
 """
 
 from __future__ import annotations

@@ -75,8 +75,11 @@ class TfliteFile:
                     raise MalformedFlatbuffer(f"its operation {number} has no inputs")
 
     def check_unpacked_weights(self) -> None:
-        """Check the sizes of packed weights. LiteRT unpacks as many as the output tensor holds: if
-        there are fewer, it reads beyond their end or crashes."""
+        """Check the sizes of packed weights.
+
+        LiteRT unpacks as many weights as the output tensor holds. If the file has fewer, LiteRT
+        reads beyond their end or crashes.
+        """
         for graph in self._graphs:
             self._check_unpacked_weights(graph)
 
@@ -115,7 +118,7 @@ class TfliteFile:
 
 
 def _operator_code(table: Table) -> int:
-    """Return the code, which is in a field of its own for the first 127."""
+    """Return the operator code, which is in a separate field if it is less than 127."""
     return max(table.byte(_ModelField.CODE_BUILTIN_BYTE), table.int32(_ModelField.CODE_BUILTIN))
 
 

@@ -1,7 +1,7 @@
 """Metadata of a TensorFlow Lite file, and the files that are packed with it.
 
 The metadata is a flatbuffer in one of the model's buffers. The files are in a zip archive after the
-model. A model runs without either, so invalid ones are ignored.
+model. A model runs without either, so invalid metadata and files are ignored.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ _ZIP64_LOCATOR_SIZE = 20
 
 
 def _has_small_directory(data: bytes) -> bool:
-    """Return whether the directory is small, because zipfile always reads all of it."""
+    """Return whether the directory of the archive is small: zipfile always reads all of it."""
     at = data.rfind(_EOCD, -_EOCD_SIZE - _MAX_COMMENT)
     if at < 0:
         return False

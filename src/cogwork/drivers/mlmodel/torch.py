@@ -1,13 +1,13 @@
 """PyTorch models, run by torch: TorchScript, and programs of torch.export.
 
 TorchScript declares only the names of its inputs. Without a manifest in the file (see
-`torch_archive`), any tensor is accepted, and the outputs are those of a run on an image, if the
-model takes one. Programs of torch.export declare everything.
+`torch_archive`), any tensor is accepted, and a test run on an image determines the outputs, if the
+model takes an image. Programs of torch.export declare everything.
 
-A single output tensor is named `output`, those of a list `output_0` and so on, and those of a
-dictionary or a named tuple after their keys.
+A single output tensor is named `output`. Tensors in a list are named `output_0` and so on, and
+tensors in a dictionary or a named tuple are named after their keys.
 
-The number of threads is a process-wide setting in torch, so every run sets it; if models with
+The number of threads is a process-wide setting in torch, so every run sets it. If models with
 different settings run concurrently, the run that started last decides.
 
 Nothing in a file is unpickled, and none of its Python code is run. However, there is no sandbox: a
@@ -59,7 +59,7 @@ _NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
 }
 _RUN_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError, MemoryError)
 _PROBE_EXTENTS = ((1, 64), (2, 128))
-"""Sizes to probe with for the first dimension and for others, where they are dynamic."""
+"""Sizes of dynamic dimensions in a probe: the first dimension, and all others."""
 
 
 class TorchModel(EngineModel):
@@ -182,15 +182,17 @@ class _BorrowedArray:
 
 
 def _to_torch(slot: TensorSlot, tensor: NDArray[Any]) -> torch.Tensor:
-    """Convert without a copy, unless the model writes to the input."""
+    """Convert a tensor without a copy, unless the model writes to its inputs."""
     plain = np.require(tensor, requirements="C")
     memory = plain.copy() if slot.is_mutated else np.asarray(_BorrowedArray(plain))
     return torch.from_numpy(memory).to(slot.dtype)
 
 
 def _to_numpy(output: torch.Tensor, input_pointers: set[int]) -> NDArray[Any]:
-    """Convert without a copy, unless the output shares memory with an input. It may share memory
-    with the model, so it is read-only."""
+    """Convert without a copy, unless the output shares memory with an input.
+
+    The result is read-only, because it may share memory with the model.
+    """
     if output.untyped_storage().data_ptr() in input_pointers:
         output = output.clone()
     array: NDArray[Any] = output.to(_WIRE_DTYPES.get(output.dtype, output.dtype)).numpy(force=True)
@@ -227,5 +229,5 @@ def _fill_dynamic(shape: Sequence[int], extents: tuple[int, int]) -> tuple[int, 
 
 
 def _to_text(value: Any) -> str:
-    """Format as a Python literal, which is how metadata is parsed."""
+    """Format as a Python literal, because metadata is parsed as such."""
     return value if isinstance(value, str) else repr(value)

@@ -142,7 +142,7 @@ _EXPORT_HINT = (
 )
 _FILE_ACCESS = re.compile(rb"\.(?:[\s\\]|#[^\n]*\n)*(?:save|from_file|load_tensor)\b")
 _GETATTR_CALL = re.compile(rb'\bgetattr\((?!torch\b|ops\b)[A-Za-z_][\w.]*, "[^"\\]*"\)')
-"""The form that torch writes for attributes with numeric names. Other forms could hide a name."""
+"""The form in which torch writes attributes with numeric names. Other forms could hide a name."""
 _MAX_DEPTH = 100
 """Maximum nesting of attribute accesses. Code with deeper nesting is rejected."""
 
@@ -155,8 +155,10 @@ def invalid_model_error(path: str, error: Exception) -> BadModel:
 
 
 def format_error(error: Exception) -> str:
-    """Return the relevant line: the last one of errors inside a model, which start with a
-    traceback, and otherwise the first."""
+    """Return the relevant line of an error.
+
+    Errors inside a model start with a traceback, so the last line is relevant; otherwise the first.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -1,4 +1,5 @@
-"""Discovery of the outputs of a torch model that declares no shapes, by runs on black images."""
+"""Discovery of the outputs of a torch model that declares no shapes, by test runs on black
+images."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
 
 TensorSpecs = tuple[TensorSpec, ...]
 Run = Callable[[NDArray[np.float32]], TensorSpecs]
-"""Runs the model and describes its outputs. Raises RunFailed."""
+"""A function that runs the model and describes its outputs, or raises RunFailed."""
 
 _SIDES = (224, 320, 640, 416, 512, 256, 384, 299, 128, 96, 64, 32)
 """Usual sizes of square images, the most frequent first."""

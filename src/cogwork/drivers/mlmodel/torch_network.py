@@ -53,7 +53,7 @@ class TensorSlot:
 
     name: str
     dtype: torch.dtype | None = None
-    """None, like the shape, if the file does not declare it."""
+    """The type of the tensor. None, like the shape, if the file does not declare it."""
     shape: tuple[int, ...] | None = None
     is_mutated: bool = False
     """Whether the model writes to the tensor."""
@@ -70,7 +70,7 @@ class Network:
 
 
 def load_network(archive: TorchArchive, manifest: ModelManifest) -> Network:
-    """Load the model of either format. Raises BadModel."""
+    """Load the model from either file format, or raise BadModel."""
     return (
         _load_exported(archive)
         if archive.kind is TorchFileKind.PROGRAM

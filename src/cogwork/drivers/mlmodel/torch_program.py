@@ -1,10 +1,11 @@
-"""Sanitizes programs of torch.export before torch loads them.
+"""The sanitizer of torch.export programs, which runs before torch loads them.
 
 torch.export.load runs Python code from the file: in pickles of sample inputs and of weights, in
-shape expressions and guards, which are evaluated, and in names, which become source code. So only
-the parts that make up the program are copied, each text is checked against what torch writes there,
-and everything that a run does not need is dropped: all pickles, all guards, and the references to
-the original source code.
+shape expressions and guards, which are evaluated, and in names, which become source code.
+
+So only the parts that make up the program are copied, and each text is checked against the format
+that torch writes. Everything that a run does not need is dropped: all pickles, all guards, and the
+references to the original source code.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LOAD_LOCK = threading.Lock()
 
 
 def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
-    """Load the program and the module that runs it. Raises BadModel."""
+    """Load the program and the module that runs it, or raise BadModel."""
     records = dict(_safe_records(archive))
     with _LOAD_LOCK:
         read = import_reader()
@@ -49,10 +50,10 @@ def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
 
 
 def import_reader() -> Callable[[io.BytesIO], Any]:
-    """Import torch's reader of programs, with a compiler that TorchScript models do not need.
+    """Import torch's reader of programs without its compiler, which TorchScript models do not need.
 
-    The compiler would import Triton, which is for kernels of GPUs. A run does not need it, and its
-    copy of LLVM crashes a process in which TensorFlow has loaded another.
+    The compiler would import Triton, which is for kernels of GPUs. Triton contains a copy of LLVM
+    that crashes a process in which TensorFlow has loaded another.
     """
     sys.modules.setdefault("triton", None)  # type: ignore[arg-type] # it cannot be imported then
     from torch.export.pt2_archive._package import load_pt2

@@ -1,4 +1,4 @@
-"""Drive a base to a goal: turn, drive straight, locate the base, and repeat."""
+"""Drives of a base to a goal: turn, drive straight, locate the base, and repeat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cogwork.drivers.motion.supervised_move import STOP_TIMEOUT, run_move
 MAX_LEG = 5000.0
 """Maximum millimeters between two position checks."""
 MAX_STALLED_LEGS = 3
-"""Consecutive legs without progress before it gives up."""
+"""Consecutive legs without progress before the drive fails."""
 MIN_TURN = 0.5
 """Degrees below which a base does not turn."""
 
@@ -57,7 +57,10 @@ class DriveSettings:
 
 
 FindBase = Callable[[], Base]
-"""Returns the base, which may differ after each leg, or raises an error if it must not move on."""
+"""A function that returns the base, which may differ after each leg.
+
+The function raises an error if the base must not move on.
+"""
 
 
 async def drive_to_goal(
@@ -73,8 +76,9 @@ async def drive_to_goal(
         stalled = stalled + 1 if before.distance - bearing.distance < leg / 2 else 0
         if stalled == MAX_STALLED_LEGS and bearing.distance > settings.tolerance:
             raise OffCourse(
-                f"it is still {bearing.distance / 1000:.2f} m away, and the last {stalled} legs "
-                "hardly brought it closer: check that its wheels turn and its position is correct"
+                f"the base is still {bearing.distance / 1000:.2f} m away, and the last {stalled} "
+                "legs hardly brought it closer: check that its wheels turn and its position is "
+                "correct"
             )
     await turn(find, await locator.final_turn(), settings, clock)
 
@@ -101,14 +105,16 @@ async def go_straight(
 async def _locate_goal(locator: Locator) -> GoalBearing:
     bearing = await locator.locate_goal()
     if not (math.isfinite(bearing.distance) and math.isfinite(bearing.turn)):
-        raise OffCourse("it does not know where it is: its position or its heading is not a number")
+        raise OffCourse(
+            "the base does not know where it is: its position or its heading is not a number"
+        )
     return bearing
 
 
 async def _run_timed_move(
     base: Base, move: Coroutine[Any, Any, None], seconds: float, clock: Clock
 ) -> None:
-    """Run a move that should take `seconds`, with a timeout of a multiple of that."""
+    """Run a move that should take the given seconds, with a timeout of a multiple of that time."""
     timeout = 3 * seconds + STOP_TIMEOUT
     if not await run_move(base, move, clock, timeout):
-        raise OffCourse(f"it did not arrive within {timeout:.1f} seconds")
+        raise OffCourse(f"the base did not arrive within {timeout:.1f} seconds")

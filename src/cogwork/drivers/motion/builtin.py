@@ -1,5 +1,7 @@
-"""A motion service for straight motions: it does not plan around obstacles and rejects calls that
-ask for it."""
+"""A motion service for straight motions.
+
+The service does not plan around obstacles, and rejects calls that ask for it.
+"""
 
 from __future__ import annotations
 
@@ -126,7 +128,7 @@ class BuiltinMotion(Motion):
         else:
             positions = await solve_positions(cast("Gantry", find()), goal)
             gantry = cast("Gantry", find())
-            # Without speeds the gantry uses its own.
+            # Without speeds, the gantry uses its default.
             await run_move(gantry, gantry.move_to_position(positions, []), self._clock)
         return True
 
@@ -220,7 +222,7 @@ class BuiltinMotion(Motion):
         return {"moving": self._plans.list_active()}
 
     async def _drive_to(self, find: FindBase, goal: Pose, has_heading: bool) -> None:
-        """Drive to a pose that is relative to the base, which faces along y."""
+        """Drive to a pose relative to the base, which faces along y."""
         settings = read_drive_settings(None, self._attributes, MAP_TOLERANCE)
         x, y, _ = goal.point
         distance = math.hypot(x, y)
@@ -244,10 +246,10 @@ class BuiltinMotion(Motion):
         return self._plans.start(component, [start, destination], find, locator, settings)
 
     def _make_finder(self, carrier: ResourceName) -> Callable[[], object]:
-        """Return a function that finds the component for the next step, unless it was stopped
-        meanwhile.
+        """Return a function that finds the component for the next step.
 
-        Between two steps, while only the position is read, a stop would otherwise go unnoticed.
+        The function raises an error if the component was stopped since the last step: otherwise, a
+        stop between two steps, while only the position is read, would go unnoticed.
         """
         stops = self._machine.stop_count(carrier)
 

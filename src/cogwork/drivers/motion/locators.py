@@ -45,7 +45,7 @@ class MapLocator:
 
 
 class GlobeLocator:
-    """Locates a base with a movement sensor; headings are degrees clockwise from north."""
+    """Locates a base with a movement sensor. Headings are in degrees clockwise from north."""
 
     def __init__(
         self, find: Callable[[], MovementSensor], destination: GeoPoint, heading: float | None
@@ -59,7 +59,7 @@ class GlobeLocator:
         self._heading = heading
 
     async def current_pose(self) -> PoseMessage:
-        """Return the pose as plans show it: longitude as x and latitude as y, in degrees."""
+        """Return the pose in the form of plans: longitude as x and latitude as y, in degrees."""
         position, _ = await self._find().get_position(timeout=POSITION_TIMEOUT)
         return globe_pose(position, await self._compass_heading())
 
@@ -94,7 +94,7 @@ def yaw(pose: Pose) -> float:
 
 
 def parse_location(latitude: float, longitude: float) -> GeoCoordinate:
-    """Parse a location that a client gives."""
+    """Parse a location from a client."""
     location = GeoCoordinate(latitude, longitude)
     if not location.is_valid:
         raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""The parts of requests that this motion service supports, and refusals of the others."""
+"""Parsing of motion requests; unsupported parts are refused."""
 
 from __future__ import annotations
 

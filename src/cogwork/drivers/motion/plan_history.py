@@ -1,4 +1,4 @@
-"""The history of plans, which run on after the call that started them."""
+"""The history of plans, which continue after the call that started them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plans that are running: at most one for each base."""
+"""Execution of plans: at most one runs for each base."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogwork.drivers.motion.plan_history import MotionExecution, PlanHistory
 from cogwork.wire.table.status import status_of
 
 _STOP_TIMEOUT = 10.0
-"""Seconds that a base gets to stop."""
+"""Seconds that a base has to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class PlanRunner:
             self._cancel(before, "replaced by a newer plan")
         execution = self.history.begin(component, steps)
         plan = self._execute(execution, find, locator, settings, before.task if before else None)
-        # The plan outlives the call: an empty context keeps nothing of it alive.
+        # The plan outlives the call. An empty context keeps no objects of the call alive.
         task = asyncio.get_running_loop().create_task(plan, context=contextvars.Context())
         self._runs[component] = _PlanRun(execution, task)
         self._tasks.add(task)

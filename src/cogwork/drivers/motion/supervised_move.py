@@ -1,4 +1,4 @@
-"""Run a move of a component and stop the component when the caller gives up."""
+"""Moves of a component, which is stopped when the caller gives up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.shield import await_shielded
 
 STOP_TIMEOUT = 5.0
-"""Seconds that a cancelled move gets to end, and that the component gets to stop."""
+"""Timeout in seconds for a cancelled move to end, and for the component to stop."""
 
 
 class StoppableMover(Protocol):

@@ -23,9 +23,9 @@ class GpioMotorPins(Attributes):
     `b` and `pwm`."""
 
     a: str = ""
-    """High to turn forward. Without `pwm`, it also carries the PWM signal."""
+    """High to turn forward. Without `pwm`, this pin also carries the PWM signal."""
     b: str = ""
-    """High to turn backward. Without `pwm`, it also carries the PWM signal."""
+    """High to turn backward. Without `pwm`, this pin also carries the PWM signal."""
     dir: str = ""
     """High to turn forward, low to turn backward."""
     pwm: str = ""

@@ -109,7 +109,7 @@ class FakeMotor(NoGeometry, Motor):
         try:
             await lease.wait(self._clock, self._motion.seconds)
         except asyncio.CancelledError:
-            # The caller is gone, and nothing else supervises the motion.
+            # The caller was cancelled, and nothing else supervises the motion.
             if not lease.is_revoked:
                 await self.stop()
             raise

@@ -181,7 +181,7 @@ class GpioMotor(NoGeometry, Motor):
             self.logger.exception("the motor could not be stopped")
 
     async def _go_timed(self, lease: CommandLease, rpm: float, revolutions: float) -> None:
-        """Turn for the time that the distance takes at the speed that the power limits allow."""
+        """Turn for the time that the revolutions take at the speed within the power limits."""
         power = rpm / self._attributes.max_rpm
         await self._drive(lease, power)
         await lease.wait(self._clock, revolutions / self._rpm_at_power(power) * 60)

@@ -12,7 +12,7 @@ class PositionReading:
 
     revolutions: float
     asked_at: float
-    """When the reading was requested. It was measured between this time and `answered_at`."""
+    """Time of the request. The position was measured between this time and `answered_at`."""
     answered_at: float
 
 

@@ -32,7 +32,7 @@ class ShaftMotion:
         return self.start + self.rpm / 60 * (now - self.since)
 
     def continue_at(self, rpm: float, now: float) -> ShaftMotion:
-        """Return a motion from the current position at that speed."""
+        """Return a motion from the current position at the given speed."""
         return ShaftMotion(self.position_at(now), now, rpm)
 
     def continue_to(self, end: float, rpm: float, now: float) -> ShaftMotion:
@@ -41,7 +41,7 @@ class ShaftMotion:
         return ShaftMotion(start, now, math.copysign(rpm, end - start), end)
 
     def stop_at_end(self, now: float) -> ShaftMotion:
-        """Return the rest at the end: a timer may fire slightly early."""
+        """Return the state at rest in the final position, even if a timer fires slightly early."""
         return ShaftMotion(self.position_at(now) if self.end is None else self.end, now)
 
     def shift_zero(self, offset: float, now: float) -> ShaftMotion:

@@ -1,4 +1,4 @@
-"""Validate the arguments of motor commands."""
+"""Validation of the arguments of motor commands."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ from cogwork.spatial.geodesy import GeoCoordinate
 
 _ANSWER_TIMEOUT = 5.0
 _IMPOSSIBLE_SPEED_FACTOR = 10.0
-"""A wheel that seems to turn faster than `max_rpm` times this factor was not turning: its counter
-was set to another value."""
+"""Tolerance of `max_rpm`. If a wheel seems to turn faster, its counter was set to another value."""
 
 
 class LostTrack(CogworkError):

@@ -46,8 +46,8 @@ class BuiltinNavigationAttributes(Attributes):
     keeps this distance, in addition to its own radius, from keepout zones. A goal is reached within
     half of this distance. Set it larger than the error of the positions."""
     position_polling_frequency_hz: Annotated[float, Field(gt=0, le=100)] = 1.0
-    """How often the position is checked while the base moves. After each turn and each straight
-    leg, the base waits for one period. Do not set it higher than the rate of the sensor."""
+    """Frequency of position checks while the base moves. After each turn and each straight leg, the
+    base waits for one period. Do not set it higher than the rate of the sensor."""
     footprint_length_m: Positive = 0.6
     """Length of the machine."""
     footprint_width_m: Positive = 0.4

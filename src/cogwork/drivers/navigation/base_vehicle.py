@@ -42,10 +42,12 @@ from cogwork.resource.machine_access import MachineAccess
 HEADING_TOLERANCE = 5.0
 """Maximum heading error, in degrees, that needs no turn."""
 MAX_TURNS = 4
-"""Maximum number of consecutive turns in place before the base drives on or gives up."""
+"""Maximum number of consecutive turns in place. After them, the base drives on or gives up."""
 MAX_HEADING_ERROR = 45.0
-"""Maximum heading error, in degrees, after these turns. Above it, the base gives up. A smaller
-error may come from the sensor and is corrected on the way."""
+"""Heading error, in degrees, above which the base gives up after `MAX_TURNS` turns.
+
+A smaller error may come from the sensor and is corrected on the way.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class BaseVehicle:
             stalled = stalled + 1 if before - distance < leg / 2 else 0
             if stalled == MAX_STALLED_LEGS and distance > self._settings.tolerance:
                 raise OffCourse(
-                    f"it is still {distance:.2f} m away, and the last {stalled} legs hardly "
+                    f"the base is still {distance:.2f} m away, and the last {stalled} legs hardly "
                     "brought it closer: check that its wheels turn and its position is correct"
                 )
 
@@ -138,7 +140,7 @@ class BaseVehicle:
         return distance
 
     def _is_aimed(self, distance: float, degrees: float, limit: float) -> bool:
-        """Return whether the next leg would end close enough to the straight line to the target."""
+        """Return whether the next leg would end close enough to the line to the target."""
         leg = min(distance, MAX_LEG / 1000)
         miss = leg * math.sin(math.radians(abs(degrees)))
         return abs(degrees) < MIN_TURN or (
@@ -206,7 +208,8 @@ class BaseVehicle:
         return DriveSettings(step.speed * 1000, settings.angular, settings.tolerance * 1000)
 
     def _make_finder(self) -> FindBase:
-        """Return a function that returns the base, and raises Interrupted if it was stopped since.
+        """Return a function that returns the base, or raises Interrupted if the base was stopped
+        since.
 
         Otherwise, a stop between two moves would go unnoticed.
         """
@@ -232,8 +235,8 @@ def _turn_between(pose: MapPose, yaw: float) -> float:
 def _check_heading(degrees: float) -> None:
     if abs(degrees) > MAX_HEADING_ERROR:
         raise OffCourse(
-            f"it still faces {abs(degrees):.0f} degrees away from its direction after {MAX_TURNS} "
-            "turns: check that it turns in place and its compass heading is correct"
+            f"the base still faces {abs(degrees):.0f} degrees away from its direction after "
+            f"{MAX_TURNS} turns: check that it turns in place and its compass heading is correct"
         )
 
 

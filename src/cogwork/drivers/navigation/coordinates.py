@@ -22,7 +22,7 @@ MapPoint = tuple[float, float]
 """Meters along x and y; on the globe, meters east and north of the origin."""
 
 MAX_DISTANCE = 1_000_000.0
-"""Maximum distance from the origin in meters: the map is flat, and the globe is not."""
+"""Maximum distance from the origin in meters, because a map of the globe is treated as flat."""
 
 
 @dataclass(frozen=True, slots=True)

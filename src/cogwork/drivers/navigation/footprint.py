@@ -15,5 +15,5 @@ class Footprint:
 
     @property
     def radius(self) -> float:
-        """The radius of the circle around it."""
+        """The radius of the circle around the rectangle."""
         return math.hypot(self.length, self.width) / 2

@@ -24,7 +24,7 @@ from cogwork.drivers.navigation.planned_path import PlannedPath, yaw_toward
 from cogwork.resource.messages.timestamps import to_timestamp
 
 MAX_LAPS = 2**32 - 1
-"""Maximum that the field of the message can hold."""
+"""Maximum value of the field in the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Goal:
             self.given_path = None  # the plan is a detour
 
     def complete_step(self) -> None:
-        """Record that a step was driven, and which stops and points remain."""
+        """Record a completed step, and the stops and points that remain."""
         assert self.plan is not None
         if self.plan.steps[self.step].ends_leg:
             if self.given_path is not None:

@@ -1,4 +1,4 @@
-"""Executes the newest goal: locates the vehicle, plans a path, and follows it."""
+"""The executor of the newest goal: locates the vehicle, plans a path, and follows it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cogwork.resource.messages.timestamps import to_timestamp
 from cogwork.wire.table.status import status_of
 
 STOP_TIMEOUT = 20.0
-"""Seconds that the vehicle gets to stop; its own deadlines are shorter."""
+"""Seconds that the vehicle has to stop. The timeouts of the vehicle itself are shorter."""
 MAX_DEVIATIONS = 3
-"""How often the vehicle may leave its path without progress before it gives up."""
+"""Number of times that the vehicle may leave its path without progress before the goal fails."""
 MIN_PROGRESS = 1.0
 """Minimum reduction of the remaining path, in meters, that counts as progress."""
 MIN_LAP_TIME = 0.1
@@ -117,21 +117,24 @@ class GoalExecutor:
         await self._stop_runs()
 
     async def replan(self) -> None:
-        """Plan again after zones changed: there may be another path, or none."""
+        """Plan again after zones changed: another path may be better, or no path may be left."""
         goal = self._goal
         if goal is not None and goal.is_active and goal.avoids_zones:
             await self._replan(goal)
 
     async def _replan(self, goal: Goal) -> None:
-        """Wait until there is another path. The search continues if the caller is gone: the goal
-        may belong to another client."""
+        """Wait until another path is planned.
+
+        The planning continues if the caller is cancelled, because the goal may belong to another
+        client.
+        """
         self._launch(goal, NavErrorCode.NAV_ERROR_CODE_BLOCKED)
         while self._goal is goal and goal.is_active and goal.plan is None:
             await self._clock.wait([self._changed], None)
 
     async def _wait_for(self, goal: Goal, condition: Callable[[], bool]) -> None:
-        """Wait for a change of the goal. Cancel the goal if the caller is gone: nothing else
-        supervises it."""
+        """Wait until the condition is true. If the caller is cancelled, cancel the goal: nothing
+        else supervises it."""
         try:
             while self._goal is goal and not condition():
                 await self._clock.wait([self._changed], None)
@@ -165,7 +168,7 @@ class GoalExecutor:
         goal.plan = None
         self._cancel_runs()
         run = self._run(goal, code, detours, tuple(self._runs))
-        # The run outlives the call: an empty context keeps nothing of the call alive.
+        # The run outlives the call. An empty context keeps no objects of the call alive.
         task = asyncio.get_running_loop().create_task(run, context=contextvars.Context())
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)

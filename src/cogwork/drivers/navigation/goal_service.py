@@ -50,7 +50,7 @@ class GoalNavigation(MapNavigation):
     """
 
     backend: ClassVar[str]
-    """The name of the model, which costmaps report."""
+    """The name of the model, which is part of costmaps."""
 
     def __init__(
         self,

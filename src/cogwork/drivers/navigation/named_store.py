@@ -26,7 +26,7 @@ class StoreFull(CogworkError):
 
 class NamedStore(Generic[T]):
     def __init__(self, kind: str) -> None:
-        """`kind` is how errors refer to an item."""
+        """`kind` names an item in errors."""
         self._kind = kind
         self._items: dict[str, T] = {}
 

@@ -46,7 +46,7 @@ class PathStep:
 @dataclass(frozen=True, slots=True)
 class PlannedPath:
     points: tuple[MapPoint, ...]
-    """All points, including the start, except those where only the speed changes."""
+    """All points including the start, but without points where only the speed changes."""
     steps: tuple[PathStep, ...]
     end_yaw: float | None
     """The yaw at the end; None keeps the direction of arrival."""

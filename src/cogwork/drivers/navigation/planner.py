@@ -1,4 +1,4 @@
-"""Plans the paths of goals in threads, because many zones take a long time."""
+"""The planner of goals' paths. It plans in threads, because many zones take a long time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Planner:
         self._workers = workers
 
     async def plan_goal(self, goal: Goal, start: MapPoint, *, detours: bool) -> PlannedPath:
-        """Plan a path through the remaining stops; raise NoPath if there is none.
+        """Plan a path through the remaining stops; raise NoPath if no path exists.
 
         `detours` allows leaving the client's path where it is blocked.
         """
@@ -46,7 +46,7 @@ class Planner:
         return await self._set_speeds(goal, start, legs, end_yaw)
 
     async def plan_legs(self, start: MapPoint, stops: Sequence[MapPoint]) -> list[list[MapPoint]]:
-        """Plan a path to each stop; raise NoPath if there is none."""
+        """Plan a path to each stop; raise NoPath if no path exists."""
         keepouts = self._map.keepouts()
         if not keepouts:
             return [[stop] for stop in stops]
@@ -78,7 +78,7 @@ class Planner:
         points: Sequence[MapPoint],
         keepouts: Sequence[Keepout],
     ) -> T:
-        """Run the work in a thread; cancel it when the caller is gone."""
+        """Run the work in a thread; cancel the work if the caller is cancelled."""
         budget = SearchBudget()
         try:
             return await self._workers.run(work, points, keepouts, budget)

@@ -87,7 +87,7 @@ class Polygon:
         )
 
     def intersects(self, start: MapPoint, end: MapPoint) -> bool:
-        """Return whether part of the line from start to end is inside."""
+        """Return whether a part of the line from start to end is inside."""
         if self._is_outside_bounds(start, end):
             return False
         fractions = (0.0, *self.intersections(start, end), 1.0)
@@ -100,7 +100,7 @@ class Polygon:
         return min(nearest, key=lambda each: math.dist(each, point))
 
     def inflate(self, by: float) -> Polygon:
-        """Return the polygon with every edge moved outward by that distance."""
+        """Return the polygon with every edge moved outward by a distance."""
         before = (self.corners[-1], *self.corners[:-1])
         after = (*self.corners[1:], self.corners[0])
         return Polygon(
@@ -111,7 +111,7 @@ class Polygon:
         )
 
     def _is_outside_bounds(self, start: MapPoint, end: MapPoint) -> bool:
-        """Return whether the line does not even touch the bounding box."""
+        """Return whether the line misses the bounding box."""
         return any(
             max(start[axis], end[axis]) < self.low[axis]
             or min(start[axis], end[axis]) > self.high[axis]
@@ -154,7 +154,7 @@ def _intersection_fraction(
 
 
 def _offset_corner(before: MapPoint, corner: MapPoint, after: MapPoint, by: float) -> MapPoint:
-    """Move a corner outward, so that both edges move outward by that distance."""
+    """Move a corner outward, so that both of its edges move outward by the given distance."""
     one, other = _outward_normal(before, corner), _outward_normal(corner, after)
     # At a spike the offset would be unbounded.
     scale = by / max(1 + one[0] * other[0] + one[1] * other[1], 0.05)

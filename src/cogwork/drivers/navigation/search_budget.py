@@ -9,7 +9,7 @@ MAX_CHECKS = 500_000
 
 
 class NoPath(CogworkError):
-    """There is no path, or none was found within the budget."""
+    """No path exists, or no path was found within the budget."""
 
     status = "FAILED_PRECONDITION"
 

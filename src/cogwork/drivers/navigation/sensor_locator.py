@@ -1,4 +1,4 @@
-"""Locates a vehicle with a movement sensor."""
+"""The position of a vehicle, measured with a movement sensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogwork.spatial.geodesy import GeoCoordinate
 from cogwork.wire.table.status import status_of
 
 POSITION_TIMEOUT = 2.0
-"""Seconds that the sensor gets to report the position and the heading."""
+"""Timeout in seconds for the position and the heading."""
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class SensorLocator:
     async def new(
         cls, name: str, sensor: MovementSensor, origin: GeoCoordinate | None, clock: Clock
     ) -> SensorLocator:
-        """Check the sensor. Without an origin, the current position is the origin."""
+        """Check the sensor. If no origin is configured, the current position is the origin."""
         locator = cls(name, sensor, origin or GeoCoordinate(0, 0), clock)
         await locator._check_properties()
         if origin is None:

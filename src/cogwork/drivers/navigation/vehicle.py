@@ -33,6 +33,6 @@ class Vehicle(Protocol):
     async def follow(self, path: PlannedPath, on_step: Callable[[], None]) -> None:
         """Follow the path to its end, and call `on_step` after each step.
 
-        The vehicle stands still when this returns, fails or is cancelled. Raises NotLocalized,
-        LeftPath, or the error of the vehicle.
+        The vehicle stands still when this method returns, fails or is cancelled. Raise
+        NotLocalized, LeftPath, or the error of the vehicle.
         """

@@ -25,7 +25,7 @@ _FIELDS = {
     "polygon": {"type", "points"},
 }
 _MIN_AREA = 1e-6
-"""Square meters."""
+"""Minimum area of a zone in square meters."""
 
 
 @dataclass(frozen=True, slots=True)

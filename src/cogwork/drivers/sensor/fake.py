@@ -17,7 +17,7 @@ from cogwork.resource.model import logger_of
 
 
 class ScriptedFault(CogworkError):
-    """An error that the configuration asks for."""
+    """An error that the configuration injects."""
 
 
 class FakeSensor(NoGeometry, Sensor):

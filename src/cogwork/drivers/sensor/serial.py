@@ -31,7 +31,7 @@ class NoReadings(CogworkError):
 
 
 class SerialSensor(NoGeometry, Sensor):
-    """A sensor that exists without its cable: calls report why there are no readings."""
+    """A sensor that is available without its cable: its readings then fail with the reason."""
 
     def __init__(
         self, name: ResourceName, attributes: SerialSensorAttributes, clock: Clock
@@ -64,7 +64,7 @@ class SerialSensor(NoGeometry, Sensor):
         return self._port.fault or self._stale_reason()
 
     async def get_readings(self, **_: Any) -> Mapping[str, Any]:
-        """Return the readings of the newest line; wait for the first one if there is none yet."""
+        """Return the readings of the newest line; wait if no line has arrived yet."""
         await self._port.wait_for_first_event(_FIRST_LINE_TIMEOUT)
         if self._port.fault is not None:
             raise PortFault(f"{self._port.fault}{self._format_last_line_age()}")

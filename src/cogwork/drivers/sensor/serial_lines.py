@@ -1,4 +1,4 @@
-"""Split serial data into lines and parse their readings. Pure: independent of any port."""
+"""Lines of serial data, and the parsing of their readings. Pure: independent of any port."""
 
 from __future__ import annotations
 

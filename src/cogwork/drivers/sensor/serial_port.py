@@ -1,4 +1,4 @@
-"""A thread that reads lines from a serial port and reopens the port when it is lost."""
+"""A thread that reads lines from a serial port, and reopens the port after a failure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from cogwork.drivers.sensor.serial_lines import BadLine, Readings, SerialLineSpl
 _BACKOFF = (0.25, 0.5, 1.0, 2.0)
 """Seconds before each attempt to reopen the port; the last value repeats."""
 _IO_TIMEOUT = 1.0
-"""Maximum seconds that a read or a write blocks."""
+"""Timeout of a read and of a write, in seconds."""
 _READ_SIZE = 4096
 """Maximum bytes of one read."""
 _JOIN_TIMEOUT = 5.0
-"""Seconds that the thread gets to exit."""
+"""Seconds that the thread has to exit."""
 
 
 class PortFault(CogworkError):
@@ -91,7 +91,7 @@ class SerialPort:
             device.write(text.encode())
         except serial.SerialTimeoutException:
             raise PortFault(f"{self._port} accepts no data: the device does not read it") from None
-        except Exception as error:  # including errors of a port that was closed meanwhile
+        except Exception as error:  # also errors of a port that was closed meanwhile
             raise PortFault(f"{self._port} was lost: {error}") from None
 
     async def aclose(self) -> None:
@@ -106,7 +106,7 @@ class SerialPort:
                 "%s did not close within %gs; abandoning its thread", self._port, _JOIN_TIMEOUT
             )
 
-    # Called on the thread.
+    # Runs on the thread.
 
     def _run(self) -> None:
         failures = 0
@@ -177,7 +177,7 @@ class SerialPort:
         except RuntimeError:
             self._stop.set()  # the loop is closed, so there are no readers left
 
-    # Called on the event loop.
+    # Runs on the event loop.
 
     def _mark_ended(self) -> None:
         self._ended.set_result(None)

@@ -38,7 +38,7 @@ class SystemSensor(NoGeometry, Sensor):
         del dependencies
         sensor = cls(name, attributes)
         try:
-            # Sets the processor times that the next reading starts from.
+            # Set the processor times from which the next reading counts.
             await sensor.get_readings()
         except BaseException:
             await sensor.close()

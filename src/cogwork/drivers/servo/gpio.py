@@ -24,10 +24,9 @@ _STEP_INTERVAL = 0.02
 
 
 class GpioServo(NoGeometry, Servo):
-    """A GPIO servo.
+    """A GPIO servo. It has no feedback, so it reports the commanded angle.
 
-    It reports the angle it was sent to, because it has no feedback. A newer command preempts a
-    running move, which then fails with Interrupted.
+    A newer command preempts a running move, which then fails with Interrupted.
     """
 
     def __init__(

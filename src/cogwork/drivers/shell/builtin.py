@@ -25,9 +25,10 @@ from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 _HOME_VARIABLE = "VIAM_HOME"
-"""The name that clients use for the directory where the server keeps its state."""
+"""The name under which clients look up the server's state directory."""
 _BUILDS = "packages-local"
-"""The directory in it where command lines copy development builds of modules, without making it."""
+"""The folder in the state directory for development builds of modules. Command lines copy files to
+it without creating it."""
 _DISK_TIMEOUT = 10.0
 _TERM = "xterm-256color"
 _MAX_CONCURRENT_STARTS = 2
@@ -118,10 +119,9 @@ class BuiltinShell(ServiceBase):
         )
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
-        """Return the directory where the server keeps its files; the content of the command is
-        ignored.
+        """Return the state directory of the server, whatever the command is.
 
-        Go's command line reads it under the second name.
+        Go's command line reads the value of `viam_home`.
         """
         del command
         return dict.fromkeys((_HOME_VARIABLE, "viam_home"), str(cogwork_home(os.environ)))
@@ -159,7 +159,7 @@ class BuiltinShell(ServiceBase):
 
 
 class RefusedShell:
-    """The replacement for the shell where shells are not allowed."""
+    """The replacement of the shell where shells are not allowed."""
 
     @classmethod
     async def new(

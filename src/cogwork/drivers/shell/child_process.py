@@ -1,4 +1,4 @@
-"""Start a process in a thread, because starting one blocks."""
+"""Child processes. They are started in threads, because a start blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.core.process_end import wait_for_end
 from cogwork.core.workers import Workers, await_future
 
 _POLL_INTERVAL = 0.05
-"""Seconds between two polls, where the system has no notification for the end of a process."""
+"""Seconds between two polls on systems that do not notify about the end of a process."""
 
 Process = subprocess.Popen[bytes]
 

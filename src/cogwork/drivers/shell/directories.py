@@ -1,7 +1,7 @@
-"""Open directories and create files below them without following links.
+"""Access to directories without following links.
 
 Every operation is relative to a directory descriptor, so a directory that is replaced by a link
-meanwhile cannot redirect it.
+meanwhile cannot redirect the operation.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def stat_entry(parent: int, name: str) -> os.stat_result | None:
 
 
 def why_not_replaceable(parent: int, name: str) -> str | None:
-    """Return why a file cannot replace the entry; only regular files and links to them qualify.
+    """Return why a file cannot replace the entry, or None if it can.
 
-    A link itself is replaced, not its target.
+    Only regular files and links to regular files can be replaced. A link itself is replaced, not
+    its target.
     """
     try:
         mode = os.stat(name, dir_fd=parent).st_mode

@@ -1,6 +1,6 @@
-"""Copy files between computers in chunks.
+"""File copies between computers, in chunks.
 
-Everything here blocks: the server runs it in threads, the command-line client directly.
+All functions block: the server runs them in threads, the command-line client directly.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class _PendingEntry:
             raise CopyFailed(f"cannot write {self.path}: {reason}")
 
     def _file_mode(self) -> int:
-        """Return the mode from the header, or else that of the file being replaced."""
+        """Return the mode from the header, or else the mode of the file to replace."""
         if self.header.HasField("mode"):
             return self.header.mode & _PERMISSION_BITS
         status = directories.stat_entry(self._parent, self.path.name)
@@ -294,7 +294,7 @@ class _PendingEntry:
 
 class _CopySource(NamedTuple):
     path: Path
-    """The resolved path: a source that the client names is followed wherever it leads."""
+    """The resolved path. If the client names a link, it is followed to any target."""
     name: str
     """The name that the client requested."""
 

@@ -22,13 +22,14 @@ from cogwork.drivers.shell import child_process
 
 _READ_SIZE = 1 << 16
 _MAX_FINAL_OUTPUT = 1 << 20
-"""Maximum bytes to read after the program has ended: background jobs may write forever."""
+"""Maximum bytes to read after the program has ended, because background jobs may write forever."""
 _HANGUP_GRACE = 1.0
-"""Seconds between SIGHUP and SIGKILL."""
+"""Grace period in seconds between SIGHUP and SIGKILL."""
 _POLL_INTERVAL = 0.05
 """Seconds between two checks for remaining processes."""
-# A session gets the first terminal that its leader opens. The shell opens it in the new process
-# before exec, so no code of ours runs between fork and exec, where threads make that unsafe.
+# The first terminal that the leader of a session opens controls the session. The shell opens it in
+# the new process before exec, so no code of ours runs between fork and exec, which is unsafe with
+# threads.
 _LAUNCH_COMMAND = ("/bin/sh", "-c", 'exec 0<>"$0" 1>&0 2>&0 && exec "$@"')
 
 
@@ -36,8 +37,8 @@ class PtyTerminal:
     """A program in a pseudoterminal.
 
     Output is not buffered: a program whose output is not read blocks. Closing the terminal ends
-    every process of its session, including those that ignore SIGHUP. A process that should survive
-    needs its own session, for example from `setsid`.
+    every process of its session, including processes that ignore SIGHUP. A process that should
+    survive needs its own session, for example from `setsid`.
     """
 
     def __init__(
@@ -194,7 +195,7 @@ def _resolve_future(future: asyncio.Future[Any]) -> None:
 
 
 def _session_members(leader: int, *, leader_exited: bool) -> set[int]:
-    """Return the processes of the session. Blocks."""
+    """Return the processes of the session. This call blocks."""
     pids = psutil.pids()
     if leader_exited and leader in pids:
         # The PID was reused, which only happens when no process of the session is left.

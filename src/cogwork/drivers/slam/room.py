@@ -73,7 +73,7 @@ class Room:
 
 
 def pose_along(trajectory: JointTrajectory, seconds: float) -> Pose:
-    """Return the pose of a body that repeats the trajectory and faces forward."""
+    """Return the pose of a body that repeats the trajectory, facing forward."""
     time = seconds % trajectory.seconds
     x, y = trajectory.position_at(time)
     # The next position along the trajectory gives the heading, also at corners.
@@ -85,9 +85,9 @@ def pose_along(trajectory: JointTrajectory, seconds: float) -> Pose:
 
 
 def base_to_map_pose(pose: BasePose) -> Pose:
-    """Convert a pose relative to the base's start.
+    """Convert a pose relative to the base's start to the map.
 
-    On a map, forward is along x; for a base, forward is along its y.
+    Forward is along x on a map, and along y for a base.
     """
     rotation = Quaternion.from_axis_angle((0.0, 0.0, 1.0), math.radians(pose.heading))
     return Pose((pose.y, -pose.x, 0.0), rotation)

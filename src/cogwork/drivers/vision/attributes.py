@@ -12,7 +12,8 @@ UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 MAX_DETECTIONS = 10_000
-"""Bounds the time and the size of a reply for a model that returns very many rows."""
+"""Limit of detections, which bounds the time and the size of replies for models with very many
+rows."""
 
 Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "detr"]
 
@@ -56,8 +57,8 @@ class MlmodelVisionAttributes(Attributes):
     """Whether to keep the aspect ratio of the image and pad it with gray. Defaults to the
     convention of the model's family; other models get a stretched image."""
     max_detections: Annotated[int, Field(ge=1, le=MAX_DETECTIONS)] = MAX_DETECTIONS
-    """Maximum number of detections per image, highest confidence first. The log says so when
-    detections are dropped because of it."""
+    """Maximum number of detections per image, highest confidence first. A warning is logged when
+    detections are dropped."""
     nms_overlap: UnitFloat = 0.45
     """IoU above which the less confident of two boxes with the same label is dropped, for families
     without built-in non-maximum suppression."""

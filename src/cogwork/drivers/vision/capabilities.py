@@ -1,4 +1,4 @@
-"""Vision capabilities of a model, and the reasons for those that it lacks."""
+"""The vision capabilities of a model, and the reasons why other capabilities are missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMED_FAMILIES = ("named", "ssd")
 @dataclass(frozen=True, slots=True)
 class ModelCapabilities:
     plan: InputPlan | None
-    """How images are fed to the model; None if it does not take images."""
+    """The input format of the model; None if it does not take images."""
     detector: DetectorDecoder | None
     classifier: ClassifierDecoder | None
     mismatches: Mapping[str, tuple[str, ...]]
@@ -41,7 +41,8 @@ class ModelCapabilities:
     output_names: Mapping[str, str]
     """Maps the model's output names to the required ones."""
     unfiltered_detector: DetectorDecoder | None = None
-    """The detector without the configured minimum confidences, to explain what they filter out."""
+    """The detector without the configured minimum confidences, which explains the filtered
+    results."""
 
     @property
     def has_any(self) -> bool:
@@ -102,7 +103,8 @@ def determine_capabilities(view: ModelView, settings: MlmodelVisionAttributes) -
     """Match the model's outputs to roles: configured names first, then known formats."""
     names = settings.remap_output_names
     if not view.outputs:
-        # The file does not describe its outputs: believe the configuration; a run verifies it.
+        # The file does not describe its outputs: trust the configuration, which a run verifies
+        # later.
         outputs = tuple(TensorSpec(each, np.dtype(np.float32), None) for each in names)
         view = replace(view, outputs=outputs)
     remap_error = check_output_remap(view, settings, tuple(names.values()))

@@ -68,7 +68,7 @@ class VisionResult:
     objects: Sequence[PointCloudObject] = ()
     detections_3d: Sequence[Detection3D] = ()
     explanation: Explanation | None = None
-    """None if no caller asked for it, or if the service cannot explain its results."""
+    """None if no caller asked for an explanation, or if the service has none."""
 
     def top_classifications(self, most: int) -> list[Classification]:
         """Return the first `most`, or all if `most` is not positive."""
@@ -101,7 +101,7 @@ class FrameVision(Vision, FrameAnalyzer):
         self._latest_by_camera: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
         self._latest_explained: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
         self.skipped = 0
-        """Images that were skipped because an older one was still being analyzed."""
+        """Number of images that were skipped because an older one was still being analyzed."""
 
     @property
     def default_camera(self) -> str | None:
@@ -124,7 +124,7 @@ class FrameVision(Vision, FrameAnalyzer):
         """Return all results for the frame, for both roles."""
 
     async def explain_frame(self, frame: Frame) -> VisionResult:
-        """Return the same results, with an explanation if the service can give one."""
+        """Return the results for the frame, with an explanation if the service can give one."""
         return await self.analyze_frame(frame)
 
     async def detect_in_frame(self, frame: Frame) -> list[Detection]:
@@ -253,7 +253,7 @@ class FrameVision(Vision, FrameAnalyzer):
     async def _analyze_camera(
         self, camera_name: str, camera: Any, query: VisionQuery
     ) -> tuple[Frame, VisionResult]:
-        """Return an image of the camera and at least the results that the query asks for.
+        """Return an image of the camera, and at least the results that the query asks for.
 
         `camera` is None for callers in this process that only know its name.
         """
@@ -273,7 +273,8 @@ class FrameVision(Vision, FrameAnalyzer):
             raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
         if in_depth:
             scene = await self._load_depth_scene(camera, frames, query)
-            # Not `_analyze_latest`: its result may be of an image older than this depth image.
+            # Do not call `_analyze_latest`, whose result may be of an image older than the depth
+            # image.
             result = await self._analyze_once(color, query.explain)
             frame, result = color, await self._add_objects(result, scene, camera_name, query)
         elif not self._can_answer(query):
@@ -287,7 +288,7 @@ class FrameVision(Vision, FrameAnalyzer):
         return frame, result
 
     def _find_camera(self, name: str) -> tuple[str, Any]:
-        """Return the default camera; a service has no access to others by name."""
+        """Return the default camera. A service cannot find other cameras by name."""
         if self._camera is None or name not in ("", self._camera[0]):
             raise NoCamera(f'vision service "{self.name}" has no camera "{name}"')
         if self._camera[1] is None:
@@ -297,8 +298,8 @@ class FrameVision(Vision, FrameAnalyzer):
     async def _analyze_once(self, frame: Frame, explain: bool = False) -> VisionResult:
         """Analyze each image once, even for several callers and through different cameras.
 
-        An explained result serves every caller. One without an explanation does not serve a caller
-        who asks for it: the image is analyzed again, so that both are of the same inference.
+        An explained result serves every caller. If a caller asks for an explanation that the result
+        lacks, analyze the image again, so that result and explanation are of the same inference.
         """
         results, analyze = self._results_by_image, self.analyze_frame
         explained = self._explained_by_image
@@ -310,7 +311,7 @@ class FrameVision(Vision, FrameAnalyzer):
     async def _analyze_latest(
         self, camera_name: str, frame: Frame, explain: bool
     ) -> tuple[Frame, VisionResult]:
-        """Join the analysis that is running for the camera; if there is none, analyze the frame."""
+        """Join the running analysis for the camera, or else analyze the frame."""
 
         async def find() -> tuple[Frame, VisionResult]:
             return frame, await self._analyze_once(frame, explain)
@@ -352,8 +353,10 @@ class FrameVision(Vision, FrameAnalyzer):
 
 
 def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
-    """Return the name and the camera, which is None while the camera is not ready: calls that do
-    not need it work without it."""
+    """Return the name and the camera, which is None while the camera is not ready.
+
+    Calls that do not need the camera work without it.
+    """
     if not name:
         return None
     try:

@@ -59,7 +59,7 @@ class NoCapability(CogworkError):
     def __init__(
         self, model: str, capabilities: ModelCapabilities, fault: str | None = None
     ) -> None:
-        """`fault`: settings that have no effect, which may be why."""
+        """`fault` describes settings without effect, which may be the cause."""
         super().__init__(
             f'model "{model}" does not fulfill any method of the vision service. It is neither a '
             f"detector ({capabilities.explain_unsupported('detector')}), nor a classifier "
@@ -257,8 +257,11 @@ class MlmodelVision(FrameVision):
     def _explain(
         self, outputs: Tensors, fit: ImageFit, width: int, height: int, times: StepTimes
     ) -> Explanation:
-        """Decode the outputs again without the minimum confidences, which decoders apply first to
-        save time."""
+        """Decode the outputs again without the minimum confidences.
+
+        Decoders apply the minimum confidences first to save time, so the filtered results are
+        unknown.
+        """
         capabilities, settings = self._capabilities, self._attributes
         detections: list[FilteredDetection] = []
         classifications: list[FilteredClassification] = []
@@ -273,7 +276,7 @@ class MlmodelVision(FrameVision):
         return Explanation(detections, classifications, settings, times)
 
     def _report_dropped(self, count: int) -> None:
-        """Log when detections begin to be dropped, not for each image."""
+        """Log when the service begins to drop detections, but not for each image."""
         if count > 0 and not self._drops_detections:
             self.logger.warning(
                 "%d detections of an image were dropped: `max_detections` is %d",
@@ -307,7 +310,7 @@ class MlmodelVision(FrameVision):
         try:
             return await self.workers.run(work, run)
         except asyncio.CancelledError:
-            # Otherwise, the worker thread would wait until the model responds.
+            # Without this, the worker thread would wait until the model responds.
             is_cancelled = True
             for reply in replies:
                 reply.cancel()

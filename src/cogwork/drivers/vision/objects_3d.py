@@ -137,7 +137,7 @@ def build_detections_3d(
 
 
 def _background_depth(depth: Pixels, detection: Detection) -> float:
-    """Return the depth of the surroundings of a box, or 0 if it is unknown."""
+    """Return the depth around a box, or 0 if it is unknown."""
     surroundings = depth[_box_slices(depth, detection, _BACKGROUND_MARGIN)]
     known = surroundings[surroundings > 0]
     position = 3 * known.size // 4

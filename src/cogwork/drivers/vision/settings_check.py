@@ -1,4 +1,4 @@
-"""Finds settings of a vision service that have no effect on its model, such as a mistyped label."""
+"""A check for settings without effect on the model of a vision service, such as mistyped labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cogwork.drivers.vision.postprocessing.label_filter import find_unknown_labe
 from cogwork.resource.labels import Labels
 
 _MAX_LISTED = 5
-"""Labels that a sentence lists; the rest are counted."""
+"""Maximum labels in a sentence; further labels are only counted."""
 
 
 def find_ineffective_settings(view: ModelView, settings: MlmodelVisionAttributes) -> list[str]:

@@ -69,7 +69,7 @@ class FakeWorldStateStore(WorldStateStore):
     ) -> AsyncGenerator[StreamTransformChangesResponse, None]:
         """Stream the changes from the call on.
 
-        A client that lists the UUIDs after the stream has started misses nothing.
+        A client that lists the UUIDs after the start of the stream misses no change.
         """
         self._streams += 1
         try:
@@ -96,7 +96,7 @@ class FakeWorldStateStore(WorldStateStore):
 
     def _current_step(self) -> int:
         """Return how many times the objects have moved."""
-        # Without the tolerance, rounding could make a timer that fires on time appear early.
+        # Without the tolerance, a timer that fires on time could appear early because of rounding.
         return math.floor((self._clock.monotonic() - self._since) * self._rate + 1e-6)
 
     def _transforms_at(self, step: int) -> Transforms:

@@ -9,8 +9,10 @@ from cogwork.drivers.vision.candidates import Floats, ImageFit
 from cogwork.drivers.vision.decoding.decoder import BadOutput
 
 _MAX_NORMALIZED = 2.0
-"""Maximum coordinate of a normalized box; larger ones are in pixels. A normalized box does not
-extend this far beyond the image, and a box in pixels that is this small is useless."""
+"""Maximum coordinate of a normalized box; a box with larger ones is in pixels.
+
+No normalized box extends so far beyond the image, and no useful box in pixels is so small.
+"""
 _REQUIRED_SHARE = 0.98
 
 UNIT_ASSUMPTION = "the largest coordinate decides whether boxes are in pixels or normalized"
@@ -25,7 +27,7 @@ def cxcywh_to_xyxy(boxes: Floats) -> Floats:
 def pixel_scale(coordinates: Floats, fit: ImageFit) -> Floats:
     """Return the factors that convert [N, 4] boxes to pixels.
 
-    They are 1 if some of the given coordinates are too large for normalized boxes.
+    The factors are 1 if some coordinates are too large for normalized boxes.
     """
     finite = coordinates[np.isfinite(coordinates)]
     if np.abs(finite).max(initial=0) > _MAX_NORMALIZED:

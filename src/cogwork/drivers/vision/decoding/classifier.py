@@ -34,7 +34,7 @@ _Doubles = NDArray[np.float64]
 _TOLERANCE = 1e-3
 """Rounding error allowed beyond 0 and 1."""
 _IMAGENET_CLASSES = 1000
-"""TensorFlow adds a background class in front of these."""
+"""Numbers of labels to which TensorFlow adds a background class, in front."""
 _BYTE_SCALE = 256
 """Byte value of probability 1, if the output has no quantization parameters."""
 
@@ -106,8 +106,11 @@ def _class_count(output: TensorSpec) -> int | None:
 
 
 def _compatible_counts(labels: int) -> tuple[int, ...]:
-    """Return the class counts that fit: one per label, one more, which may be a background class,
-    or a single score that separates two labels."""
+    """Return the possible numbers of classes.
+
+    The number is one per label, one more with a background class, or a single score that separates
+    two labels.
+    """
     return (labels, labels + 1, 1) if labels == 2 else (labels, labels + 1)
 
 

@@ -28,7 +28,7 @@ class BadOutput(CogworkError):
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """The description of a model that a vision service works with, local or remote."""
+    """The description of a local or remote model, as a vision service uses it."""
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
@@ -37,7 +37,8 @@ class ModelView:
     properties: Mapping[str, Any] | None = None
     """Metadata of the file that is not about its tensors, such as `task` and `stride`."""
     has_background_class: bool = False
-    """Whether the labels in the model, which `label_path` replaces, begin with a background."""
+    """Whether the labels in the model begin with a background class; `label_path` replaces
+    labels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,10 @@ def _choose_normalization(detr: DetrOutputs) -> Normalization:
 
 
 def _has_background_class(detr: DetrOutputs, columns: int) -> bool | None:
-    """Return whether the scores have one column more than labels, for the background class. None if
-    unknown."""
+    """Return whether the scores have one column more than labels, for the background class.
+
+    Return None if this is unknown.
+    """
     if detr.is_rf_detr or columns == 1:
         return False
     if detr.label_count is None or columns not in (detr.label_count, detr.label_count + 1):
@@ -172,7 +174,7 @@ def _check_normalized(boxes: Floats, detr: DetrOutputs) -> None:
 
 
 def _to_probabilities(scores: Floats, exclusive: bool | None) -> tuple[Floats, bool]:
-    """Return probabilities without the background column, and whether there was one."""
+    """Return probabilities without a background column, and whether the scores had one."""
     finite = scores[np.isfinite(scores)]
     if finite.min(initial=0) >= 0 and finite.max(initial=0) <= 1:
         if exclusive is None:
@@ -187,8 +189,8 @@ def _to_probabilities(scores: Floats, exclusive: bool | None) -> tuple[Floats, b
 def _is_mostly_background(logits: Floats) -> bool:
     """Return whether the last column is a background class.
 
-    Most queries find nothing. A background class dominates their rows; without one, all their
-    logits are negative.
+    Most queries find nothing. In their rows, a background class dominates; without one, all logits
+    are negative.
     """
     last = logits[:, -1]
     is_background = (last > 0) & (last >= logits.max(axis=1))

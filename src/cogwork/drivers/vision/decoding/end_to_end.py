@@ -79,7 +79,7 @@ def match_end_to_end(
 
 
 def _explain_match(hints: ModelHints, table: OutputTable, columns: int) -> str | Mismatch | None:
-    """Return why the output has one row per detection, or None if nothing indicates that it has."""
+    """Return the evidence that the output has one row per detection, or None without evidence."""
     if hints.family is not None:
         return "as `family` is set" if columns or table.columns == DYNAMIC else None
     if not columns:
@@ -120,7 +120,7 @@ def _detect_column_order(columns: Floats, spec: TensorSpec) -> ColumnOrder:
     orders = _BATCH_ORDERS if len(columns) == 7 else _ORDERS
     fitting = [_fits_order(columns, each) for each in orders]
     ordered = [_has_ordered_corners(columns, each) for each in orders]
-    # A model may emit some flipped boxes, so choose the order with the fewest flipped boxes.
+    # A model may emit some flipped boxes: choose the order with the fewest.
     scores = [int((fit & way).sum()) for fit, way in zip(fitting, ordered, strict=True)]
     best = scores.index(max(scores))
     if fitting[best].sum() < _REQUIRED_SHARE * columns.shape[1]:
@@ -132,8 +132,10 @@ def _detect_column_order(columns: Floats, spec: TensorSpec) -> ColumnOrder:
 
 
 def _fits_order(columns: Floats, order: ColumnOrder) -> _Flags:
-    """Return for each row whether it fits the order. Unused rows, which often hold zeros or -1, fit
-    every order."""
+    """Return for each row whether it fits the order.
+
+    Unused rows, which often hold zeros or -1, fit every order.
+    """
     score, label = columns[order.score], columns[order.label]
     fitting: _Flags = (label == np.floor(label)) & (label >= 0) & (label < _MAX_CLASSES)
     fitting &= (score >= -_TOLERANCE) & (score <= 1 + _TOLERANCE)

@@ -26,7 +26,7 @@ class ModelHints:
     input_size: tuple[int, int] | None
     """Width and height of the input."""
     is_single_image: bool
-    """Whether the input has a batch size of 1, not a dynamic one."""
+    """Whether the input has a fixed batch size of 1."""
     properties: Mapping[str, Any]
     family: Family | None
     """The configured family."""
@@ -65,7 +65,7 @@ class ModelHints:
         return f"the YOLO grid of {size} image"
 
     def extra_column_counts(self) -> tuple[int, ...]:
-        """Return the possible numbers of columns after the classes, for masks or keypoints."""
+        """Return the possible numbers of columns for masks or keypoints, after the classes."""
         if self.task == "pose":
             return (_parse_product(self.properties.get("kpt_shape")),)
         masks = [
@@ -130,7 +130,7 @@ def _parse_product(value: Any) -> int:
 
 
 def _parse_ints(value: Any) -> list[int]:
-    """Return the integers of a value; from another process, they arrive as floats."""
+    """Return the integers of a value. From another process, integers arrive as floats."""
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     return [int(each) for each in values if isinstance(each, int | float) and each == each // 1]
 

@@ -1,4 +1,4 @@
-"""Reads the description of a model from an ML model service."""
+"""The description of a model, read from an ML model service."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _view_from_metadata(metadata: Metadata) -> ModelView:
 
 def _parse_tensor(info: TensorInfo, extra: Mapping[str, Any]) -> TensorSpec:
     try:
-        # Some services omit the type; nearly all of those take floats.
+        # Some services omit the type. Nearly all of their models take floats.
         dtype = np.dtype(info.data_type or "float32")
     except TypeError:
         raise BadMetadata(
@@ -80,7 +80,8 @@ def _parse_quantization(extra: Mapping[str, Any]) -> Quantization | None:
 
 
 def _find_labels(properties: Mapping[str, Any]) -> Labels | None:
-    """Return the labels in the metadata, or those in the label file that it names, if readable."""
+    """Return the labels in the metadata, or in the label file that the metadata names, if
+    readable."""
     match properties.get(NAMES_KEY):
         case [*names]:
             return Labels(dict(enumerate(map(str, names))))

@@ -15,12 +15,12 @@ from cogwork.drivers.vision.decoding.decoder import BadOutput, Tensors
 from cogwork.drivers.vision.decoding.output_table import dequantize_output
 
 _MAX_NORMALIZED = 2.0
-"""Larger coordinates are pixels, and larger scores are percentages."""
+"""Coordinates above this value are pixels, and scores above it are percentages."""
 _MAX_JUDGED = 1000
-"""Boxes that decide whether coordinates are pixels."""
+"""Number of boxes that decide whether coordinates are pixels."""
 _MAX_CLASS = 2.0**31
 _ROUNDING = 1e-3
-"""Rounding error of computed integers."""
+"""Tolerance for rounding errors of computed integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class NamedOutputs:
     location: TensorSpec
     score: TensorSpec
     category: TensorSpec | None = None
-    """None if the scores have a column per class, or if there is only one class."""
+    """The output with classes. None if the scores have a column per class, or if only one class
+    exists."""
     count: TensorSpec | None = None
     is_ambiguous: bool = False
     """Whether category and score may be swapped."""
@@ -162,7 +163,8 @@ def _normalize_edges(edges: Floats, scores: Floats, fit: ImageFit) -> Floats:
 
 
 def _are_pixels(edges: Floats, scores: Floats) -> bool:
-    """Return whether edges are in pixels, judged by the most confident boxes; others are noise."""
+    """Return whether edges are in pixels. Only the most confident boxes decide; others are
+    noise."""
     if not len(scores):
         return False
     confident = np.flatnonzero(scores >= scores.max() / 2)[:_MAX_JUDGED]

@@ -1,7 +1,7 @@
-"""Recognition of detectors by output names: those of the API, of TensorFlow and of others.
+"""Recognition of detectors by output names: the names of the API, of TensorFlow and of others.
 
-The values do not reveal whether a box starts with its left or its top edge: this follows from the
-naming convention, the metadata of the model or `xmin_ymin_xmax_ymax_order`.
+The values do not reveal whether a box starts with its left or its top edge. The order follows from
+the naming convention, the metadata of the model or `xmin_ymin_xmax_ymax_order`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def match_named_detector(
 def check_output_remap(
     view: ModelView, settings: MlmodelVisionAttributes, required: Sequence[str]
 ) -> Mismatch | None:
-    """Report a mapping from an output that the model does not have."""
+    """Return a mismatch if the configuration maps an output that the model does not have."""
     names = [each.name for each in view.outputs]
     for own, role in settings.remap_output_names.items():
         if role in required and own not in names and role not in names:
@@ -136,7 +136,7 @@ def _match_required_names(
 
 
 def _has_class_scores(score: TensorSpec) -> bool:
-    """Return whether there may be a score per class."""
+    """Return whether the model may have a score per class."""
     return score.shape is None or len(score.shape) == 3
 
 
@@ -220,8 +220,10 @@ def _parse_output_number(name: str) -> int | None:
 
 
 def _row_count(tensor: TensorSpec, columns: int) -> int | None:
-    """Return the number of rows, possibly DYNAMIC, if the output holds rows of this many columns
-    for a single image; otherwise None."""
+    """Return the number of rows (possibly DYNAMIC) of an output for a single image.
+
+    Return None if the rows of the output do not have the given number of columns.
+    """
     match tensor.shape:
         case (batch, rows, last) if batch in BATCH_OF_ONE and last == columns:
             return rows
@@ -235,7 +237,7 @@ def _is_scalar(tensor: TensorSpec) -> bool:
 
 
 def _is_batched_scalar(tensor: TensorSpec, location: TensorSpec) -> bool:
-    """Return whether the tensor has one value per image, and the batch size is dynamic."""
+    """Return whether the tensor has a dynamic batch size and one value per image."""
     return tensor.shape == (DYNAMIC,) and location.shape is not None and len(location.shape) == 3
 
 
@@ -288,7 +290,7 @@ def _resolve_edge_order(
 
 
 def _parse_edge_order(value: Any) -> _EdgeOrder | None:
-    """Parse an edge order; from another process, its numbers arrive as floats."""
+    """Parse an edge order. From another process, its numbers arrive as floats."""
     if not isinstance(value, list | tuple) or not all(isinstance(e, int | float) for e in value):
         return None
     if sorted(value) != [0, 1, 2, 3]:

@@ -19,13 +19,13 @@ _TOLERANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class OutputTable:
-    """A table with a row per detection and a column per value, or the transpose of one."""
+    """A table with a row per detection and a column per value, or its transpose."""
 
     spec: TensorSpec
     extents: tuple[int, int]
     """Number of rows and columns; DYNAMIC if the model does not fix it."""
     rows_first: bool | None = None
-    """Whether rows are the first axis. None: the longer axis holds the rows."""
+    """Whether rows are the first axis. If None, the longer axis holds the rows."""
 
     @property
     def rank(self) -> int:

@@ -247,7 +247,7 @@ def _decode_yolox(
 def _filter_by_objectness(
     columns: Floats, layout: YoloLayout, postprocessor: Postprocessor
 ) -> Integers:
-    """Return the rows with enough objectness, which is an upper bound of the score."""
+    """Return the rows whose objectness, an upper bound of the score, is high enough."""
     check_probabilities(columns[4], layout.table.spec, "the objectness values")
     return np.flatnonzero(columns[4] >= postprocessor.min_score)
 
@@ -263,8 +263,10 @@ def _decode_with_objectness(
 
 
 def _is_undecoded(columns: Floats, fit: ImageFit) -> bool:
-    """Return whether boxes are relative to their cells: decoded centers are mostly near their
-    cells."""
+    """Return whether boxes are relative to their cells.
+
+    If boxes are decoded, most of their centers are near their cells.
+    """
     grid = find_grid(columns.shape[1], fit.input_width, fit.input_height)
     if grid is None or grid.anchors_per_cell != 1:
         return False

@@ -1,4 +1,4 @@
-"""Explanation of a result: what was filtered out, by which rule, and how long each step took."""
+"""Explanation of a result: the filtered results, the rules that removed them, and step times."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.proto.service.vision import Classification, Detection  # noqa: E402
 
 MAX_FILTERED = 200
-"""Bounds the size of a reply: the most confident results that were filtered out."""
+"""Maximum number of filtered results in a reply, most confident first."""
 _MAX_DECIMALS = 12
 
 
 class FilteredDetection(NamedTuple):
     detection: Detection
     rule: str
-    """The rule that removed it, in a sentence."""
+    """The rule that removed the detection, in a sentence."""
 
 
 class FilteredClassification(NamedTuple):
     classification: Classification
     rule: str
-    """The rule that removed it, in a sentence."""
+    """The rule that removed the classification, in a sentence."""
 
 
 class StepTimes(NamedTuple):
@@ -58,7 +58,7 @@ class Explanation:
     settings: MlmodelVisionAttributes
     times: StepTimes
     frame_seconds: float = 0.0
-    """How long the call waited for the image."""
+    """Seconds that the call waited for the image."""
 
     def to_dict(self, captured_at: float) -> dict[str, Any]:
         """Return plain values for the reply to a client."""
@@ -160,7 +160,8 @@ def _explain_rows(
 
 
 def _format_below(score: float, minimum: float) -> str:
-    """Format a score with the decimals that show that it is below the minimum, at least two."""
+    """Format a score with at least two decimals, and enough to show that it is below the
+    minimum."""
     decimals = 2
     while decimals < _MAX_DECIMALS and float(f"{score:.{decimals}f}") >= minimum:
         decimals += 1

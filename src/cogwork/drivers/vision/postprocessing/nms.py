@@ -16,14 +16,15 @@ _Flags = NDArray[np.bool_]
 
 
 def non_max_suppression(candidates: Candidates, iou_threshold: float, most: int) -> Candidates:
-    """Return at most `most` candidates, without those that overlap a better one of their class.
+    """Return at most `most` candidates, without candidates that overlap a better one of their
+    class.
 
     Candidates are sorted by score; ties keep their order. Two boxes overlap if their intersection
     over union (IoU) exceeds `iou_threshold`.
 
     Candidates are processed in blocks: each block is compared with all kept candidates and then
-    within itself. A large number of boxes takes a few large array operations, and a small
-    number takes one.
+    within itself. A large number of boxes takes a few large array operations, and a small number
+    takes one.
     """
     pool = top_k(candidates, MAX_CANDIDATES)
     edges, classes = pool.boxes.T.astype(np.float64, order="C"), pool.classes

@@ -12,8 +12,10 @@ from cogwork.drivers.vision.postprocessing.label_filter import min_confidence
 from cogwork.drivers.vision.postprocessing.nms import non_max_suppression, top_k
 
 MIN_SCORE = 0.001
-"""Lowest score of a candidate, as in evaluations of the YOLO projects: such a model returns a row
-for each cell of its grid, nearly all with a score of about 0."""
+"""Lowest score of a candidate, as in evaluations of the YOLO projects.
+
+YOLO models return a row for each cell of their grid, nearly all with a score of about 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 OpenCV's area interpolation costs several times as much as its linear interpolation, and both give
 the same result when they halve an image. So an image is halved while it stays large enough, resized
-to the target size or to twice that size, and in the latter case halved again. The result stays
-within one gray level of area interpolation, which still handles the cases that this does poorly.
+to the target size or to twice that size, and in the latter case halved again.
+
+The result stays within one gray level of area interpolation, which is still used where these steps
+would give a poor result.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def _is_worth_halving(width: int, height: int, to_width: int, to_height: int) ->
     """Return whether halving pays off: one side is far too large, and the other large enough.
 
     The ratios differ because camera images are wide and model inputs square. In a small target, the
-    error would be visible.
+    error of halving would be visible.
     """
     if width % 2 or height % 2:
         return False

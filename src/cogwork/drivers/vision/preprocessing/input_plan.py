@@ -31,10 +31,10 @@ _NORMALIZATIONS: dict[Normalization, tuple[Triple, Triple]] = {
     "0..255": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
 }
-"""Mean and standard deviation of red, green and blue."""
+"""Mean and standard deviation of each channel: red, green and blue."""
 _INPUT_DTYPES = ("uint8", "int8", "int16", "uint16", "int32", "float16", "float32", "float64")
 _DEFAULT_STRIDE = 32
-"""Downsampling factor of most models: sides of dynamic size must be multiples of it."""
+"""Downsampling factor of most models. Sides of dynamic size must be multiples of this factor."""
 _MIN_STD = 1e-9
 _MAX_SIDE = 8192
 """Maximum side of a model's input, in pixels."""
@@ -48,13 +48,14 @@ class InputPlan:
     dtype: np.dtype[Any]
     layout: TensorLayout
     width: int | None
-    """None if dynamic: the width of the image, rounded up to a multiple of `stride`."""
+    """None if dynamic. The input then has the width of the image, rounded up to a multiple of
+    `stride`."""
     height: int | None
     channels: int = 3
     """1 for grayscale models."""
     bgr: bool = False
     mean: Triple = _HALF
-    """In the channel order of the model, like `std`."""
+    """The mean of each channel, in the channel order of the model, like `std`."""
     std: Triple = _HALF
     letterbox: bool = False
     """Whether to keep the aspect ratio and pad with gray."""
