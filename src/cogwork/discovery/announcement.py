@@ -1,4 +1,5 @@
-"""The DNS-SD records that announce a machine on the local network, and its answers. No I/O."""
+"""The DNS-SD records that announce a machine on the local network, and answers to queries. No
+I/O."""
 
 from __future__ import annotations
 
