@@ -19,9 +19,9 @@ class _Entry:
 
     name: str
     attributes: str
-    """A class of `attributes.py`."""
+    """The name of a class in `attributes.py`."""
     driver: str
-    """`module:Class`."""
+    """The driver, as `module:Class`."""
     needs: Extra | None = None
     shared: type[MachineAccess | ModelCache] | None = None
     """The kind of object that all resources of the model share."""

@@ -12,7 +12,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.joint_trajectory import Joints, JointTrajectory
 
 MAX_POINTS_AHEAD = 10_000
-"""Maximum points ahead; further batches wait until there are fewer."""
+"""Maximum points that the arm has not reached; further batches wait until the arm has fewer."""
 _START_TOLERANCE = 1.0
 """Degrees or millimeters by which the first point may differ from the current position."""
 _ROUNDING = 1e-6

@@ -14,7 +14,7 @@ from viam.proto.common import AudioInfo
 from cogwork.core.errors import InvalidRequest
 
 MAX_SAMPLE_RATE = 384_000
-"""Samples per second; no device supports more."""
+"""Maximum samples per second; no device supports more."""
 
 
 @dataclass(frozen=True, slots=True)

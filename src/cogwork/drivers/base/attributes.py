@@ -43,9 +43,9 @@ class WheeledBaseAttributes(Attributes):
     wheel_circumference_mm: Positive
     """Distance per revolution of a wheel."""
     spin_slip_factor: Positive = 1.0
-    """Factor by which the wheels must turn farther than without slip whenever the base turns; 1.2
-    is a fifth more. To measure it, spin the base and divide the requested angle by the actual
-    one."""
+    """Slip of turns: the factor by which the wheels must turn farther than without slip, such as
+    1.2 for a fifth more. To measure it, spin the base and divide the requested angle by the actual
+    angle."""
 
     @model_validator(mode="after")
     def _check_motors_unique(self) -> Self:

@@ -148,7 +148,7 @@ class RotateAttributes(Attributes):
     type: Literal["rotate"]
     """Rotates the image."""
     attributes: RotateBy = Field(default_factory=lambda: RotateBy.model_construct())
-    """The angle: `angle_degs`."""
+    """Settings of the rotation: `angle_degs`."""
 
 
 class RotateBy(Attributes):
@@ -161,7 +161,7 @@ class ResizeAttributes(Attributes):
     type: Literal["resize"]
     """Resizes the image."""
     attributes: ResizeTo
-    """`width_px` and `height_px`."""
+    """Settings of the new size: `width_px`, `height_px`."""
 
 
 class ResizeTo(Attributes):
@@ -175,7 +175,7 @@ class CropAttributes(Attributes):
     type: Literal["crop"]
     """Crops the image."""
     attributes: CropTo
-    """`x_min_px`, `y_min_px`, `x_max_px`, `y_max_px`, `overlay_crop_box`."""
+    """Settings of the crop: `x_min_px`, `y_min_px`, `x_max_px`, `y_max_px`, `overlay_crop_box`."""
 
 
 class CropTo(Attributes):
@@ -202,7 +202,7 @@ class DetectionsAttributes(Attributes):
     type: Literal["detections"]
     """Draws the boxes that a vision service detects."""
     attributes: DetectionsBy
-    """`detector_name`, `confidence_threshold`, `valid_labels`."""
+    """Settings of the boxes: `detector_name`, `confidence_threshold`, `valid_labels`."""
 
 
 class DetectionsBy(Attributes):
@@ -218,7 +218,8 @@ class ClassificationsAttributes(Attributes):
     type: Literal["classifications"]
     """Draws the labels with which a vision service classifies the image."""
     attributes: ClassificationsBy
-    """`classifier_name`, `confidence_threshold`, `max_classifications`, `valid_labels`."""
+    """Settings of the labels: `classifier_name`, `confidence_threshold`, `max_classifications`,
+    `valid_labels`."""
 
 
 class ClassificationsBy(Attributes):

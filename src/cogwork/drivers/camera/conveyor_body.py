@@ -188,6 +188,6 @@ def _circle(radius: float) -> Polygon:
 
 
 def _ramp(plane: Plane, start: float, width: float) -> Plane:
-    """Rise linearly from 0 to 1 over `width`, centered at `start`."""
+    """Return a linear ramp from 0 to 1 over `width`, centered at `start`."""
     ramp: Plane = np.clip((plane - start) / width + 0.5, 0, 1)
     return ramp

@@ -47,12 +47,12 @@ class Device:
 
     @property
     def by_id(self) -> str | None:
-        """Link to the device that does not depend on the port."""
+        """Link to the device, independent of the USB port."""
         return self._find_link("by-id")
 
     @property
     def by_path(self) -> str | None:
-        """Link to the device that depends only on the port."""
+        """Link to the device, dependent only on the USB port."""
         return self._find_link("by-path")
 
     def _find_link(self, directory: str) -> str | None:

@@ -35,13 +35,13 @@ from cogwork.drivers.camera.v4l2 import (
 _SELECT_TIMEOUT = 2
 """Seconds that OpenCV waits for one frame."""
 _FIRST_PICTURE_TIMEOUT = 3.0
-"""Seconds for the first frame, for which some cameras take long."""
+"""Timeout in seconds for the first frame, which some cameras send late."""
 _PICTURE_TIMEOUT = 2.0
-"""Seconds for each further frame."""
+"""Timeout in seconds for each further frame."""
 _MAX_ATTEMPTS = 5
 """Consecutive read errors after which the camera counts as failed; single frames may be damaged."""
 _RETRY_DELAY = 0.02
-"""Seconds between attempts: an unplugged camera fails shortly before its device disappears."""
+"""Seconds between two attempts, which are enough for an unplugged device to disappear."""
 _BUFFER_COUNT = 2
 """One buffer is filled while the other is read; a single buffer would drop frames. Frames do not
 age in the buffers, because they are read continuously."""

@@ -31,7 +31,7 @@ _CREDENTIALS = re.compile(r"(?<=://)(.*\?.*@.*|.*(?=@))|(?<=\?).*")
 _EXTRA_OPEN_TIME = 2.0
 """Seconds that opening may take in addition to the stall timeout."""
 _MAX_DAMAGED = 200
-"""Consecutive packets that may be damaged; after packet loss, a stream has some until its next key
+"""Maximum consecutive damaged packets: after packet loss, a stream is damaged until the next key
 frame."""
 _MAX_PAUSE = 1.0
 """Maximum seconds between two frames of a file."""
@@ -218,7 +218,7 @@ class OpenedVideo:
         return self._container.streams.video[0]
 
     def _is_finite(self) -> bool:
-        """Return whether the source is a file, local or remote, which is paced and can loop."""
+        """Return whether the source is a local or remote file. Files are paced and can loop."""
         has_size = (self._container.size or 0) > 0
         return not self._video.is_live and (has_size or self._container.duration is not None)
 
@@ -237,7 +237,7 @@ class OpenedVideo:
             self._reopen()
 
     def _reopen(self) -> None:
-        """Reopen instead of seeking, which not every format and server supports."""
+        """Open the file again: not every format and server supports seeking to the start."""
         self._graph = None
         self._container.close()
         self._container = self._video.open_container()

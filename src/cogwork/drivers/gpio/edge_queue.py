@@ -1,4 +1,4 @@
-"""Pin edges on their way from the callback thread to the event loop."""
+"""A queue of pin edges from the callback thread to the event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class EdgeQueue:
     """
 
     def __init__(self, on_tick: Callable[[Tick], None], on_lost: Callable[[int], None]) -> None:
-        """`on_lost` receives the number of dropped ticks, after the ticks that were kept."""
+        """`on_lost` receives the number of dropped ticks. It is called after the ticks that were
+        kept."""
         self._on_tick = on_tick
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()

@@ -22,8 +22,8 @@ class TicksLost(CogworkError):
 
 
 class TickReader:
-    """Reads ticks and reopens the stream when the board fails; meanwhile `fault` reports the
-    loss."""
+    """Reads ticks, and reopens the stream when the board fails. Meanwhile, `fault` has the
+    reason."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class TickReader:
         logger: logging.Logger,
     ) -> None:
         self.fault: str | None = None
-        """The reason why there are no ticks."""
+        """The reason why no ticks arrive, or None if they do."""
         self._board = board
         self._interrupts = interrupts
         self._on_tick = on_tick

@@ -73,9 +73,9 @@ class FakeInputControllerAttributes(Attributes):
     round: Annotated[Duration, Field(ge=_MIN_INTERVAL)] | None = None
     """Duration of a round; by default one second longer than its last event."""
     callback_delay_sec: Annotated[float, Field(ge=_MIN_INTERVAL)] | None = None
-    """Seconds between reports of `event_value` by every control, instead of `events`."""
+    """Seconds between two reports of `event_value` by every control. Use this field or `events`."""
     event_value: Value = 0.7
-    """Position that all controls report, with `callback_delay_sec`."""
+    """Position that all controls report every `callback_delay_sec`."""
 
     @property
     def script(self) -> list[ScriptedEvent]:

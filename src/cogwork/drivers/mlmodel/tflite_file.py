@@ -29,7 +29,7 @@ _INPUTLESS_OPERATORS = frozenset((_CUSTOM, _CALL_ONCE, _HASHTABLE, _VAR_HANDLE))
 
 
 class TfliteFile:
-    """A parsed file. Raises MalformedFlatbuffer."""
+    """A parsed file. The constructor raises MalformedFlatbuffer."""
 
     def __init__(self, data: bytes) -> None:
         model = Flatbuffer(data, IDENTIFIER).root()

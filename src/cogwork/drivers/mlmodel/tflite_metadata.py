@@ -150,7 +150,7 @@ def _read_floats(table: Table, number: int) -> list[float]:
 
 
 def _merge_input_properties(inputs: Iterable[TensorMetadata]) -> dict[str, Any]:
-    """Merge properties; the first input wins, which is the image if there are several."""
+    """Merge the properties of all inputs. The first one, usually the image, takes precedence."""
     return {key: value for each in reversed(list(inputs)) for key, value in each.properties.items()}
 
 

@@ -23,7 +23,7 @@ _SIDES = (224, 320, 640, 416, 512, 256, 384, 299, 128, 96, 64, 32)
 @dataclass(frozen=True, slots=True)
 class ImageProbe:
     outputs: TensorSpecs = ()
-    """Empty if the model does not accept images in the layout NCHW."""
+    """The outputs of a run. Empty if the model does not accept images in the layout NCHW."""
     side: int | None = None
     """The only width and height of images that the model accepts."""
 
@@ -45,7 +45,7 @@ def probe_with_images(run: Run) -> ImageProbe:
 
 
 def merge_specs(one: TensorSpec, other: TensorSpec) -> TensorSpec:
-    """Return what the outputs of two runs have in common."""
+    """Return a description that fits the outputs of both runs."""
     if one.shape is None or other.shape is None or len(one.shape) != len(other.shape):
         return TensorSpec(one.name, one.dtype, None)
     extents = zip(one.shape, other.shape, strict=True)

@@ -67,8 +67,8 @@ class GpioMotorAttributes(Attributes):
     """Pins that the motor driver is connected to: `dir` and `pwm`, or `a` and `b`, or `a`, `b` and
     `pwm`; and `en_high` or `en_low` if it has an enable pin."""
     max_rpm: Annotated[float, Field(ge=0)] = 0.0
-    """Approximate revolutions per minute at full power. Without it, only powers can be set, not
-    speeds."""
+    """Approximate revolutions per minute at full power. Without this value, only powers can be set,
+    not speeds."""
     dir_flip: bool = False
     """Whether forward and backward are swapped."""
     pwm_freq: Annotated[int, Field(ge=0)] = 0

@@ -223,7 +223,7 @@ class GpioMotor(NoGeometry, Motor):
         await self._drive(lease, 0.0)
 
     def _stall_timeout(self, power: float) -> float:
-        """Return the seconds that a tick may take."""
+        """Return the maximum seconds without a tick before the motor counts as stalled."""
         tick = 60 / (self._rpm_at_power(power) * self._attributes.ticks_per_rotation)
         return max(_STALL_TIMEOUT, _STALL_TICKS * tick)
 

@@ -26,8 +26,10 @@ class PositionTracker:
     tick_size: float
     """Revolutions per tick of the encoder."""
     impossible_speed: float = math.inf
-    """Revolutions per second that no shaft reaches, even if `max_speed` is too low. A faster change
-    means that the counter was set to an arbitrary value."""
+    """Maximum change of the counter in revolutions per second, even if `max_speed` is too low.
+
+    A faster change means that the counter was set to an arbitrary value.
+    """
     _offset: float = 0.0
     """Revolutions that were lost by resets."""
 

@@ -52,7 +52,10 @@ class MovementSnapshot:
 
     @property
     def orientation(self) -> Orientation:
-        """Upright, rotated counterclockwise from north by theta, from -180 to 180 degrees."""
+        """The orientation of an upright sensor.
+
+        It is rotated counterclockwise from north by theta, which is from -180 to 180 degrees.
+        """
         return Orientation(o_z=1, theta=180 - (self.compass_heading + 180) % 360)
 
     def readings(self) -> Mapping[str, Any]:

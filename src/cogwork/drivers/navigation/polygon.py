@@ -65,7 +65,7 @@ class Polygon:
         return sum(1 for at in self.scanline_crossings(y) if at > x) % 2 == 1
 
     def scanline_crossings(self, y: float) -> list[float]:
-        """Return where the horizontal line at y crosses the outline, ascending.
+        """Return the crossings of the horizontal line at y with the outline, ascending.
 
         The inside is between the first and the second crossing, the third and the fourth, and so
         on.
@@ -77,7 +77,8 @@ class Polygon:
         )
 
     def intersections(self, start: MapPoint, end: MapPoint) -> list[float]:
-        """Return where the line from start to end crosses the outline, as ascending fractions."""
+        """Return the crossings of the line from start to end with the outline, as ascending
+        fractions."""
         if self._is_outside_bounds(start, end):
             return []
         direction = (end[0] - start[0], end[1] - start[1])

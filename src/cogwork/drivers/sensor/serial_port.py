@@ -39,7 +39,7 @@ class PortFault(CogworkError):
 class ReceivedLine:
     values: Readings
     at: float
-    """Monotonic time of the clock."""
+    """Arrival time in monotonic seconds."""
 
 
 class SerialPort:

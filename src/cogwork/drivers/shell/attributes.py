@@ -7,8 +7,8 @@ from cogwork.config.schema.fields import Attributes
 
 class BuiltinShellAttributes(Attributes):
     shell: str = ""
-    """Program to run as the shell, such as `/bin/bash`. If empty, the login shell of the server's
-    user, or `/bin/sh`."""
+    """Program to run as the shell, such as `/bin/bash`. Defaults to the login shell of the server's
+    user, or to `/bin/sh`."""
     directory: str = ""
-    """Directory that the shell starts in and that relative paths of copied files refer to. If
-    empty, the home directory of the server's user."""
+    """Directory in which the shell starts, and to which relative paths of copied files refer.
+    Defaults to the home directory of the server's user."""

@@ -294,7 +294,7 @@ class _PendingEntry:
 
 class _CopySource(NamedTuple):
     path: Path
-    """The resolved path. If the client names a link, it is followed to any target."""
+    """The resolved path. A link that the client names is followed to any target."""
     name: str
     """The name that the client requested."""
 

@@ -62,16 +62,16 @@ class VisionResult:
     """The results for one image as messages of the API, built once and shared by all callers."""
 
     detections: Sequence[Detection] = ()
-    """Highest confidence first."""
+    """The detections, highest confidence first."""
     classifications: Sequence[Classification] = ()
-    """Highest confidence first."""
+    """The classifications, highest confidence first."""
     objects: Sequence[PointCloudObject] = ()
     detections_3d: Sequence[Detection3D] = ()
     explanation: Explanation | None = None
     """None if no caller asked for an explanation, or if the service has none."""
 
     def top_classifications(self, most: int) -> list[Classification]:
-        """Return the first `most`, or all if `most` is not positive."""
+        """Return the first `most` classifications, or all if `most` is not positive."""
         return list(self.classifications[: most if most > 0 else None])
 
 

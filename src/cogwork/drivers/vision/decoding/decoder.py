@@ -44,11 +44,11 @@ class ModelView:
 @dataclass(frozen=True, slots=True)
 class DetectorDecoder:
     family: str
-    """`named`, `ssd`, `yolo_v8` and so on."""
+    """The name of the family, such as `named`, `ssd` or `yolo_v8`."""
     assumptions: tuple[str, ...]
     """Facts that were inferred rather than configured, in sentences."""
     decode: Callable[[Tensors, ImageFit], Candidates]
-    """Pure function. Raises BadOutput."""
+    """A pure function that decodes the tensors of a run, or raises BadOutput."""
     letterbox: bool = False
     """Whether models of the family expect letterboxed images."""
     align_top_left: bool = False
@@ -64,7 +64,7 @@ class ClassifierDecoder:
     family: str
     assumptions: tuple[str, ...]
     decode: Callable[[Tensors], Floats]
-    """Return a score from 0 to 1 per class. Pure function. Raises BadOutput."""
+    """A pure function that returns a score from 0 to 1 per class, or raises BadOutput."""
 
 
 @dataclass(frozen=True, slots=True)

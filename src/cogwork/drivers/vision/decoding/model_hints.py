@@ -15,7 +15,7 @@ from cogwork.drivers.vision.decoding.output_table import OutputTable, as_table, 
 
 _CHANNELS = (1, 3)
 _DEFAULT_MASK_COUNT = 32
-"""Default of the usual exporters."""
+"""The default number of masks in the usual exporters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 _BOX_NAMES = ("box", "dets", "loc")
 """Substrings in the names of outputs with boxes."""
 _DETR_NAMES = ("pred_boxes", "pred_logits", "logits")
-"""Names in exports of the transformers library, which may have further outputs."""
+"""Names of these outputs in exports of the transformers library, which may have further outputs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,9 @@ class StepTimes(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Explanation:
     detections: Sequence[FilteredDetection]
-    """Highest confidence first."""
+    """The filtered detections, highest confidence first."""
     classifications: Sequence[FilteredClassification]
-    """Highest confidence first."""
+    """The filtered classifications, highest confidence first."""
     settings: MlmodelVisionAttributes
     times: StepTimes
     frame_seconds: float = 0.0

@@ -41,8 +41,8 @@ def to_detections(
 ) -> list[Detection]:
     """Return the detections in an image of this size.
 
-    Normalized coordinates are computed from the rounded pixels, because clients divide the pixels
-    by them to get the size of the image.
+    Clients divide the pixels by the normalized coordinates to get the size of the image. So the
+    normalized coordinates are computed from the rounded pixels.
     """
     corners = _to_pixels(candidates.boxes, width, height)
     fractions = corners / (width, height, width, height)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cogwork.drivers.vision.candidates import Candidates, Integers, top_k_rows
 
 MAX_CANDIDATES = 10_000
-"""Number of candidates to compare, highest scores first. This bounds the worst-case time."""
+"""Maximum number of candidates to compare, best first. The limit bounds the worst-case time."""
 _BLOCK_SIZE = 128
 
 _Doubles = NDArray[np.float64]

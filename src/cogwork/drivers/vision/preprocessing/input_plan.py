@@ -52,7 +52,7 @@ class InputPlan:
     `stride`."""
     height: int | None
     channels: int = 3
-    """1 for grayscale models."""
+    """Number of channels, which is 1 for grayscale models."""
     bgr: bool = False
     mean: Triple = _HALF
     """The mean of each channel, in the channel order of the model, like `std`."""
