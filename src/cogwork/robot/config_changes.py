@@ -1,4 +1,4 @@
-"""Summarizes which resources a new configuration adds, changes and removes, for the history."""
+"""Summary of the resources that a new configuration adds, changes and removes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ConfigChanges = dict[str, list[str]]
 
 
 def summarize_changes(old: LoadedConfig | None, new: LoadedConfig) -> ConfigChanges:
-    """Return resource names under `added`, `changed` and `removed`; empty lists are omitted."""
+    """Return the resource names by `added`, `changed` and `removed`; empty lists are omitted."""
     before = {spec.name: spec for spec in old.result.specs} if old is not None else {}
     after = {spec.name: spec for spec in new.result.specs}
     found = {

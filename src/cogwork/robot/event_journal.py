@@ -1,7 +1,7 @@
 """The event journal: one line per event of the machine, kept on disk across restarts.
 
-It shows what happened at a given time, and why a resource is in its state. Events are never
-deduplicated. The size is bounded: the oldest lines are deleted.
+It shows when something happened, and why a resource is in its state. Events are never deduplicated.
+The size is bounded: the oldest lines are deleted.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from cogwork.logs.sink import Sink
 ROTATION = Rotation(size=1 << 20, age=0.0, total=4 << 20)
 
 _MAX_READ_BYTES = 8 << 20
-"""Bytes. Twice what rotation keeps, in case another program wrote to the files."""
+"""Maximum bytes to read: twice what rotation keeps, in case another program wrote to the files."""
 _BLOCK = 1 << 16
-"""Bytes that are read at once from the end of a file."""
+"""Bytes per read from the end of a file."""
 
 MAX_CLIENTS_PER_MINUTE = 100
 MINUTE = 60.0
@@ -70,7 +70,8 @@ class EventJournal:
             self.record("resource", details)
 
     def read(self, resource: str | None = None) -> list[dict[str, Any]]:
-        """Return the events, oldest first; only those of `resource` (full or short name) if set."""
+        """Return the events, oldest first. If `resource` (a full or short name) is set, return only
+        its events."""
         return [
             line for _, line in self.iter_records() if resource is None or _is_about(line, resource)
         ]
@@ -87,7 +88,10 @@ class EventJournal:
                     yield text, line
 
     def iter_latest_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the same, newest first, and read only as much of the files as is asked for."""
+        """Yield each line as text and as a dictionary, newest first.
+
+        Read the files only as far as the caller iterates.
+        """
         for raw in _read_lines_backwards(reversed((*self._file.list_rotated(), self._path))):
             text = raw.decode(errors="replace")
             if (line := _parse_line(text)) is not None:
@@ -98,7 +102,7 @@ def _parse_line(text: str) -> dict[str, Any] | None:
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
-        return None  # truncated by a kill during a write, or written by another program
+        return None  # truncated when the server was killed, or written by another program
     return line if isinstance(line, dict) else None
 
 

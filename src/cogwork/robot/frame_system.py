@@ -1,4 +1,4 @@
-"""The frame system: where everything is, given the configuration and the positions of the joints.
+"""The frame system: computes where everything is from the configuration and the joint positions.
 
 Components with a `frame` form a tree with the world as its root. Arms and gantries move the frames
 attached to them: their kinematics and joint positions are read when a pose depends on them.
@@ -27,7 +27,7 @@ from cogwork.spatial.pose import Pose
 T = TypeVar("T")
 
 KINEMATICS_TIMEOUT = 5.0
-"""Seconds for an arm or a gantry to report its kinematics or joint positions."""
+"""Timeout in seconds to read the kinematics or joint positions of an arm or a gantry."""
 
 
 class NoFrame(CogworkError):
@@ -55,7 +55,7 @@ class _FrameSnapshot:
             for component in components
             if component.frame is not None
         ]
-        # Of two frames with one name, the first is used: that of this machine.
+        # If two frames have the same name, use the first: the frame of this machine.
         self.placed: dict[str, PlacedFrame] = {}
         for frame in (*placed, *remote):
             self.placed.setdefault(frame.name, frame)
@@ -70,8 +70,11 @@ class FrameSystem:
         find: Callable[[ResourceName], object],
         remote_frames: Callable[[], Sequence[PlacedFrame]] = tuple,
     ) -> None:
-        """`remote_frames` returns those of other machines. It returns the same sequence until they
-        change."""
+        """Create the frame system.
+
+        `remote_frames` returns the frames of other machines. It must return the same sequence until
+        they change.
+        """
         self._components = components
         self._find = find
         self._remote_frames = remote_frames
@@ -119,7 +122,7 @@ class FrameSystem:
         )
 
     def _current_snapshot(self) -> _FrameSnapshot:
-        """Return the snapshot, which is rebuilt only when the configuration changes."""
+        """Return the frames of the current configuration; rebuild them only if it has changed."""
         components, remote = self._components(), self._remote_frames()
         snapshot = self._snapshot
         if (
@@ -154,7 +157,7 @@ class FrameSystem:
 
 
 async def _await_answer(placed: PlacedFrame, answer: Awaitable[T]) -> T:
-    """Await an answer of a component. Raise NoKinematics if it fails or takes too long."""
+    """Return what a component answers. Raise NoKinematics if the call fails or times out."""
     name = placed.name
     try:
         async with asyncio.timeout(KINEMATICS_TIMEOUT):
@@ -169,7 +172,8 @@ async def _await_answer(placed: PlacedFrame, answer: Awaitable[T]) -> T:
 
 
 def _resolve_frame(tree: FrameTree, name: str) -> str:
-    """Resolve `x_origin` to `x` for a fixed frame: both are the same, and clients use either."""
+    """Return `x` for the origin `x_origin` of a fixed frame: the two are the same, and clients use
+    both."""
     bare = name.removesuffix("_origin")
     return bare if name not in tree.frames and bare in tree.frames else name or WORLD
 

@@ -31,11 +31,11 @@ def build_handler_table(
     authentication: Authentication | None = None,
     find_peers: Callable[[], WebRtcPeers | None] | None = None,
 ) -> HandlerTable:
-    """Return the table of all methods.
+    """Return the handlers of all methods.
 
-    `shut_down` is called with the reason. `level_of` decides what modules and clients may log.
-    By default, no login is required. `find_peers` returns the WebRTC clients; None if there can be
-    none.
+    `shut_down` is called with the reason. `level_of` returns the lowest level at which modules and
+    clients may log. By default, no login is required. `find_peers` returns the WebRTC clients; it
+    is None if WebRTC is off.
     """
     authentication = authentication or Authentication(machine.operations)
     limiter = ConcurrencyLimiter(clock)

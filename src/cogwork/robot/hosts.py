@@ -1,6 +1,6 @@
 """The machine's interfaces to its modules, processes, packages and remotes.
 
-They do not depend on what runs them, or how they are reached.
+The interfaces do not depend on the code that runs or connects to them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cogwork.robot.placed_frame import PlacedFrame
 
 
 class ModuleState(enum.IntEnum):
-    """The state of a module, with the numbers of the public API."""
+    """The state of a module, with the enum numbers of the public API."""
 
     PENDING = 1
     STARTING = 2
@@ -46,19 +46,21 @@ class ModuleModel(NamedTuple):
 
 class ModuleHost(Protocol):
     def any_configured(self) -> bool:
-        """Return whether any module is configured. Checked with every call."""
+        """Return whether any module is configured. Called for every request, so it must be fast."""
 
     def services(self) -> Mapping[Api, str]:
         """Return the gRPC service of each API that modules provide."""
 
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
-        """Return the descriptors of the services that only modules know, by service."""
+        """Return the descriptors of the services that only modules provide, by service."""
 
     def pending_reason(self) -> str | None:
-        """Return why some modules are not ready, which may provide more APIs; None if all are."""
+        """Return why some modules, which may add more APIs, are not ready; None if all are
+        ready."""
 
     def restricted_modules(self) -> Collection[str]:
-        """Return the modules that may call only their dependencies. Checked with every call."""
+        """Return the modules that may call only their dependencies. Called for every request, so it
+        must be fast."""
 
     def provides_model(self, module: str, api: Api, model: ModelName) -> bool:
         """Return whether the module runs the resources of this model."""
@@ -103,12 +105,12 @@ class NoModules:
 
 class ProcessState(enum.StrEnum):
     PENDING = "pending"
-    """It is being started, or waits until its former process has ended."""
+    """The process is starting, or the previous process has not ended yet."""
     RUNNING = "running"
     FINISHED = "finished"
-    """It ran once and succeeded."""
+    """The process runs only once, and succeeded."""
     UNHEALTHY = "unhealthy"
-    """It failed, and is restarted unless it runs only once."""
+    """The process failed. It is restarted unless it runs only once."""
     STOPPING = "stopping"
 
 
@@ -132,12 +134,12 @@ class NoProcesses:
 
 class PackageState(enum.StrEnum):
     WAITING = "waiting"
-    """It has not begun yet."""
+    """The download has not begun."""
     DOWNLOADING = "downloading"
     UNPACKING = "unpacking"
     READY = "ready"
     FAILED = "failed"
-    """It is tried again by itself."""
+    """The download failed and is retried automatically."""
 
 
 class PackageStatus(NamedTuple):
@@ -147,11 +149,11 @@ class PackageStatus(NamedTuple):
     state: PackageState
     since: float
     reason: str
-    """Why it is not ready, and what to do; empty if there is nothing to say."""
+    """The reason why the package is not ready, and how to fix it; empty if there is no problem."""
     done: int
-    """Bytes of the archive that have arrived or, while it is unpacked, that are processed."""
+    """Bytes of the archive that are downloaded or, while it is unpacked, processed."""
     total: int | None
-    """Bytes of the archive; None if that is not known."""
+    """Size of the archive in bytes; None if unknown."""
 
 
 class PackageHost(Protocol):
@@ -165,13 +167,13 @@ class NoPackages:
 
 class RemoteHost(Protocol):
     def services(self) -> Mapping[Api, str]:
-        """Return the gRPC services of the APIs that only remotes have."""
+        """Return the gRPC services of the APIs that only remotes provide, by API."""
 
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
         """Return the descriptors of these services, by service."""
 
     def frames(self) -> Sequence[PlacedFrame]:
-        """Return the frames of all remotes: the same sequence until they change."""
+        """Return the frames of all remotes. Return the same sequence until they change."""
 
 
 class NoRemotes:

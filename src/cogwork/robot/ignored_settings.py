@@ -1,4 +1,4 @@
-"""Which parts of the configuration of a resource are ignored, and why."""
+"""The ignored parts of a resource's configuration, and the reasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogwork.config.check.loader import LoadedConfig
 from cogwork.graph.name import ResourceName
 
 _MAX_LISTED = 3
-"""Ignored settings of a resource that the status shows."""
+"""Maximum ignored settings per resource in the status."""
 
 
 def find_ignored_settings(

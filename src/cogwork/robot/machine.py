@@ -53,11 +53,11 @@ from cogwork.wire.table.concurrency_limit import STOP_METHODS
 _log = logging.getLogger("rdk")
 
 CLOSE_GRACE = 1.0
-"""Seconds that calls in flight get to finish before a resource is closed."""
+"""Seconds that active calls may take to finish before a resource is closed."""
 
 
 class MachineState(enum.IntEnum):
-    """The state of the machine, with the numbers of the public API."""
+    """The state of the machine, with the enum numbers of the public API."""
 
     INITIALIZING = 1
     RUNNING = 2
@@ -88,16 +88,16 @@ class Machine:
         remotes: RemoteHost = _NO_REMOTES,
         job_call: JobCall = _reject_job,
     ) -> None:
-        """Create a machine without resources. `job_call` performs a job."""
+        """Create a machine without resources. `job_call` runs a job once."""
         self.redact = redact
-        """Removes the configuration's secrets from a text."""
+        """Function that removes the configuration's secrets from a text."""
         self.config = MachineConfig.model_construct()
         self.diagnostics: tuple[Diagnostic, ...] = ()
         """Problems found in the configuration."""
         self.state = MachineState.INITIALIZING
         self.serving = ServingState()
         self.applied_at: float | None = None
-        """Time at which the running configuration was fully applied."""
+        """Time when the running configuration was fully applied."""
         self.operations = Operations(clock)
         self.jobs = JobScheduler(clock, job_call, redact=redact)
         self.modules, self.processes = modules, processes
@@ -149,7 +149,8 @@ class Machine:
         return self._reconciler.revision
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName | Reference, ...]:
-        """Return the dependencies of a resource: first those that are configured, then the rest."""
+        """Return the dependencies of a resource: first those in its configuration, then the
+        others."""
         return (*self._reconciler.dependencies(name), *self._reconciler.missing_dependencies(name))
 
     def list_ignored(self, name: ResourceName) -> list[str]:
@@ -157,7 +158,8 @@ class Machine:
         ignored = list(self._ignored_settings.get(name, []))
         for wanted in self._reconciler.dropped_dependencies(name):
             why = f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without'
-            # The configuration may say so already; only a module knows its other dependencies.
+            # The configuration may already report this. Dependencies that a module adds are only
+            # known here.
             if not any(why in each for each in ignored):
                 ignored.append(f'{why} "{wanted.short}"')
         return ignored
@@ -180,15 +182,16 @@ class Machine:
         return outcome
 
     def set_discovered(self, specs: Iterable[Spec]) -> None:
-        """Set the resources of other machines, which come and go with them."""
+        """Set the resources of other machines. They change when a machine connects or
+        disconnects."""
         discovered = list(specs)
         self._names.set_discovered(spec.name for spec in discovered)
         self._reconciler.set_discovered(discovered)
 
     def begin_stopping(self) -> None:
-        """Refuse new calls of clients, except those that stop something.
+        """Refuse new calls of clients, except calls that stop something.
 
-        Modules may call: what they do when they are closed may need their dependencies.
+        Calls of modules are still accepted: when a module closes, it may need its dependencies.
         """
         if not self.serving.is_serving:
             return
@@ -197,29 +200,32 @@ class Machine:
         self.serving.end()
 
     def names(self) -> Iterable[ResourceName]:
-        """Return the resources; while the machine stops, those that it had before.
+        """Return the resources or, while the machine stops, the resources before the stop.
 
-        Clients drop a resource whose name is missing once.
+        Clients drop a resource as soon as its name is missing.
         """
         return self.nodes if self.serving.is_serving else self._names_before_stop
 
     @property
     def has_other_processes(self) -> bool:
-        """Whether resources may run in another process. Checked with every call."""
+        """Whether resources may run in another process. Read for every request, so it must be
+        fast."""
         return self._names.any_remote or self.modules.any_configured()
 
     def services(self) -> Mapping[Api, str]:
-        """Return the gRPC services of APIs that this server does not have itself."""
+        """Return the gRPC services of APIs that only modules and remotes provide, by API."""
         if not self.serving.is_serving:
             return self._services_before_stop
         return {**self.remotes.services(), **self.modules.services()}
 
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
-        """Return the descriptors of these services, by service."""
+        """Return the descriptors of the services that only modules and remotes provide, by
+        service."""
         return {**self.remotes.descriptor_pools(), **self.modules.descriptor_pools()}
 
     def describe(self, path: str) -> MethodDescriptor | None:
-        """Return the descriptor of a method of these services; None if it is unknown."""
+        """Return the descriptor of a method that only modules or remotes provide; None if
+        unknown."""
         service, _, method = path.lstrip("/").rpartition("/")
         pool: Any = self.descriptor_pools().get(service)
         if pool is None:
@@ -228,13 +234,13 @@ class Machine:
         return found
 
     def resolve(self, name: ResourceName) -> ResourceName:
-        """Return the full name of a resource, whose remote a request need not name."""
+        """Return the full name of a resource. The name in a request may omit its remote."""
         return self._names.resolve(name)
 
     def find(self, name: ResourceName) -> object:
-        """Return a resource, which the current call holds until it ends.
+        """Return a resource, and keep it open until the current call ends.
 
-        Raise the error of `unavailable_error`, or NotAllowed for a restricted module.
+        Raise `unavailable_error`, or NotAllowed if a restricted module calls.
         """
         name = self.resolve(name)
         operation = current_operation()
@@ -266,7 +272,7 @@ class Machine:
         return self._names.explain_unknown(name) if node is None else explain_unavailable(node)
 
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
-        """Stop what moves, then close everything, dependents first.
+        """Stop all motion, then close all resources, dependents first.
 
         Return the resources that did not close within `budget` seconds.
         """
@@ -292,6 +298,7 @@ class Machine:
 
 
 def _revision_of(loaded: LoadedConfig) -> str:
-    """Return the configured revision or, as files rarely have one, a hash of the text."""
+    """Return the revision in the configuration; if it has none, as most files do, a hash of its
+    text."""
     given = loaded.result.config.revision
     return given or hashlib.sha256(loaded.text.encode()).hexdigest()[:12]

@@ -18,7 +18,7 @@ from cogwork.spatial.pose import Pose
 ARM: Final = Api.parse("rdk:component:arm")
 GANTRY: Final = Api.parse("rdk:component:gantry")
 JOINTED: Final = (ARM, GANTRY)
-"""The components that move the frames attached to them."""
+"""APIs of components that move the frames attached to them."""
 _UNKNOWN_CHAIN: Final = Chain("not loaded yet", ())
 
 
@@ -27,9 +27,9 @@ class PlacedFrame:
     name: str
     parent: str
     pose: Pose
-    """Relative to the parent."""
+    """Pose relative to the parent."""
     component: ResourceName | None
-    """None for a frame that is nothing but a place, such as the world of a remote."""
+    """The component of the frame; None if it has none, as the world of a remote."""
     geometry: common.Geometry | None = None
     """The space that the component occupies."""
 

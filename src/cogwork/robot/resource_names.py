@@ -1,4 +1,4 @@
-"""Finds the resource that a request names, and explains why there is none."""
+"""Resolves resource names of requests, and explains why a name is unknown."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from cogwork.graph.name import Api, ResourceName
 from cogwork.robot.unavailable import NotConfigured
 
 _MAX_CHOICES = 200
-"""Names that an unknown one is compared with."""
+"""Maximum names to compare with an unknown name."""
 _MAX_HINTS = 20
-"""Names that an error lists."""
+"""Maximum names that an error lists."""
 
 
 class ResourceNames:
     def __init__(self, known: Collection[ResourceName]) -> None:
-        """`known` are the names of all resources, now and later."""
+        """Create a resolver. `known` are the names of all resources; the collection may change."""
         self._known = known
         self._remote_names: dict[tuple[Api, str], list[ResourceName]] = defaultdict(list)
-        """Resources of remotes, by what they are called without their remotes."""
+        """Resources of remotes, by their names without the remote."""
 
     @property
     def any_remote(self) -> bool:
@@ -35,9 +35,9 @@ class ResourceNames:
                 self._remote_names[name.api, name.name].append(name)
 
     def resolve(self, name: ResourceName) -> ResourceName:
-        """Return the full name of a resource of a remote that a request names without the remote.
+        """Return the full name of a resource. A request may omit the remote of its name.
 
-        A resource of this machine comes first, and the name must be unique among the remotes.
+        A resource of this machine comes first. Otherwise, only one remote may have the name.
         """
         if name.remote or name in self._known:
             return name
@@ -55,7 +55,7 @@ class ResourceNames:
         same_name = [other for other in self._known if other.short == name.short]
         if same_name:
             return f"{same_name[0]} has that name"
-        # Those of this machine first: another machine may have any number of them.
+        # Put resources of this machine first, because remotes may have any number of resources.
         same_api = sorted(
             (bool(each.remote), each.short) for each in self._known if each.api == name.api
         )

@@ -1,4 +1,4 @@
-"""Whether the machine serves, as gRPC's health service reports it."""
+"""The serving state of the machine, as gRPC's health service reports it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class ServingState:
-    """Serving, until the machine begins to stop."""
+    """The serving state: serving until the machine begins to stop."""
 
     def __init__(self) -> None:
         self.is_serving = True

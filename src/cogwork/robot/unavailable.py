@@ -24,14 +24,14 @@ class BeingChanged(NotAvailable):
 
 
 class Stopping(NotAvailable):
-    """The machine stops: clients keep what they know of it, and connect again later."""
+    """The machine is stopping. Clients keep their state and reconnect later."""
 
     def __init__(self) -> None:
         super().__init__("the machine is stopping; try again when it has restarted")
 
 
 def explain_unavailable(node: Node) -> NotAvailable:
-    """Return the error for a resource that is configured and not ready."""
+    """Return the error for a configured resource that is not ready."""
     name = node.spec.name
     message = f"resource {name} not available; reason={_describe_reason(node)}"
     return BeingChanged(message, name) if node.is_changing else NotAvailable(message)

@@ -71,7 +71,7 @@ async def test_client_of_a_cloud_waits_for_the_access_list() -> None:
     introduction = {"role": "operator", **describe_principal(KEY_1)}
     offer = AnswerRequestInitStage(caller_auth_entity="k1", caller_auth_metadata=introduction)
     authentication.is_joined = lambda: True
-    with pytest.raises(Unauthenticated, match="does not know yet who may use it"):
+    with pytest.raises(Unauthenticated, match="has not received its access list"):
         await answerer._open_peer(offer)
     assert peers.callers == []
     # One that only uses the signaling server of a cloud never gets a list.

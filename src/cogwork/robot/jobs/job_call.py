@@ -1,4 +1,4 @@
-"""Performs the call of a job: one method of one resource, as a client would call it."""
+"""Calls the method of a job: one method of one resource, as a client would call it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FindName = Callable[[str], ResourceName]
 
 
 class CustomServices(Protocol):
-    """The services of APIs that are not public: those of modules and remotes."""
+    """Services of APIs that are not public, which modules and remotes provide."""
 
     def services(self) -> Mapping[Api, str]: ...
 
@@ -55,7 +55,7 @@ def make_job_call(
 def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
     """Return the one resource with this short or full name.
 
-    Resources of remotes may be named without their remote, as in calls.
+    As in calls of clients, the name of a resource on a remote may omit the remote.
     """
     if "/" in text:
         return ResourceName.parse(text)
@@ -106,7 +106,8 @@ def _find_unary_method(service: ServiceDescriptor, wanted: str) -> MethodDescrip
 
 
 def _needs_no_arguments(method: MethodDescriptor) -> bool:
-    """Return whether a job can call the method: it needs only a name or the job's command."""
+    """Return whether a job can call the method, because its request has no field but the name and
+    the command."""
     needed = {each.name for each in method.input_type.fields} - {*NAME_FIELDS, "extra"}
     return not _is_streaming(method) and (not needed or method.name == "DoCommand")
 
@@ -123,7 +124,7 @@ async def _build_request(
         setattr(request, field, name.short)
     if method.name == "DoCommand":
         command = await to_struct_async(config.command)
-        # A module that describes its own service also has its own Struct class.
+        # The generated Struct class of a module differs from ours, so copy by serializing.
         request.command.MergeFromString(command.SerializeToString())
     message: Message = request
     return message

@@ -1,6 +1,6 @@
-"""Runs jobs: methods that are called on a schedule. Runs of one job never overlap.
+"""Runs jobs: methods that are called on a schedule. Runs of the same job never overlap.
 
-A cron job that comes due while it still runs skips that run; an interval job runs once more right
+If a job is due while it still runs, a cron job skips that run, and an interval job runs again right
 afterwards. A failed run is logged as a warning, and the job continues.
 """
 
@@ -34,24 +34,25 @@ from cogwork.core.limits.loop_budget import LoopBudget, LoopMeter
 from cogwork.logs.logger_names import JOB_LOGGER_PREFIX
 
 MAX_RUN_SECONDS = 600.0
-"""Maximum seconds of a run."""
+"""Timeout of a run in seconds."""
 
 JobCall = Callable[[JobConfig], Awaitable[None]]
-"""Performs one run of a job."""
+"""A function that runs a job once."""
 
 _CANCEL_GRACE = 10.0
-"""Seconds that a cancelled run gets to end."""
+"""Seconds that a cancelled run has to end."""
 _CLOCK_CHECK_INTERVAL = 30.0
-"""Maximum seconds between two checks of the wall clock, which may be set at any time."""
+"""Maximum seconds between two checks of the wall clock, because the user may set it at any time."""
 _CLOCK_SET_BACK = 60.0
-"""Seconds. A larger step back means that the wall clock was set; a smaller one repeats no run."""
+"""Seconds. If the wall clock goes back by more, it was set. If it goes back by less, no run is
+repeated."""
 _CLOCK_SET_FORWARD = 3 * 3600.0
-"""Seconds. A run that is later than this was not missed: the wall clock was wrong and was set."""
+"""Seconds. If a run is overdue by more, it was not missed: the wall clock was wrong and was set."""
 _MIN_PAUSE = 0.001
-"""Seconds between two runs of a continuous job, so that a job that does little does not use a whole
+"""Minimum seconds between two runs of a continuous job, so that a short job does not use a whole
 core."""
 _RETRY = RetryPolicy(first=0.1, maximum=10.0, jitter=0.0)
-"""The pauses after a failed run of a continuous job."""
+"""Back-off after a failed run of a continuous job."""
 _MAX_RUNS_KEPT = 10
 _MAX_HISTORIES = 1000
 _MAX_SKIPS_COUNTED = 1000
@@ -66,11 +67,11 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """Recent runs of a job, oldest first. Times are the ends of runs, in seconds since 1970."""
+    """Recent runs of a job, oldest first. Times are when runs ended, in seconds since 1970."""
 
     name: str
     configured: bool
-    """Whether the job is in the configuration; the records of removed jobs are kept too."""
+    """Whether the job is in the configuration. Records of removed jobs are kept too."""
     successes: tuple[float, ...]
     failures: tuple[JobFailure, ...]
     skipped: int
@@ -78,16 +79,16 @@ class JobRecord:
     schedule: str | None
     """The schedule as configured; None if the job is not configured."""
     running_since: float | None
-    """None if it is not running."""
+    """Start time of the current run; None if the job is not running."""
     next_run: float | None
-    """When the job is due next; None if it is running, continuous or not configured."""
+    """Time of the next run; None if the job is running, continuous or not configured."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     task: asyncio.Task[None]
     since: float
-    """Monotonic time."""
+    """Monotonic start time."""
 
 
 @dataclass(slots=True)
@@ -111,24 +112,27 @@ class JobScheduler:
         zone: tzinfo | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """`zone` is the time zone of cron schedules, by default this computer's. `redact` removes
-        secrets from the reasons of failures."""
+        """Create a scheduler without jobs.
+
+        `zone` is the time zone of cron schedules, by default this computer's. `redact` removes
+        secrets from error messages.
+        """
         self._clock = clock
         self._call = call
         self._redact = redact
         self._zone = zone or LocalZone()
         self._jobs: dict[str, _Job] = {}
         self._runs: dict[str, _Run] = {}
-        """Current runs by job, including those of removed jobs until they end."""
+        """Current runs by job, including runs of removed jobs until they end."""
         self._due: dict[str, Callable[[], float]] = {}
-        """Return when the jobs that wait are due, by the wall clock."""
+        """Functions that return the wall clock time of the next run, by waiting job."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._histories: dict[str, _History] = {}
         self._budget = LoopBudget(clock)
         """Event loop time that continuous and interval jobs share."""
 
     def stop_outdated(self, configs: Sequence[JobConfig]) -> None:
-        """Stop the jobs that are removed or changed in `configs`, without starting any."""
+        """Stop the jobs that `configs` removes or changes. Start none."""
         wanted = {config.name: config for config in configs}
         for name, job in tuple(self._jobs.items()):
             if name not in wanted or _comparable(wanted[name]) != _comparable(job.config):
@@ -137,7 +141,7 @@ class JobScheduler:
                 job.loop.cancel()
 
     def apply(self, configs: Sequence[JobConfig]) -> None:
-        """Run these jobs from now on. Unchanged jobs keep their schedule."""
+        """Run these jobs. Unchanged jobs keep their schedule."""
         self.stop_outdated(configs)
         wanted = {config.name: config for config in configs}
         for config in wanted.values():
@@ -172,7 +176,7 @@ class JobScheduler:
         return self._clock.time() + (monotonic - self._clock.monotonic())
 
     async def aclose(self) -> list[str]:
-        """Stop all jobs. Return those whose run does not end when it is cancelled."""
+        """Stop all jobs. Return the jobs whose cancelled run did not end in time."""
         for job in self._jobs.values():
             job.loop.cancel()
         self._jobs.clear()
@@ -190,7 +194,7 @@ class JobScheduler:
         self._jobs[config.name] = _Job(config, loop)
 
     def _prune_histories(self) -> None:
-        """Delete the oldest histories of removed jobs when there are too many."""
+        """Delete the histories of the jobs that were removed first if there are too many."""
         removed = [name for name in self._histories if name not in self._jobs]
         for name in removed[: max(0, len(self._histories) - _MAX_HISTORIES)]:
             del self._histories[name]
@@ -207,7 +211,7 @@ class JobScheduler:
                 await self._run_continuously(config)
 
     async def _wait_for_earlier_run(self, name: str, earlier: asyncio.Task[None]) -> None:
-        """Wait for a cancelled run of the previous configuration."""
+        """Wait until the cancelled run of the previous configuration has ended."""
         await self._clock.wait({earlier}, _CANCEL_GRACE)
         if not earlier.done():
             _logger(name).warning("waiting for a cancelled run that has not ended")
@@ -240,7 +244,8 @@ class JobScheduler:
             done_until = max(due, now)
 
     async def _wait_for_cron(self, name: str, cron: Cron, after: float) -> float:
-        """Return the due time once the wall clock has reached it, even if the clock was set."""
+        """Wait until the wall clock reaches the due time, and return it. The clock may be set
+        meanwhile."""
         due = cron.next(after, self._zone)
         self._due[name] = lambda: due
         while (left := due - (now := self._clock.time())) > 0:
@@ -256,7 +261,7 @@ class JobScheduler:
             yield after
 
     def _count_skipped(self, name: str, due_times: Iterator[float]) -> None:
-        # There may be millions if the wall clock was set during the run.
+        # Count with a limit: setting the wall clock during the run may skip millions of due times.
         skipped = sum(1 for _ in itertools.islice(due_times, _MAX_SKIPS_COUNTED))
         if skipped:
             self._histories[name].skipped += skipped
@@ -336,7 +341,7 @@ def _logger(name: str) -> logging.Logger:
 
 
 def _comparable(config: JobConfig) -> JobConfig:
-    """Return the configuration without settings that do not require a restart of the job."""
+    """Return the configuration without the settings that can change without restarting the job."""
     return config.model_copy(update={"log_configuration": None})
 
 

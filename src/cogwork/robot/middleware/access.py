@@ -36,8 +36,8 @@ ALLOWED_METHODS: Final = frozenset(
         "TransformPose",
     }
 )
-"""Methods of RobotService that every module may call: those that describe the machine, those that
-its own calls require, and the one that stops the machine."""
+"""Methods of RobotService that every module may call: the methods that describe the machine, that a
+module's own calls require, and the method that stops the machine."""
 
 Dependencies = Callable[[ResourceName], tuple[ResourceName | Reference, ...]]
 
@@ -49,12 +49,12 @@ class NotAllowed(CogworkError):
 
 
 def module_peer(module: str) -> str:
-    """Return the peer name of a module, which replaces a client's address."""
+    """Return the peer name of a module. It takes the place of a client's address."""
     return f"{_PEER_PREFIX}{module}"
 
 
 def module_of(peer: str) -> str:
-    """Return the module behind a call; empty for any other client."""
+    """Return the name of the calling module; empty if a client calls."""
     return peer.removeprefix(_PEER_PREFIX) if peer.startswith(_PEER_PREFIX) else ""
 
 
@@ -70,9 +70,10 @@ class ModuleAccess:
         self._modules = modules
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        """Reject forbidden methods of RobotService, and record the module of each operation.
+        """Reject forbidden methods of RobotService, and record the module that called each
+        operation.
 
-        `check` uses that record when the operation looks up a resource.
+        `check` reads the record when the operation looks up a resource.
         """
         service, _, name = method.path.lstrip("/").rpartition("/")
         is_refused = service == _ROBOT and name not in ALLOWED_METHODS

@@ -1,7 +1,7 @@
-"""Middleware that lets a call through only if its caller has logged in and may make it.
+"""Middleware that authenticates and authorizes each call.
 
 It wraps every method of the handler table, so it applies to every transport. Modules and jobs are
-part of the machine and need no login: their names as peers come from the server itself.
+part of the machine and need no login: their peer names are set by the server itself.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from cogwork.net.peer import Peer
 from cogwork.robot.middleware.operations import Operation, Operations, current_operation
 from cogwork.wire.table.handlers import Handler, Method, Stream
 
-if TYPE_CHECKING:  # machines without login start without its libraries
+if TYPE_CHECKING:  # not needed by machines without login
     from cogwork.auth.authenticator import Authenticator
 
 T = TypeVar("T")
 
 _AUTHORIZATION: Final = "authorization"
 _PUBLIC_PREFIX: Final = "viam."
-"""How the services of the public API begin, in all of its versions."""
+"""The prefix of the services of the public API, in all versions."""
 _INTERNAL_PREFIXES: Final = ("module:", "job:")
 
 
@@ -47,12 +47,13 @@ class AdmittedClient(NamedTuple):
     identity: Identity | None
     """None if no login is required."""
     release: Callable[[], None]
-    """Ends the watch over its access."""
+    """Function that stops watching whether the client loses its access."""
 
 
 class Authentication:
     def __init__(self, operations: Operations, *, allow_plaintext: bool = False) -> None:
-        """`allow_plaintext`: accept credentials that others on the network can read."""
+        """Create middleware that requires no login. `allow_plaintext`: accept credentials over
+        plaintext from other computers."""
         self._operations = operations
         self._allow_plaintext = allow_plaintext
         self._authenticator: Authenticator | None = None
@@ -60,18 +61,19 @@ class Authentication:
         """Whether other computers may call if no login is required."""
         self._held: dict[object, tuple[Identity | None, Callable[[], None]]] = {}
         self.refresh_access: Callable[[], Awaitable[bool]] = _has_no_cloud
-        """Asks the cloud for the access list, and returns whether it has changed. Called before a
-        client is refused whose access may be newer than the list."""
+        """Function that asks the cloud for the access list, and returns whether it has changed.
+        Called before a client is refused whose access may be newer than the list."""
         self.is_joined: Callable[[], bool] = lambda: False
-        """Returns whether the machine has joined a cloud, from which it may get an access list."""
+        """Function that returns whether the machine has joined a cloud, which may send an access
+        list."""
 
     @property
     def authenticator(self) -> Authenticator | None:
-        """None if no login is required."""
+        """The authenticator; None if no login is required."""
         return self._authenticator
 
     def use(self, authenticator: Authenticator | None, *, is_open: bool = True) -> None:
-        """Replace the credentials, and end the calls of callers that they do not include.
+        """Replace the credentials, and end the calls of clients whose credentials were removed.
 
         `is_open`: whether other computers may call if no login is required.
         """
@@ -84,7 +86,7 @@ class Authentication:
                 continue
             if operation.identity is None:
                 if had_login:
-                    continue  # it is a login, or its caller is being identified
+                    continue  # a login call, or its caller is being identified
                 operation.end(Unauthenticated("login is required now; log in and call again"))
             elif not authenticator.is_valid(operation.identity):
                 operation.end(
@@ -108,7 +110,7 @@ class Authentication:
             try:
                 return authenticator.log_in(entity, kind, payload, address, lifetime)
             except (Unauthenticated, TooManyAttempts, InvalidLogin):
-                # The credentials may be newer than the access list of this machine.
+                # The cloud may have added the credentials since it last sent the access list.
                 if not await self.refresh_access():
                     raise
                 newest = self._authenticator or authenticator
@@ -127,18 +129,20 @@ class Authentication:
             return self.identify(self._authenticator, (), client)
         from cogwork.auth.granted_access import read_principal
 
-        # A cloud that names principals has an access list of each machine that has joined it.
+        # If the cloud names principals, it has an access list of each machine that has joined it.
         principal = read_principal(client.introduction, client.introduced_as)
         if principal is not None and self.is_joined():
             raise NotListed(
-                "unauthenticated: this machine does not know yet who may use it; try again when "
-                "its cloud answers it"
+                "unauthenticated: this machine has not received its access list from the cloud "
+                "yet; try again later"
             )
         return None
 
     async def ask_cloud_if_unlisted(self, identify: Callable[[], T]) -> T:
-        """Return who calls. If it is not listed, ask the cloud and identify it once more: its
-        access may be newer than the list. Raise Unauthenticated."""
+        """Return the identity of the caller, which `identify` reads. Raise Unauthenticated.
+
+        If the caller is not listed, update the access list from the cloud and try once more.
+        """
         try:
             return identify()
         except NotListed:
@@ -149,14 +153,14 @@ class Authentication:
     def hold_connection(
         self, identity: Identity | None, end: Callable[[], None]
     ) -> Callable[[], None]:
-        """Call `end` when a client loses its access. Return a function that ends the watch.
+        """Call `end` when a client loses its access. Return a function that stops watching.
 
-        For connections whose client was authenticated when it connected.
+        Use this for connections whose client was authenticated when it connected.
         """
         stack = contextlib.ExitStack()
         stack.enter_context(self.hold(identity, end))
         if identity is not None and identity.valid_until != math.inf:
-            assert self._authenticator is not None  # it has identified the client
+            assert self._authenticator is not None  # not None: it has identified the client
             left = self._authenticator.seconds_left(identity)
             timer = asyncio.get_running_loop().call_later(left, end)
             stack.callback(timer.cancel)
@@ -164,9 +168,9 @@ class Authentication:
 
     @contextlib.contextmanager
     def hold(self, identity: Identity | None, end: Callable[[], None]) -> Iterator[None]:
-        """Call `end` if the caller loses its access meanwhile.
+        """Call `end` if the caller loses its access inside the `with` block.
 
-        For HTTP requests, which are not operations.
+        Use this for HTTP requests, which are not operations.
         """
         key = object()
         self._held[key] = (identity, end)
@@ -201,7 +205,7 @@ class Authentication:
         return wrapper
 
     def _end_on_expiry(self, operation: Operation, identity: Identity) -> asyncio.TimerHandle:
-        assert self._authenticator is not None  # it has identified the caller
+        assert self._authenticator is not None  # not None: it has identified the caller
         return asyncio.get_running_loop().call_later(
             self._authenticator.seconds_left(identity),
             operation.end,
@@ -209,14 +213,15 @@ class Authentication:
         )
 
     def check(self, method: Method, stream: Stream) -> None:
-        """Raise if the caller may not make a call, before its request is received."""
+        """Raise an error if the caller may not call the method, before its request is received."""
         if method.path not in EXEMPT_METHODS:
-            # The call itself asks the cloud about a client that is not listed yet.
+            # If the client is not listed yet, the call itself asks the cloud.
             with contextlib.suppress(NotListed):
                 self._identify(stream, _role_of(method), method.path)
 
     def check_place(self, is_local: bool) -> None:
-        """Raise Unauthenticated if no login is required and only this computer is served."""
+        """Raise Unauthenticated if no login is required and the machine serves only its own
+        computer."""
         if not is_local and not self._is_open:
             raise Unauthenticated(
                 "this machine has no login, so it serves its own computer only; configure auth, or "
@@ -224,7 +229,7 @@ class Authentication:
             )
 
     def _identify(self, stream: Stream, role: Role, path: str) -> Identity | None:
-        """Return who calls; None if it need not log in."""
+        """Return the identity of the caller; None if it need not log in."""
         authenticator = self._authenticator
         if authenticator is None:
             if not self._is_open and not stream.client.introduced_as:
@@ -240,7 +245,8 @@ class Authentication:
     def identify(
         self, authenticator: Authenticator, authorizations: Sequence[str | bytes], client: Peer
     ) -> Identity:
-        """Return who calls, by its `authorization` headers or else its certificate.
+        """Return the identity of the caller from its `authorization` headers or else its
+        certificate.
 
         Raise Unauthenticated.
         """
@@ -254,7 +260,7 @@ class Authentication:
         return authenticator.identify(authorizations[0])
 
     def check_confidential(self, is_confidential: bool) -> None:
-        """Raise Unauthenticated if credentials would travel where others can read them."""
+        """Raise Unauthenticated if others on the network could read the credentials."""
         if not is_confidential and not self._allow_plaintext:
             raise Unauthenticated(
                 "credentials over plaintext are refused from other computers; connect with TLS, or "

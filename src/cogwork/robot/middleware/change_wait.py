@@ -1,8 +1,8 @@
 """Middleware that makes calls wait for resources that are being changed.
 
-Most clients do not retry, so a call that arrives during a reconfiguration would fail for no good
-reason. Such a call fails inside its handler, when it looks up the resource. The middleware then
-waits for the resource and calls the handler again, so that calls to ready resources cost nothing.
+Most clients do not retry, so a call that arrives during a reconfiguration would fail unnecessarily.
+The middleware catches the error that the handler raises for such a resource, waits until the
+resource is ready, and calls the handler again. Calls to ready resources cost nothing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from cogwork.wire.table.handlers import Handler, Method, ProxyRouteFactory, Stre
 CHANGE_TIMEOUT = 5.0
 """Maximum seconds that a call waits for resources that are being changed."""
 _DEADLINE_SHARE = 0.9
-"""Share of the time until the client's deadline that a call may wait. The rest is for the reply."""
+"""Share of the time until the client's deadline that a call may wait. The rest is for the call
+itself."""
 _READ_PREFIXES = ("Get", "Is", "List", "CaptureAll", "Transform")
-"""Prefixes of methods that only read and therefore can be repeated."""
+"""Prefixes of read-only methods, which can safely be repeated."""
 
 
 class ChangeWait:
@@ -48,7 +49,7 @@ class ChangeWait:
         route = self._make_proxy_route(method)
 
         async def repeat(stream: _RepeatableStream) -> None:
-            # Only now is it known which process has the resource.
+            # The resource may have moved to another process during the wait.
             if route is not None and route.accepts(_encode(stream.first)):
                 await route.handle(_RawStream(stream))
             else:
@@ -73,11 +74,11 @@ class ChangeWait:
         stream: _RepeatableStream,
         error: BeingChanged,
     ) -> None:
-        """Repeat a call until all resources that it looks up are settled, or the time is up."""
+        """Repeat a call until all resources that it looks up are ready, or the time is up."""
         deadline = self._clock.monotonic() + self._time_limit(stream)
         operation = current_operation()
         while operation is not None and stream.can_rewind and _can_repeat(method, operation):
-            # Otherwise, they could not be replaced while the call waits.
+            # Release the resources: they could not be replaced while the call waits.
             operation.held_resources.clear()
             operation.awaited = error.name
             try:
@@ -102,7 +103,8 @@ class ChangeWait:
         return min(self._timeout, float(deadline.time_remaining()) * _DEADLINE_SHARE)
 
     async def _wait_until_settled(self, name: ResourceName, deadline: float) -> bool:
-        """Return whether the resource is ready, unhealthy or removed before the deadline."""
+        """Wait until the resource is ready, unhealthy or removed. Return False if the deadline
+        passes."""
         while (node := self._machine.nodes.get(name)) is not None and node.is_changing:
             left = deadline - self._clock.monotonic()
             if left <= 0:
@@ -112,7 +114,7 @@ class ChangeWait:
 
 
 def _can_repeat(method: Method, operation: Operation) -> bool:
-    """Return whether a call has had no effect yet: it holds no resource, or it only reads."""
+    """Return whether a call can be repeated: it holds no resource, or only reads."""
     return not operation.held_resources or (
         method.cardinality is Cardinality.UNARY_UNARY
         and method.path.rpartition("/")[2].startswith(_READ_PREFIXES)
@@ -120,7 +122,7 @@ def _can_repeat(method: Method, operation: Operation) -> bool:
 
 
 class _RepeatableStream:
-    """A stream whose first message can be received a second time."""
+    """A stream whose first message can be received twice."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -128,7 +130,7 @@ class _RepeatableStream:
         """The first message; None until it is received."""
         self._is_rewound = False
         self.can_rewind = True
-        """Whether no message after the first has been received."""
+        """Whether only the first message has been received."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -153,7 +155,7 @@ class _RepeatableStream:
 
 
 class _RawStream:
-    """A stream whose requests are encoded again, to be forwarded to another process."""
+    """A stream that encodes its requests again, to forward them to another process."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
-"""Operations: the calls in flight, which can be listed, cancelled and awaited, and which time out.
+"""Operations: the active calls. They can be listed, cancelled and awaited, and they time out.
 
-This is middleware and adds a cost to every call, so rarely used values (an id, the arguments as
-text) are computed on demand.
+This middleware adds a cost to every call, so rarely used values (an id, the arguments as text) are
+computed on demand.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from cogwork.wire.table.concurrency_limit import resource_name_reader
 from cogwork.wire.table.handlers import Handler, Method, Stream
 
 MAX_CALL_SECONDS = 600.0
-"""Maximum seconds of a unary call for which the client set no deadline."""
+"""Timeout in seconds of unary calls without a deadline."""
 
 OPERATION_ID_KEY = "opid"
-"""Metadata key with which a client, or a module on behalf of one, sets the operation's id."""
+"""Metadata key of the operation's id, which a client sets, or a module on behalf of a client."""
 
 _UNLISTED_PREFIXES = ("grpc.", "proto.rpc.")
-"""Services whose calls are not listed: they use no resource, and may stay open forever."""
+"""Prefixes of services whose calls are not listed: they use no resource, and may stay open
+forever."""
 
 
 class Cancelled(CogworkError):
@@ -64,11 +65,11 @@ class Operation:
         self.held_resources: list[object] = []
         """Resources that the call has looked up."""
         self.awaited: ResourceName | None = None
-        """The resource that is being changed and for which the call waits."""
+        """The resource that is being changed and that the call waits for."""
         self.identity: Identity | None = None
-        """Who made the call; None if no login was required."""
+        """The identity of the caller; None if no login was required."""
         self.module: str | None = None
-        """The module that made the call, if it may not call every resource."""
+        """The calling module, if its access is restricted."""
         self.end_error: CogworkError | None = None
         """The error that the client receives if the machine ends the call."""
         self._id: str | None = None
@@ -83,7 +84,8 @@ class Operation:
 
     @property
     def requested_name(self) -> str | None:
-        """The resource name in the request, even before it is looked up; None if there is none."""
+        """The resource name in the request, even before the lookup; None if the request has no
+        name."""
         return resource_name_reader(self.method)(self.stream.request) or None
 
     @property
@@ -112,7 +114,7 @@ def current_operation() -> Operation | None:
 
 
 def current_identity() -> Identity | None:
-    """Return who makes the current call; None if no login was required."""
+    """Return the identity of the current call's caller; None if no login was required."""
     operation = _current.get()
     return operation.identity if operation is not None else None
 
@@ -124,7 +126,7 @@ class Operations:
         self._running: dict[Operation, None] = {}
         self._unlisted: dict[Operation, None] = {}
         self.started_count = 0
-        """Listed calls since the start of the server."""
+        """Number of listed calls since the server started."""
 
     @property
     def running_count(self) -> int:
@@ -156,37 +158,38 @@ class Operations:
         return wrapper
 
     def all(self) -> list[Operation]:
-        """Return all operations, including the ones that are not listed."""
+        """Return all operations, including unlisted ones."""
         return [*self._running, *self._unlisted]
 
     def others(self) -> list[Operation]:
-        """Return all operations but the caller's own, oldest first."""
+        """Return all operations except the caller's own, oldest first."""
         current = _current.get()
         return [operation for operation in self._running if operation is not current]
 
     def start_time(self, operation: Operation) -> float:
-        """Return when an operation started, in seconds since 1970."""
+        """Return the start time of an operation in seconds since 1970."""
         return self._clock.time() - (self._clock.monotonic() - operation.since)
 
     def find(self, operation_id: str) -> list[Operation]:
         """Return the operations with this id, except the caller's own.
 
-        There are several when a module calls back on behalf of one.
+        Several operations have the same id if a module calls back on behalf of a client.
         """
         return [each for each in self.others() if each.id == operation_id]
 
     async def watch(self) -> None:
-        """End overdue calls without a deadline. Run until cancelled."""
+        """End calls without a deadline when they exceed the time limit. Run until cancelled."""
         while True:
             await self._clock.sleep(1.0)
             self._end_overdue()
 
     async def quiesce(self, resource: object, name: object, grace: float) -> None:
-        """Wait for the calls that use a resource, and end those that exceed the grace period."""
+        """Wait for the calls that use a resource, and end the calls that exceed the grace
+        period."""
         await self._wait_until_unused(resource, grace)
         for operation in self.find_using([resource]):
             operation.end(Reconfigured(f"{name} is being reconfigured; try again"))
-        # Their cleanup may need the resource.
+        # Wait once more: the cleanup of cancelled calls may need the resource.
         await self._wait_until_unused(resource, grace)
 
     def find_using(self, resources: Iterable[object]) -> list[Operation]:
@@ -225,8 +228,11 @@ def _is_unlisted(method: Method) -> bool:
 
 
 def _has_time_limit(operation: Operation) -> bool:
-    """Return whether the time limit applies: not to streams, which may run indefinitely, nor to
-    calls with a deadline, which the transport enforces."""
+    """Return whether the time limit applies to an operation.
+
+    It does not apply to streams, which may run indefinitely, or to calls with a deadline, which the
+    transport enforces.
+    """
     cardinality = operation.method.cardinality
     streams = cardinality.client_streaming or cardinality.server_streaming
     return not streams and operation.stream.deadline is None

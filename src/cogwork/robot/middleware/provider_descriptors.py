@@ -1,4 +1,4 @@
-"""How the module or remote that has a resource describes a method of its API."""
+"""Descriptors of methods, as the module or remote that provides a resource reports them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cogwork.wire.clients.fetched_descriptors import (
 )
 
 _MAX_DESCRIPTORS: Final = 4 << 20
-"""Bytes of the descriptors of one service."""
+"""Maximum size in bytes of the descriptors of one service."""
 
 
 class ProviderDescriptors:
-    """Descriptors of public services, which a provider may have in another version than we do.
+    """Descriptors of public services whose version may differ between the provider and this server.
 
-    They are fetched when they are first needed, and kept as long as the connection.
+    Descriptors are fetched on first use, and cached while the connection is open.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class ProviderDescriptors:
         )
 
     async def describe(self, channel: ForwardChannel, path: str) -> MethodDescriptor | None:
-        """Return the descriptor of a method; None if the provider does not describe it."""
+        """Return the descriptor of a method; None if the provider reports none."""
         service, _, name = path.lstrip("/").rpartition("/")
         pool: Any = await self.find_pool(channel, service)
         if pool is None:
@@ -42,7 +42,7 @@ class ProviderDescriptors:
         return found
 
     async def find_pool(self, channel: ForwardChannel, service: str) -> DescriptorPool | None:
-        """Return a pool with the service; None if the provider does not describe it."""
+        """Return a pool with the service; None if the provider reports no descriptors."""
         pools = self._pools.setdefault(channel, {})
         if service not in pools:
             found = None

@@ -1,4 +1,4 @@
-"""Forwards calls to resources in another process: of a module, or of another machine."""
+"""Forwards calls to resources in other processes: modules and other machines."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from cogwork.wire.table.handlers import Method, ProxyRoute, Stream
 from cogwork.wire.table.opening_message import OPENED_BY_A_MESSAGE, opened_by_a_message
 
 Rename = Callable[[bytes, RemoteResource], bytes]
-"""Returns a request with the name that its resource has in the other process."""
+"""A function that replaces the resource name of a request by the name in the other process."""
 
 _OWN_SERVICES: Final = ("viam.robot.", "grpc.", "proto.")
-"""How the names of services begin that no module provides."""
+"""Prefixes of services that no module provides."""
 _CAMERA_API: Final = Api.parse("rdk:component:camera")
 _CAMERA_FIELD: Final = "camera_name"
-"""A second resource that a request names."""
+"""Field of a request that names a second resource."""
 _TRACE_KEY: Final = "traceparent"
 _CAPTURE_ALL: Final = "/viam.service.vision.v1.VisionService/CaptureAllFromCamera"
 _EMPTY_PARTS: Final = encode_field_header(1, 0) + encode_field_header(99, 0)
-"""The image and what the service adds."""
+"""Empty fields for the image and the extra data of the service."""
 
 
 class ResourceProxy:
@@ -85,9 +85,9 @@ class ResourceProxy:
         return ProxyRoute(lambda: machine.has_other_processes, matches, handle)
 
     async def forward_unknown(self, path: str, stream: Stream) -> None:
-        """Forward a call of an unregistered method to the module or remote that has its resource.
+        """Forward a call of an unregistered method to the module or remote that has the resource.
 
-        It may belong to an API that only they know, or to another version of a public one.
+        The method may belong to an API that only they know, or to another version of a public API.
         """
         service = path.lstrip("/").rpartition("/")[0]
         api = API_BY_SERVICE.get(service) or self._find_module_api(service)
@@ -110,7 +110,7 @@ class ResourceProxy:
                     await self._forward(target, path, Cardinality.STREAM_STREAM, stream, first)
 
     async def find_descriptors(self, resource: str) -> DescriptorPool | None:
-        """Return how the provider of a resource describes its API; None if we have the same."""
+        """Return the descriptors of a resource's API from its provider; None if ours apply."""
         try:
             name = self._machine.resolve(ResourceName.parse(resource))
         except ValueError:
@@ -143,8 +143,8 @@ class ResourceProxy:
     ) -> contextlib.AbstractContextManager[None]:
         """Claim the resource for the caller, if the call moves it.
 
-        Whether it does is not known without a descriptor. A caller that names a session wants what
-        it moves to stop with it.
+        Without a descriptor, assume that a call with a session moves the resource: its client wants
+        the motion to stop with the session.
         """
         if service not in API_BY_SERVICE:
             return contextlib.nullcontext()
@@ -156,7 +156,7 @@ class ResourceProxy:
     ) -> None:
         """Forward a unary call with a time limit.
 
-        The machine treats unregistered methods as streams, which it does not limit.
+        The machine treats unregistered methods as streams, which have no time limit.
         """
         timeout = MAX_CALL_SECONDS if stream.deadline is None else None
         try:
@@ -171,7 +171,8 @@ class ResourceProxy:
             ) from None
 
     def _find_target(self, name: ResourceName, path: str) -> _Target:
-        """Return a resource in another process. Raise if it is not available, or is here."""
+        """Return a resource in another process. Raise an error if it is unavailable or in this
+        process."""
         resource = self._machine.find(name)
         if isinstance(resource, RemoteResource):
             return _Target(resource, name.short)
@@ -203,7 +204,8 @@ class ResourceProxy:
             await forward(channel, path, cardinality, opened, first, rewrite, metadata)
 
     def _make_rename(self, method: Method, *, is_nested: bool) -> Rename:
-        """Return a function that names a resource as its own machine does."""
+        """Return a function that replaces resource names in a request by those in the other
+        process."""
         if is_nested:
             return lambda data, target: rename_nested_resource(data, target.name)
         request: Any = method.request
@@ -220,7 +222,8 @@ class ResourceProxy:
         return rename_both
 
     def _camera_there(self, name: str, target: RemoteResource) -> str:
-        """Return what the machine of a vision service calls one of its cameras."""
+        """Return the name of a camera in the process of the vision service, if both are in the same
+        one."""
         camera = self._machine.nodes.get(ResourceName.from_short(_CAMERA_API, name))
         live = camera.usable if camera is not None else None
         if live is None or not isinstance(live.resource, RemoteResource):
@@ -244,11 +247,11 @@ class ResourceProxy:
 class _Target(NamedTuple):
     resource: RemoteResource
     name: str
-    """What the caller calls it."""
+    """The name in the caller's request."""
 
 
 class _CompletedCapture:
-    """Adds the parts of a capture that a module leaves out; clients in Go read them unchecked."""
+    """A stream that adds the fields that a module omits: Go clients read them without a check."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -257,14 +260,14 @@ class _CompletedCapture:
         return getattr(self._stream, name)
 
     async def send_message(self, message: bytes, *, end: bool = False) -> None:
-        # An empty part is merged with the one before.
+        # Append the fields: protobuf merges an empty field with an earlier one.
         await self._stream.send_message(message + _EMPTY_PARTS, end=end)
 
 
 def _metadata_for(resource: RemoteResource, stream: Stream) -> list[tuple[str, str | bytes]]:
-    """Return what the process of a resource gets to know of the call, besides the request.
+    """Return the call's metadata that the process of the resource may see.
 
-    Other headers of the client are none of its business: they may be credentials.
+    The other headers are withheld: they may contain credentials.
     """
     operation = current_operation()
     found: list[tuple[str, str | bytes]] = (

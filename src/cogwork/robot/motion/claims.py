@@ -1,4 +1,4 @@
-"""Which caller moved each resource last."""
+"""Claims: records of the caller that last moved each resource."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cogwork.graph.name import ResourceName
 from cogwork.robot.motion.open_sessions import LOOPBACK, Session, owner_of
 
 _OWN_PREFIXES = ("job:", "module:")
-"""Callers that are part of the machine."""
+"""Prefixes of callers that are part of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class MotionPlan:
-    """A move of a motion service, which may go on after the call that started it."""
+    """A motion of a motion service. It may continue after the call that started it."""
 
     service: ResourceName
     component: str
@@ -26,14 +26,14 @@ class Claim:
     """One call that moved a resource."""
 
     mover: str
-    """Who moves it, for people."""
+    """Description of the caller, for people."""
     session: Session | None = None
     plan: MotionPlan | None = None
-    """The move that the resource is part of; None if it was moved directly."""
+    """The plan that moves the resource; None if it was moved directly."""
 
 
 class MotionClaims:
-    """The last claim of each resource, unless it was stopped since."""
+    """The latest claim of each resource that was not stopped since."""
 
     def __init__(self) -> None:
         self._by_name: dict[ResourceName, Claim] = {}
@@ -63,7 +63,7 @@ class MotionClaims:
         return before
 
     def release(self, name: ResourceName, claim: Claim | None) -> None:
-        """Drop a claim, unless another call has moved the resource since."""
+        """Remove a claim, unless another call has claimed the resource since."""
         if claim is not None and self._by_name.get(name) is claim:
             self.take(name, None)
 
@@ -73,7 +73,7 @@ class MotionClaims:
 
 
 def describe_mover(peer: str, identity: Identity | None) -> str:
-    """Return who a caller is, for people."""
+    """Return a description of the caller, for people."""
     if peer.startswith(_OWN_PREFIXES):
         return peer.replace(":", " ", 1)
     owner = owner_of(peer)

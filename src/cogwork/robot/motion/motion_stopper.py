@@ -1,4 +1,4 @@
-"""Stops what moves, and ends the calls that move it."""
+"""Stops moving resources, and ends the calls that move them."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from cogwork.wire.table.handlers import Method
 from cogwork.wire.table.status import status_of
 
 STOP_TIMEOUT: Final = 10.0
-"""Seconds for one resource to stop moving."""
+"""Timeout in seconds to stop one resource."""
 EMERGENCY_STOP_TIMEOUT: Final = 0.5
-"""Seconds for everything to stop moving while the event loop is stuck."""
+"""Timeout in seconds to stop all motion while the event loop is blocked."""
 HALT_TIMEOUT: Final = 2.0
-"""Seconds for everything to stop moving before the machine begins to close."""
+"""Timeout in seconds to stop all motion before the machine closes."""
 _NON_MOVING_PREFIXES: Final = ("Get", "Is", "List", "Stop")
-"""Prefixes of methods that move nothing."""
+"""Prefixes of methods that cause no motion."""
 _MOTION_APIS: Final = (MOTION_API, Api.parse("rdk:service:navigation"))
-"""Services whose calls move other resources."""
+"""APIs of services whose calls move other resources."""
 _NO_PLAN: Final = (Status.NOT_FOUND, Status.UNIMPLEMENTED)
-"""Answers of a motion service that has no plan to stop."""
+"""Status codes with which a motion service reports that it has no plan to stop."""
 
 _log = logging.getLogger("rdk")
 
 Extra = Mapping[ResourceName, dict[str, Any]]
-"""Additional parameters of the stop method, by resource."""
+"""Extra parameters of the stop method, by resource."""
 
 
 class NotStopped(CogworkError):
@@ -67,7 +67,7 @@ class MotionStopper:
         claims: MotionClaims,
         resolve: Callable[[ResourceName], ResourceName],
     ) -> None:
-        """`resolve` returns the full name of a resource that a request names."""
+        """Create a stopper. `resolve` returns the full name of a resource in a request."""
         self._clock = clock
         self._nodes = nodes
         self._operations = operations
@@ -77,9 +77,9 @@ class MotionStopper:
         self._stop_counts = Counter[ResourceName]()
 
     async def stop_all(self, extra: Extra) -> None:
-        """Stop everything that moves, and end the calls that move it.
+        """Stop all motion, and end the calls that cause it.
 
-        That includes calls of resources without a stop method, such as the push of a button.
+        This includes calls to resources without a stop method, such as pushing a button.
         """
         why = "cancelled, because everything was told to stop"
         await self.stop(self._nodes, why, extra, self._claims.plans())
@@ -91,17 +91,17 @@ class MotionStopper:
         extra: Extra | None = None,
         plans: Collection[MotionPlan] = (),
     ) -> list[ResourceName]:
-        """Stop those of the resources that move, and the plans; end the calls that move them.
+        """Stop the moving resources among `names`, and the plans; end the calls that move them.
 
-        Return the stopped resources. Calls end with `why` as their error.
+        Return the stopped resources. `why` becomes the error of the ended calls.
         """
-        # Shielded: the caller may disconnect before everything has stopped.
+        # Shield: the caller may disconnect before all motion has stopped.
         return await asyncio.shield(self._create_stop_task(names, why, extra or {}, plans))
 
     def emergency_stop(self) -> dict[ResourceName, str]:
-        """Stop everything that moves without using the event loop, which may be stuck.
+        """Stop all motion without the event loop, which may be blocked.
 
-        Return the resources that could not be stopped, and why.
+        Return the error of each resource that could not be stopped.
         """
         moving = {
             name: node.live.resource
@@ -121,9 +121,9 @@ class MotionStopper:
         }
 
     async def halt(self) -> None:
-        """Stop everything that moves before the machine closes.
+        """Stop all motion before the machine closes.
 
-        Otherwise, a resource would move on until its dependents are closed.
+        Otherwise, a resource would keep moving until its dependents are closed.
         """
         why = "cancelled, because the machine is shutting down"
         stopping = self._create_stop_task(self._nodes, why, {})
@@ -133,7 +133,7 @@ class MotionStopper:
             _log.warning("some resources still move after %gs; closing them anyway", HALT_TIMEOUT)
 
     async def stop_before_close(self, name: ResourceName, resource: object) -> None:
-        """Stop a resource that could not be stopped any more once it is closed."""
+        """Stop a resource, because that is impossible once it is closed."""
         # Modules stop their own resources.
         if isinstance(resource, Stoppable) and not isinstance(resource, RemoteResource):
             try:
@@ -146,11 +146,11 @@ class MotionStopper:
         self._stop_counts[name] += 1
 
     def count_stops(self, name: ResourceName) -> int:
-        """Return how often a resource was stopped, by a call or by the machine."""
+        """Return how often a client or the machine has stopped a resource."""
         return self._stop_counts[name]
 
     def cancel_waiting_calls(self, name: ResourceName) -> None:
-        """End the calls that would move a resource as soon as its change is complete."""
+        """End the calls that would move a resource once its change is complete."""
         for operation in self._operations.others():
             if operation.awaited == name and _may_move(operation):
                 operation.end(Cancelled("cancelled, because the resource was told to stop"))
@@ -179,8 +179,8 @@ class MotionStopper:
         extra: Extra,
         plans: Collection[MotionPlan],
     ) -> list[ResourceName]:
-        # Includes resources that are unhealthy or being reconfigured. Those of this machine come
-        # first, because another machine may have any number of them.
+        # Include resources that are unhealthy or being reconfigured. Put resources of this machine
+        # first, because remotes may have any number of resources.
         live = {
             name: node.live.resource
             for name in sorted(names, key=lambda name: bool(name.remote))
@@ -218,9 +218,10 @@ class MotionStopper:
         plans: Collection[MotionPlan],
         why: str,
     ) -> set[ResourceName]:
-        """End the calls that move one of the names, or for a plan, even if they still wait to run.
+        """End the calls that move one of the resources or belong to one of the plans, even waiting
+        ones.
 
-        Return the resources that they move.
+        Return the resources that these calls move.
         """
         known = {id(resource): name for name, resource in live.items()}
         moved = set[ResourceName]()
@@ -248,7 +249,7 @@ class MotionStopper:
         return self._resolve(ResourceName.from_short(api, short))
 
     async def _stop_plan(self, plan: MotionPlan) -> None:
-        """Stop a plan of a motion service, if it still runs. Raise if that fails."""
+        """Stop a plan of a motion service, if it still runs. Raise an error if stopping fails."""
         node = self._nodes.get(plan.service)
         service: Any = node.live.resource if node is not None and node.live is not None else None
         if service is None or not hasattr(service, "stop_plan"):
@@ -256,12 +257,12 @@ class MotionStopper:
         try:
             await self._call_with_timeout(service.stop_plan(plan.component))
         except Exception as error:
-            # Only some of its moves are plans.
+            # The service has no such plan if it moved the component without one.
             if status_of(error, "the plan")[0] not in _NO_PLAN:
                 raise
 
     async def _call_with_timeout(self, stop: Coroutine[Any, Any, None]) -> None:
-        """Wait until something has stopped. Raise if that fails or takes too long."""
+        """Wait until a stop is complete. Raise an error if it fails or times out."""
         stopping = asyncio.ensure_future(stop)
         try:
             await self._clock.wait([stopping], STOP_TIMEOUT)
@@ -277,18 +278,18 @@ def _read_plan(operation: Operation, service: ResourceName) -> MotionPlan | None
         return None
     try:
         return MotionPlan(service, read_component(operation.method, operation.stream.request))
-    except InvalidRequest:  # it will be refused
+    except InvalidRequest:  # the operation will be refused
         return None
 
 
 def _is_motion_method(method: Method) -> bool:
-    """Return whether a method moves something, even a resource without a stop method."""
+    """Return whether a method causes motion, even if its resource has no stop method."""
     api = API_BY_SERVICE.get(method.service)
     return api in _MOTION_APIS or (api is not None and sets_in_motion(method))
 
 
 def _may_move(operation: Operation) -> bool:
-    """Return whether an operation may move something: it neither reads nor stops."""
+    """Return whether an operation may cause motion: its method neither reads nor stops."""
     return not operation.method.path.rpartition("/")[2].startswith(_NON_MOVING_PREFIXES)
 
 

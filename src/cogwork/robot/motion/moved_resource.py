@@ -1,4 +1,4 @@
-"""Finds the resource that a call to a motion service moves."""
+"""Lookup of the resource that a call to a motion service moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.resource.messages.supplemental_transforms import read_supplemental_
 from cogwork.resource.moving_component import find_moving_component
 from cogwork.robot.motion.claims import MotionPlan
 
-if TYPE_CHECKING:  # it is loaded with the services that use it
+if TYPE_CHECKING:  # loaded together with the services that use it
     from viam.gen.common.v1.common_pb2 import Transform
 
 
@@ -22,9 +22,9 @@ def find_moved_resource(
     known: Collection[ResourceName],
     frames: CoordinateFrames,
 ) -> ResourceName:
-    """Return the resource that a plan moves; the motion service itself if that is unknown.
+    """Return the resource that a plan moves, or the motion service itself if that is unknown.
 
-    Services of modules may move more than that; their plans are stopped, too.
+    Motion services of modules may move more resources; stopping their plan stops these, too.
     """
     prefix = f"{plan.service.remote}:" if plan.service.remote else ""
     component = f"{prefix}{plan.component}"

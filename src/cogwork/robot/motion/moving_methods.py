@@ -1,7 +1,7 @@
-"""The methods that set something in motion, and so belong to the session of their client.
+"""Methods that cause motion. A motion belongs to the session of the client that started it.
 
-The public API marks those of components. The motion service moves components, too, but its methods
-have no mark.
+The public API marks the methods of components that cause motion. The methods of the motion service
+have no mark, although they move components.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cogwork.graph.name import Api
 from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.wire.table.handlers import Method
 
-if TYPE_CHECKING:  # it is loaded with the services that use it
+if TYPE_CHECKING:  # loaded together with the services that use it
     from viam.gen.common.v1.common_pb2 import Transform
 
 MOTION_API: Final = Api.parse("rdk:service:motion")
@@ -36,32 +36,32 @@ def is_motion_service_move(method: Method) -> bool:
 
 
 def sets_in_motion(method: Method) -> bool:
-    """Return whether the public API marks a method as one that sets something in motion."""
+    """Return whether a registered method is marked in the public API as causing motion."""
     return not method.is_unregistered and is_marked(_describe(method))
 
 
 def is_marked(method: MethodDescriptor) -> bool:
-    """Return whether the public API marks a method as one that sets something in motion."""
+    """Return whether a method is marked in the public API as causing motion."""
     from viam.gen.common.v1.common_pb2 import safety_heartbeat_monitored
 
     return bool(method.GetOptions().Extensions[safety_heartbeat_monitored])
 
 
 def read_component(method: Method, request: Any) -> str:
-    """Return the component that a call of a motion service names. Raise InvalidRequest."""
+    """Return the component named in a request of a motion service. Raise InvalidRequest."""
     from cogwork.resource.services.motion import read_resource_name
 
     return read_resource_name(_parse(method, request), "component_name")
 
 
 def read_transforms(method: Method, request: Any) -> Iterable[Transform]:
-    """Return the frames that a call of a motion service adds. Raise InvalidRequest."""
+    """Return the additional frames in a request of a motion service. Raise InvalidRequest."""
     world_state = getattr(_parse(method, request), "world_state", None)
     return world_state.transforms if world_state is not None else ()
 
 
 def _parse(method: Method, request: Any) -> Any:
-    """Return the message of a request, which is raw if its resource is in another process."""
+    """Parse a request, which is raw bytes if its resource is in another process."""
     if not isinstance(request, bytes):
         return request
     try:

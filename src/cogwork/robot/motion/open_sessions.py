@@ -1,4 +1,4 @@
-"""The open sessions, their limits, and which session is evicted for a new one."""
+"""The open sessions: enforces their limits, and evicts idle sessions for new ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cogwork.graph.name import ResourceName
 from cogwork.net.peer import host_of
 
 LOOPBACK = "localhost"
-"""The owner of sessions that were started on the computer of the machine, without a login."""
+"""The owner of sessions from the machine's own computer, if no login is required."""
 
 _LABEL_LENGTH = 8
-"""The first group of the id: 90 random bits remain."""
+"""Length of the id's first group, which logs show: 90 random bits remain secret."""
 
 
 class TooManySessions(CogworkError):
@@ -27,7 +27,7 @@ class TooManySessions(CogworkError):
 class SessionLimits:
     total: int = 4096
     per_owner: int = 2048
-    """High, because a thousand programs may run on one computer."""
+    """Maximum sessions of one owner. High, because a thousand programs may run on one computer."""
     per_client: int = 8
 
 
@@ -40,18 +40,19 @@ class Session:
     """Time of the last heartbeat."""
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     moved: set[ResourceName] = field(default_factory=set)
-    """Resources that this session was the last to move, and that were not stopped since."""
+    """Resources that this session was the last to move, unless they were stopped since."""
 
     @property
     def label(self) -> str:
-        """Names the session without revealing its id, which is a secret of its client."""
+        """Label of the session for logs. It does not reveal the id, which is the client's
+        secret."""
         return self.id[:_LABEL_LENGTH]
 
 
 class OpenSessions:
     """The open sessions.
 
-    When a limit is reached, an idle session is evicted: a flood of sessions does not lock out other
+    When a limit is reached, an idle session is evicted. A flood of sessions cannot lock out other
     clients, and never stops a motion.
     """
 
@@ -75,7 +76,7 @@ class OpenSessions:
         return session if session is not None and session.owner == owner else None
 
     def add(self, session: Session) -> None:
-        """Add a session. Raise TooManySessions if a limit is reached and none is idle."""
+        """Add a session. Raise TooManySessions if a limit is reached and no session is idle."""
         self._enforce_limits(session)
         self._by_id[session.id] = session
         self._by_client.setdefault(session.peer, {})[session.id] = session
@@ -103,7 +104,8 @@ class OpenSessions:
             self._evict(sessions, limits.total)
 
     def _evict(self, candidates: Iterable[Session], limit: int) -> None:
-        """Remove the longest silent idle session of the client with the most sessions."""
+        """Remove a session without motion: the longest silent one of the client with the most
+        sessions."""
         idle = [session for session in candidates if not session.moved]
         if not idle:
             raise TooManySessions(
@@ -116,9 +118,8 @@ class OpenSessions:
 def owner_of(peer: str) -> str:
     """Return the owner of a session.
 
-    Without authentication, that is the host of the client: the SDK sends heartbeats and calls over
-    different connections, of WebRTC and gRPC, and on this computer possibly from different loopback
-    addresses.
+    Without authentication, that is the client's host. The SDK sends heartbeats and calls over
+    different connections (WebRTC and gRPC), even from different loopback addresses.
     """
     host = host_of(peer)
     try:

@@ -1,8 +1,8 @@
-"""Sessions: stops what a client moved when its heartbeats stop.
+"""Sessions: if a client's heartbeats stop, the machine stops everything that the client moved.
 
-A client opens a session and sends heartbeats. Calls that set something in motion name their
-session; the session of the latest such call owns the resource, until the resource is stopped. A
-session expires when it is silent for longer than the heartbeat window.
+A client opens a session and sends heartbeats. A call that causes motion names its session, which
+then owns the resource until the resource is stopped or another session moves it. A session expires
+when no heartbeat arrives within the heartbeat window.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _log = logging.getLogger("rdk.networking.session_manager")
 
 
 class SessionExpired(CogworkError):
-    """The session has expired. Clients match on this message to open another one."""
+    """The session has expired. Clients recognize this message and open a new session."""
 
     status = "INVALID_ARGUMENT"
 
@@ -53,21 +53,22 @@ class SessionExpired(CogworkError):
 
 
 FindMoved = Callable[[MotionPlan, Iterable[Any]], ResourceName]
-"""Returns the resource that a motion service moves, given the additional frames of the call."""
+"""A function that returns the resource that a plan moves, given the additional frames of the
+call."""
 
 
 def session_id_of(stream: Stream) -> str | None:
-    """Return the id of the session that a call names, if it names one."""
+    """Return the session id in the metadata of a call; None if the call names no session."""
     given = stream.metadata.get(SESSION_ID_KEY)
     return given if isinstance(given, str) else None
 
 
 class MotionTarget(NamedTuple):
-    """What a call moves or stops."""
+    """The resource that a call moves or stops, and the plan."""
 
     name: ResourceName
     plan: MotionPlan | None = None
-    """None if it is not a motion service that moves it."""
+    """The plan if a motion service moves it; None otherwise."""
 
 
 class SessionManager:
@@ -83,10 +84,12 @@ class SessionManager:
         find_moved: FindMoved = lambda plan, _: plan.service,
         is_live: Callable[[ResourceName], bool] = lambda _: True,
     ) -> None:
-        """`window` returns the seconds of silence after which a session expires. `apis` are the
-        APIs by gRPC service. `known` are the resources that clients can move. `resolve` returns
-        the full name of one that a request names. `is_live` returns whether a resource is
-        built."""
+        """Create a manager without sessions.
+
+        `window` returns the seconds without a heartbeat after which a session expires. `apis` are
+        the APIs by gRPC service. `known` are the resources that clients can move. `resolve` returns
+        the full name of a resource in a request. `is_live` returns whether a resource is built.
+        """
         self._clock = clock
         self._window = window
         self._apis = apis
@@ -110,7 +113,7 @@ class SessionManager:
         return self._open.all()
 
     def start(self, peer: str, resume: str = "") -> Session:
-        """Return the session to resume, or a new one if that has expired.
+        """Return the session with the id `resume`, or a new session if it has expired.
 
         Raise TooManySessions if a limit is reached and no session is idle.
         """
@@ -124,7 +127,7 @@ class SessionManager:
         return session
 
     def end(self, session_id: str, owner: str) -> None:
-        """End a session of this owner, if there is one, and stop what it moved."""
+        """End an owner's session, if it exists, and stop everything that it moved."""
         session = self._open.find(session_id, owner)
         if session is not None:
             self._end(
@@ -137,7 +140,7 @@ class SessionManager:
         self.find(session_id, peer).last_heard = self._clock.monotonic()
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        """Middleware that tracks which session moves which resource."""
+        """Return a handler that records the session that moves or stops the resource."""
         api = self._apis.get(method.service)
         if api is None or method.is_unregistered:
             return handle
@@ -158,7 +161,7 @@ class SessionManager:
 
             with attempt.undone_if_refused():
                 if streams:
-                    # The first message names the resource.
+                    # The first message names the resource, so wait for it.
                     stream = _TappedStream(stream, acquire)
                 else:
                     acquire(stream.request)
@@ -168,9 +171,9 @@ class SessionManager:
 
     @contextlib.contextmanager
     def claimed(self, name: ResourceName, stream: Stream) -> Iterator[None]:
-        """Run a call that moves a resource by a method that only its provider knows.
+        """Claim a resource for a call that moves it, and undo the claim if the call is refused.
 
-        Raise SessionExpired.
+        For methods that only the provider of the resource knows. Raise SessionExpired.
         """
         attempt = _ClaimAttempt(self, stream)
         attempt.acquire(lambda: MotionTarget(name))
@@ -178,8 +181,11 @@ class SessionManager:
             yield
 
     def _wrap_stop(self, method: Method, api: Api, handle: Handler) -> Handler:
-        """What was stopped is not stopped once more when its session expires: another client, or a
-        service such as navigation, may move it by then."""
+        """Return a handler that releases the claims of stopped resources.
+
+        When the session expires, such a resource is not stopped again: another client, or a service
+        such as navigation, may move it by then.
+        """
 
         async def wrapper(stream: Stream) -> None:
             name, plan = self.read_target(method, api, stream.request)
@@ -195,7 +201,7 @@ class SessionManager:
         return wrapper
 
     def read_target(self, method: Method, api: Api, request: Any) -> MotionTarget:
-        """Return what a call moves or stops."""
+        """Return the target of a call that moves or stops something."""
         short = read_resource_name(request) if isinstance(request, bytes) else request.name
         name = self.resolve(ResourceName.from_short(api, short or ""))
         if api != MOTION_API:
@@ -204,7 +210,7 @@ class SessionManager:
         return MotionTarget(self.find_moved(plan, read_transforms(method, request)), plan)
 
     async def watch(self) -> None:
-        """Expire sessions that are silent for too long. Run until cancelled."""
+        """Expire sessions without heartbeats. Run until cancelled."""
         try:
             while True:
                 await self._wait_until_due()
@@ -217,7 +223,7 @@ class SessionManager:
             self._session_started.clear()
             await self._session_started.wait()
         earliest = min(session.last_heard for session in self._open.all())
-        # Wake up often: a new configuration may shorten the window.
+        # Sleep only briefly: a new configuration may shorten the window.
         left = earliest + self._window() - self._clock.monotonic()
         await self._clock.sleep(max(0.001, min(left, 0.5)))
 
@@ -232,28 +238,30 @@ class SessionManager:
             )
 
     def _end(self, session: Session, message: str, why: str) -> None:
-        """End a session and stop what it moved. `message` is for the log, `why` for its calls."""
+        """End a session and stop everything that it moved. Log `message`, and end its calls with
+        `why`."""
         self._open.remove(session)
         if session.moved:
             _log.warning("%s", message)
             self._stopper.stop(session, why)
 
     def find(self, session_id: str, peer: str) -> Session:
-        """Return a session. Raise SessionExpired, also if it belongs to another owner."""
+        """Return a session. Raise SessionExpired if it has ended or belongs to another owner."""
         session = self._open.find(session_id, owner_of_caller(peer, current_identity()))
         if session is None:
             raise SessionExpired
         return session
 
     def claim(self, name: ResourceName, claim: Claim) -> Claim | None:
-        """Record the newest caller that moves a resource. Return the previous claim."""
+        """Record the latest caller that moves a resource. Return the previous claim."""
         is_open = claim.session is None or claim.session.id in self._open
         return self.claims.take(name, claim if is_open and name in self._known else None)
 
     def restore(self, name: ResourceName, claim: Claim) -> None:
-        """Restore a claim that a refused call has replaced.
+        """Restore the claim that a refused call has replaced.
 
-        If its session has ended meanwhile, the resource is stopped: it still moves for that client.
+        If the claim's session has ended meanwhile, stop the resource, which still moves for that
+        client.
         """
         if name not in self._known:
             return
@@ -264,12 +272,12 @@ class SessionManager:
             )
 
     def take_over(self, name: ResourceName, mover: str) -> None:
-        """Record that a part of the machine moves a resource now, which no session ends."""
+        """Record that a part of the machine moves a resource. No session ends this motion."""
         self.claim(name, Claim(mover))
 
 
 class _ClaimAttempt:
-    """One call's claim to a resource, undone if the call is refused and so moved nothing."""
+    """A call's claim to a resource. It is undone if the call is refused, and so moves nothing."""
 
     def __init__(self, sessions: SessionManager, stream: Stream) -> None:
         self._sessions = sessions
@@ -278,7 +286,7 @@ class _ClaimAttempt:
         self._acquired: tuple[ResourceName, Claim, Claim | None] | None = None
 
     def acquire(self, read_target: Callable[[], MotionTarget]) -> None:
-        """Claim what the call moves, which `read_target` returns.
+        """Claim the target of the call, which `read_target` returns.
 
         Raise SessionExpired, also if the session ended between the call and its first message.
         """
@@ -311,14 +319,16 @@ class _ClaimAttempt:
                 self._sessions.restore(name, before)
 
     def _is_part_of_plan(self, name: ResourceName) -> bool:
-        """Return whether a motion service in a module moves the resource for a client: the module
-        does not know the client's session."""
+        """Return whether a module's motion service moves the resource for a client.
+
+        The module does not know the client's session, so the claim of the plan must stay.
+        """
         claim = self._sessions.claims.find(name)
         return bool(module_of(self._peer)) and claim is not None and claim.plan is not None
 
 
 class _TappedStream:
-    """A stream that passes its first message to a callback as well."""
+    """A stream that also passes its first message to a callback."""
 
     def __init__(self, stream: Stream, on_first_message: Callable[[Any], None]) -> None:
         self._stream = stream
@@ -340,11 +350,11 @@ class _TappedStream:
 
 
 def owner_of_caller(peer: str, identity: Identity | None) -> str:
-    """Return who owns the sessions that a caller starts and uses."""
+    """Return the owner of the sessions that a caller starts and uses."""
     return str(identity) if identity is not None else owner_of(peer)
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Return whether the call was rejected before it did anything."""
+    """Return whether the call was rejected before it had any effect."""
     status = getattr(error, "status", "UNIMPLEMENTED")
     return (status if isinstance(status, str) else status.name) in _REFUSAL_STATUSES

@@ -1,4 +1,4 @@
-"""Stops what ended sessions moved, and tries again until it has stopped."""
+"""Stops everything that ended sessions moved, and retries until it has stopped."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ _log = logging.getLogger("rdk.networking.session_manager")
 StopMotion = Callable[
     [Collection[ResourceName], Collection[MotionPlan], str], Awaitable[Collection[ResourceName]]
 ]
-"""Stops the plans, and the resources that move. The calls that move them end with the given reason.
-Returns the stopped resources, and releases their claims. Raises if some did not stop."""
+"""A function that stops plans and moving resources, and ends their calls with the given reason. It
+returns the stopped resources and releases their claims. It raises an error if some did not stop."""
 
 
 class SessionStopper:
-    """A session keeps its claims until what it moved has stopped, so a resource that another client
-    has moved or stopped meanwhile is left alone."""
+    """Stops the motion of ended sessions.
+
+    A session keeps its claims until everything that it moved has stopped. A resource that another
+    client has moved or stopped meanwhile is left alone.
+    """
 
     def __init__(
         self,
@@ -37,7 +40,8 @@ class SessionStopper:
         is_live: Callable[[ResourceName], bool],
         stop_motion: StopMotion,
     ) -> None:
-        """`is_live` returns whether a known resource is built, so that it can be stopped."""
+        """Create a stopper. `is_live` returns whether a resource is built, so that it can be
+        stopped."""
         self._clock = clock
         self._claims = claims
         self._known = known
@@ -46,9 +50,10 @@ class SessionStopper:
         self._tasks: dict[Session, asyncio.Task[None]] = {}
 
     def stop(self, session: Session, why: str) -> None:
-        """Stop what an ended session moved. `why` is for its calls.
+        """Stop everything that an ended session moved. End its calls with `why`.
 
-        Not awaited: a resource that does not stop must not delay the end of other sessions.
+        The caller does not wait: a resource that does not stop must not delay the end of other
+        sessions.
         """
         running = self._tasks.get(session)
         if running is None or running.done():
@@ -78,7 +83,7 @@ class SessionStopper:
                 return
             await self._clock.sleep(_RETRY.delay(max(failures, 1)))
             self._forget_removed(session)
-            # One whose module was restarted meanwhile can be stopped when it is built again.
+            # A resource whose module restarted meanwhile can be stopped once it is built again.
             names = sorted(filter(self._is_live, session.moved))
 
     async def _try_stop(
@@ -105,8 +110,8 @@ class SessionStopper:
 
 def _log_failure(session: Session, error: Exception) -> None:
     _log.error(
-        "could not stop what session %s had moved: %s; trying again until it stops; "
-        "if it still moves, switch off its power",
+        "could not stop the resources that session %s moved: %s; retrying until they stop; "
+        "if anything still moves, switch off its power",
         session.id,
         error_text(error),
     )

@@ -1,4 +1,4 @@
-"""The service with which clients log in. It exists only while login is required."""
+"""The service with which clients log in. It is registered only while login is required."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ class FramesService:
         return robot.TransformPCDResponse(point_cloud_pcd=cloud)
 
     async def _build_frame_config(self, each: PlacedFrame) -> robot.FrameSystemConfig | None:
-        """Return None for an arm that is not available: its kinematics are unknown."""
+        """Return the frame; None for an arm that is unavailable, so that its kinematics are
+        unknown."""
         try:
             chain = await self._frames.load_chain(each)
         except CogworkError as error:

@@ -1,4 +1,4 @@
-"""The Log method of RobotService, by which modules and clients log to the machine."""
+"""The Log method of RobotService, with which modules and clients log to the machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _END_OF_TIME = 253402300800
 """The year 10000 in seconds since 1970, which `datetime` cannot represent."""
 MAX_PAST_SKEW = 24 * 3600.0
 MAX_FUTURE_SKEW = 3600.0
-"""Seconds by which an entry's time may differ from ours; otherwise the entry gets our time."""
+"""Seconds that the time of an entry may be ahead. Beyond that, the time of the server is used."""
 TIME_SLICE = 0.002
-"""Seconds between two yields to the event loop: other replies may need a dozen iterations."""
+"""Maximum seconds without yielding to the event loop: other replies may need a dozen iterations."""
 
 _log = logging.getLogger("rdk")
 
@@ -39,16 +39,19 @@ class LogService:
         clock: Clock,
         level_of: LevelOf = log_everything,
     ) -> None:
-        """`resolve_logger_name` maps the logger name of an entry and the module that sent it, or an
-        empty string, to ours."""
+        """Create the service.
+
+        `resolve_logger_name` takes the logger name of an entry and the module that sent it (empty
+        for a client). It returns the logger name to use.
+        """
         self._resolve_logger_name = resolve_logger_name
         self._clock = clock
         self._level_of = level_of
 
     async def log(self, request: robot.LogRequest, stream: Stream) -> robot.LogResponse:
-        """Log the entries of a request; entries with an invalid level are dropped.
+        """Log the entries of a request; drop entries with an invalid level.
 
-        The sender has applied its log level, but ours may have been raised since.
+        The sender has applied its log level, but the server's may have been raised since.
         """
         sender = _Sender(module_of(stream.peer), self._resolve_logger_name, self._level_of)
         invalid: list[str] = []
@@ -59,7 +62,7 @@ class LogService:
                 continue
             name, lowest = sender.resolve(truncate(entry.logger_name, limit=NAME_LIMIT))
             if level >= lowest:
-                # Not through a logger of that name, because loggers are never freed.
+                # Do not create a logger with that name: loggers are never freed.
                 _log.handle(_to_log_record(entry, name, level, self._clock.time()))
         if invalid:
             raise InvalidRequest(_invalid_level_message(invalid, len(request.logs)))
@@ -68,7 +71,7 @@ class LogService:
     async def _iterate_in_slices(
         self, entries: Iterable[common.LogEntry]
     ) -> AsyncIterator[common.LogEntry]:
-        """Yield the entries, and yield to the event loop after each time slice."""
+        """Yield the entries. Let the event loop run after each time slice."""
         started = self._clock.monotonic()
         for entry in entries:
             yield entry
@@ -78,7 +81,7 @@ class LogService:
 
 
 class _Sender:
-    """The module or client that sent a request. Remembers its loggers during the request."""
+    """The module or client that sent a request. Caches its logger names during the request."""
 
     def __init__(
         self, module: str, resolve_logger_name: Callable[[str, str], str], level_of: LevelOf
@@ -89,7 +92,7 @@ class _Sender:
         self._resolved: dict[str, tuple[str, int]] = {}
 
     def resolve(self, name: str) -> tuple[str, int]:
-        """Return our name of a logger, and the lowest level that is logged under it."""
+        """Return the logger name to use, and the lowest level that is logged under it."""
         if name not in self._resolved:
             ours = self._resolve_logger_name(name, self._module)
             self._resolved[name] = ours, self._level_of(ours, self._module or None)
@@ -125,7 +128,7 @@ def _to_log_record(entry: common.LogEntry, name: str, level: int, now: float) ->
             "name": name,
             "levelno": level,
             "levelname": logging.getLevelName(level),
-            # The log would show tabs as escape sequences.
+            # Expand tabs: the log would show them as escape sequences.
             "msg": message.expandtabs(TAB_WIDTH),
         }
     )
@@ -150,7 +153,7 @@ def _to_log_record(entry: common.LogEntry, name: str, level: int, now: float) ->
 
 
 def _parse_time(entry: common.LogEntry) -> float | None:
-    """Return the time of an entry; None if it has none or it is not a valid time."""
+    """Return the time of an entry; None if it is missing or invalid."""
     if not 0 < entry.time.seconds < _END_OF_TIME:
         return None
     return entry.time.seconds + min(max(entry.time.nanos, 0), 999_999_999) / 1e9

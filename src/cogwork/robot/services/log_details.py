@@ -1,6 +1,7 @@
-"""What the log entries of modules and clients carry besides their text: caller and fields.
+"""Additional data in the log entries of modules and clients: caller and fields.
 
-Programs in Go send each field as the parts of its logger's own type. Others send names and values.
+Go programs encode each field in the format of their logger, zap. Other programs send names and
+values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from cogwork.logs.entry import format_timestamp
 from cogwork.resource.messages.structs import to_dict
 
 _KEYS: Final = frozenset({"Key", "Type", "Integer", "String", "Interface"})
-"""The parts of a field in Go."""
+"""The keys of a field in the format of zap."""
 _NANOSECONDS: Final = 1_000_000_000
 _MAX_SECONDS: Final = 253_402_300_800
 """The year 10000 in seconds since 1970, which timestamps cannot represent."""
@@ -44,7 +45,7 @@ def read_fields(fields: Iterable[Struct]) -> dict[str, Any]:
 
 
 def _read_go_field(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the name and the value of a field; nothing for one without a value."""
+    """Return the name and the value of a field; empty for a field without a value."""
     kind = _to_int(parts["Type"])
     if kind in _WITHOUT_VALUE:
         return {}
@@ -58,7 +59,7 @@ def _read_other(parts: Mapping[str, Any]) -> Any:
 
 
 def _to_int(value: Any) -> int:
-    """Return an integer, which large ones may be sent as text."""
+    """Return an integer. Large integers may be sent as text."""
     try:
         return int(value or 0)
     except (ValueError, TypeError, OverflowError):
@@ -67,7 +68,7 @@ def _to_int(value: Any) -> int:
 
 def _read_float64(bits: int) -> float:
     (value,) = struct.unpack("<d", struct.pack("<Q", bits & (1 << 64) - 1))
-    # The bits have lost some digits on their way, because JSON has no integers.
+    # JSON has no 64-bit integers, so the bits have lost some digits.
     return float(f"{value:.12g}") if math.isfinite(value) else value
 
 
@@ -94,6 +95,6 @@ _NUMBERS: Final[Mapping[int, Callable[[int], Any]]] = {
     16: _read_time,
     **dict.fromkeys(range(18, 23), int),
 }
-"""How to read the types of zap, the logger of Go programs, whose values are in `Integer`."""
+"""Functions that decode a zap field from its `Integer`, by field type. zap is a logger for Go."""
 _WITHOUT_VALUE: Final = (24, 27)
-"""Namespaces and skipped fields."""
+"""Field types without a value: namespaces and skipped fields."""

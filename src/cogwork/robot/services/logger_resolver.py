@@ -1,4 +1,4 @@
-"""Decide under which logger the entries of modules and clients appear."""
+"""Assigns logger names to the log entries of modules and clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEPARATOR = re.compile("[.:/]")
 _RESERVED_ROOTS = frozenset(
     ("", "cogwork", *(name.partition(".")[0] for name in (*SERVER_LOGGERS, *LIBRARY_LOGGERS)))
 )
-"""First parts of the names of the server's own loggers."""
+"""First parts of the server's own logger names."""
 
 
 class LoggerResolver:
@@ -32,11 +32,11 @@ class LoggerResolver:
         self._modules = modules
 
     def resolve(self, name: str, module: str) -> str:
-        """Map the logger name of an entry to ours. `module` sent the entry; empty for a client.
+        """Return the logger name to use for an entry. `module` sent the entry; empty for a client.
 
-        A module may use the names of its resources, as the SDK does, or as Go does after its own
-        name; its other loggers are placed below its own. A client may use a name that nothing
-        else here has.
+        A module may use the names of its resources: as the SDK does, or after its own name as Go
+        does. Its other logger names are prefixed with the name of the module. A client may use any
+        name that is not in use here.
         """
         if not module:
             return _client_logger(name) if self._is_in_use(name) else name
@@ -49,7 +49,7 @@ class LoggerResolver:
         return _module_logger(name, module)
 
     def _is_in_use(self, name: str) -> bool:
-        """Whether the server, a library, a module or a resource has the name."""
+        """Return whether the server, a library, a module or a resource uses the name."""
         root = _SEPARATOR.split(name, maxsplit=1)[0]
         return (
             root in _RESERVED_ROOTS
@@ -72,8 +72,8 @@ def _module_logger(name: str, module: str) -> str:
 
 
 def _split_resource(name: str) -> tuple[ResourceName | None, str]:
-    """Return the resource in the name of a logger, and the rest, which starts with a dot."""
-    # Older releases of the SDK write a dot instead of the slash.
+    """Return the resource in a logger name, and the rest of the name, which starts with a dot."""
+    # Older SDK releases write a dot instead of the slash.
     api, *parts = name.replace("/", ".").split(".", 2)
     try:
         resource = ResourceName.from_short(Api.parse(api), parts[0]) if parts else None

@@ -45,7 +45,7 @@ class OperationsService:
     async def cancel_operation(
         self, request: robot.CancelOperationRequest, _: Stream
     ) -> robot.CancelOperationResponse:
-        """Cancel an operation. Succeed if it has already ended."""
+        """Cancel an operation. Do nothing if it has already ended."""
         for operation in self._operations.find(request.id):
             operation.end(Cancelled(f"operation {operation.id} was cancelled"))
         return robot.CancelOperationResponse()
@@ -70,7 +70,7 @@ def _to_operation_proto(operation: Operation, started: float, caller: Stream) ->
 
 
 def _visible_session_id(stream: Stream, caller: Stream) -> str:
-    """Return the session id only to its own client: it is a secret of client and machine."""
+    """Return the session id only to its own client, because the id is a secret."""
     session = session_id_of(stream)
     if session is None:
         return ""
@@ -85,13 +85,14 @@ def _to_arguments_struct(request: Any) -> Struct:
 
 
 def _request_to_dict(request: Message) -> dict[str, Any]:
-    """Return the request, or only its size if it is large: converting it would block the loop."""
+    """Return the request, or only its size if it is large: the conversion would block the event
+    loop."""
     size = request.ByteSize()
     if size <= _MAX_REQUEST_SHOWN:
         try:
             return MessageToDict(request, preserving_proto_field_name=True)
         except (SerializeToJsonError, ValueError):
-            pass  # It contains a number that JSON cannot represent.
+            pass  # the request contains a number that JSON cannot represent
     return {"name": getattr(request, "name", ""), "…": f"{size} bytes"}
 
 

@@ -95,9 +95,10 @@ class RobotService:
         }
 
     async def resource_names(self, *_: object) -> robot.ResourceNamesResponse:
-        """Return the names without awaiting: clients drop a machine that takes a second.
+        """Return the resource names.
 
-        The SDK asks every few seconds, so the reply is kept until the names change.
+        The SDK asks every few seconds and disconnects if the reply takes a second. The reply is
+        therefore cached until the names change, and never waits for anything.
         """
         services = self._services_by_api()
         names = tuple(name for name in self._machine.names() if name.api in services)
@@ -136,7 +137,7 @@ class RobotService:
         )
 
     def _services_by_api(self) -> Mapping[Api, str]:
-        # A module cannot replace the service of a built-in API.
+        # Put built-in APIs last: a module must not replace their services.
         return {**self._machine.services(), **SERVICE_BY_API}
 
     async def get_version(self, *_: object) -> robot.GetVersionResponse:
@@ -186,7 +187,7 @@ class RobotService:
         await serve_tunnel(stream, self._machine.config.network.traffic_tunnel_endpoints)
 
     async def shutdown(self, _: object, stream: Stream) -> robot.ShutdownResponse:
-        # The reply is still sent, because connections stay open while resources close.
+        # Connections stay open while resources close, so the reply is still sent.
         self._shut_down(f"requested by {stream.peer}")
         return robot.ShutdownResponse()
 

@@ -46,7 +46,8 @@ class SessionsService:
 
 
 def _to_session_proto(session: Session, stream: Stream) -> robot.Session:
-    """Hide the id from other clients: with it, they could keep a lost client's motion going."""
+    """Return the session. Hide its id from other clients, which could use it to keep the motion of
+    a disconnected client going."""
     is_own = stream.peer == session.peer or session_id_of(stream) == session.id
     return robot.Session(
         id=session.id if is_own else "",

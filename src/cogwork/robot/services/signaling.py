@@ -1,4 +1,4 @@
-"""Signaling: clients exchange offers and answers with this machine, to connect over WebRTC."""
+"""Signaling: exchanges offers and answers with clients that connect over WebRTC."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _LOGIN_KEY = "authorization"
 
 
 class _SignalingService(UnimplementedSignalingServiceBase):
-    """This machine is the only one that answers, so it accepts every host name."""
+    """The signaling service of this machine. It accepts every host name, because only it
+    answers."""
 
     def __init__(self, peers: WebRtcPeers, authentication: Authentication) -> None:
         self._peers = peers
@@ -63,7 +64,7 @@ class _SignalingService(UnimplementedSignalingServiceBase):
         peer_id, answer = await self._peers.answer(request.sdp, stream.client, caller, login)
         release = self._authentication.hold_connection(identity, lambda: self._peers.close(peer_id))
         self._peers.on_end(peer_id, release)
-        # The answer has all candidates, so the stream ends here, as clients wait for its end.
+        # The answer contains all candidates. End the stream here, because clients wait for its end.
         init = CallResponseInitStage(sdp=answer)
         await stream.send_message(CallResponse(uuid=peer_id, init=init))
 
@@ -93,7 +94,8 @@ def _check_hosts(metadata: Metadata, most: int) -> None:
 
 
 def signaling_methods(peers: WebRtcPeers | None, authentication: Authentication) -> list[Method]:
-    """`peers`: None if WebRTC is off, so that clients connect directly."""
+    """Return the signaling methods. `peers` is None if WebRTC is off, so that clients connect
+    directly."""
     service: SignalingServiceBase = (
         _SignalingService(peers, authentication)
         if peers is not None

@@ -1,7 +1,7 @@
 """Tunnels: forwards a connection to a port of this computer over a streaming call.
 
-Backpressure applies end to end: only the chunk in transit is buffered, so an end that reads slowly
-slows the other end.
+Backpressure applies end to end: only the chunk in transit is buffered, so a slow reader slows down
+the sender.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MAX_CHUNK_SIZE = 1 << 18
 _LOOPBACK_HOSTS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 _PATH = "/viam.robot.v1.RobotService/Tunnel"
 _DATA_FIELD = 1
-"""Number of the data field in a reply."""
+"""Number of the `data` field in a reply."""
 _DRAIN_START_TIMEOUT = 1.0
-"""Seconds for a client to send more after the port has closed its side."""
+"""Seconds that a client has to send more data after the port has closed its side."""
 _DRAIN_IDLE_TIMEOUT = 5.0
-"""Maximum seconds between two messages of a client that did send more."""
+"""Maximum seconds between two messages of a client that still sends after the port has closed."""
 
 
 class BrokenTunnel(CogworkError):
@@ -54,8 +54,8 @@ async def serve_tunnel(stream: Stream, endpoints: Sequence[TunnelEndpoint]) -> N
     endpoint = _find_endpoint(first.destination_port, endpoints)
     with contextlib.closing(await _connect(endpoint)) as connection:
         try:
-            # This reports to the client that it is connected. Without it, grpc would never end a
-            # call whose first reply was cancelled.
+            # Report to the client that it is connected. Without this, grpc never ends a call whose
+            # first reply was cancelled.
             await stream.send_initial_metadata()
             delivered = await _forward(first.data, stream, connection)
         except OSError as error:
@@ -126,7 +126,7 @@ async def _forward(first: bytes, stream: Stream, connection: socket.socket) -> b
 async def _forward_to_client(stream: Stream, connection: socket.socket, up: _ClientToPort) -> None:
     """Forward until the port closes its side.
 
-    A call can report that only by ending, so a client that is still sending may finish first.
+    Then the call must end, so let a client that still sends finish first.
     """
     await copy_from_socket(connection, lambda data: _send_data(stream, data))
     await up.wait_until_idle()
@@ -146,7 +146,7 @@ class _ClientToPort:
 
     async def run(self) -> None:
         try:
-            # A port that no longer reads may still send.
+            # A port that no longer reads may still send data.
             with contextlib.suppress(ConnectionError):
                 await asyncio.get_running_loop().sock_sendall(self._connection, self._first)
                 await copy_to_socket(self._recv_data, self._connection)
@@ -155,7 +155,7 @@ class _ClientToPort:
             self._ended.set()
 
     async def wait_until_idle(self) -> None:
-        """Return when all data is delivered and the client has stopped sending."""
+        """Wait until all data is delivered and the client has stopped sending."""
         timeout = _DRAIN_START_TIMEOUT
         while not self._ended.is_set():
             before = self._received_count
@@ -177,7 +177,7 @@ class _ClientToPort:
 
 
 async def _send_data(stream: Stream, data: memoryview) -> None:
-    # Encoded by hand, because the message class would copy the data once more.
+    # Encode by hand: the message class would copy the data once more.
     await stream.send_message(b"".join((encode_field_header(_DATA_FIELD, len(data)), data)))
 
 
@@ -193,7 +193,8 @@ async def copy_to_socket(
 async def copy_from_socket(
     connection: socket.socket, send: Callable[[memoryview], Awaitable[None]]
 ) -> None:
-    """Copy until the other side closes. The view passed to `send` is valid until it returns."""
+    """Copy until the other side closes. The view passed to `send` is valid only until it
+    returns."""
     loop = asyncio.get_running_loop()
     buffer = memoryview(bytearray(MAX_CHUNK_SIZE))
     while count := await loop.sock_recv_into(connection, buffer):

@@ -1,4 +1,4 @@
-"""How late the event loop is, measured only while somebody wants to know."""
+"""The lag of the event loop, measured only on request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cogwork.core.clock import Clock
 TICK = 0.1
 """Seconds between two measurements."""
 _WINDOW = 20
-"""Measurements of which the longest lag is reported."""
+"""Number of measurements of which the longest lag is reported."""
 _TICKS_AFTER_READ = 100
-"""Measurements after the last read."""
+"""Number of measurements after the last read."""
 
 
 class LoopLag:
@@ -26,9 +26,9 @@ class LoopLag:
         return self._ticks_left > 0
 
     def read(self) -> float | None:
-        """Return by how many seconds a timer was late at most in the last two seconds.
+        """Return the maximum lag in seconds during the last two seconds.
 
-        None if that is not known yet: the first read begins to measure. Call it on the loop.
+        The first read starts the measurement, and returns None. Call this on the event loop.
         """
         if not self.is_measuring:
             self._lags.clear()

@@ -1,4 +1,4 @@
-"""Decides whether an update may interrupt the machine: only if its sensor reads `true` now."""
+"""Decides whether an update may interrupt the machine: its maintenance sensor must read `true`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MaintenancePermission(NamedTuple):
 async def check_maintenance(
     machine: Machine, report: ServerReport, clock: Clock
 ) -> MaintenancePermission:
-    """Return the permission. A denial is also logged and shown in the status of the machine."""
+    """Return whether maintenance is allowed. A denial is also logged and shown in the status."""
     permission = await _evaluate(machine, clock)
     _record(report, permission.allowed, machine.redact(permission.reason), clock.time())
     return permission
@@ -76,7 +76,7 @@ async def _evaluate(machine: Machine, clock: Clock) -> MaintenancePermission:
 
 
 def _evaluate_without_sensor(machine: Machine) -> MaintenancePermission:
-    """Deny if the `maintenance` section is invalid: its author wanted to restrict interruptions."""
+    """Deny if the `maintenance` section is invalid: its author wanted to restrict maintenance."""
     for diagnostic in machine.diagnostics:
         if diagnostic.location.pointer[:1] == ("maintenance",):
             return MaintenancePermission(
@@ -113,7 +113,7 @@ async def _read_with_timeout(sensor: Any, clock: Clock) -> Mapping[str, Any]:
 
 
 class InvalidReadings(CogworkError):
-    """The maintenance sensor returned something else than readings."""
+    """The maintenance sensor returned something other than readings."""
 
 
 async def _get_readings(sensor: Any) -> Mapping[str, Any]:

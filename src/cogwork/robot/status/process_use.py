@@ -1,4 +1,4 @@
-"""What running processes use of the computer, as `/proc` tells."""
+"""Memory and CPU use of running processes, from `/proc`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 _PROC = Path("/proc")
 _MAX_PROCESSES = 100
-"""Processes that are counted for one root."""
+"""Maximum processes that are counted for one root."""
 _USER_TIME, _SYSTEM_TIME, _START_TIME, _RESIDENT_PAGES = 11, 12, 19, 21
-"""Indexes among the fields of `stat` after the program name."""
+"""Indexes of fields in `stat`, counted from the program name."""
 
 
 class ProcessUse(NamedTuple):
     memory_bytes: int
-    """Resident memory. Memory that processes share is counted for each of them."""
+    """Resident memory. Memory that processes share is counted for each process."""
     cpu_seconds: float
-    """Time of all cores since the start of each process."""
+    """CPU time on all cores since the start of each process."""
     uptime_seconds: float
-    """Time since the start of the first process."""
+    """Seconds since the start of the first process."""
 
 
 def read_process_tree(root: int, without: Collection[int] = ()) -> ProcessUse | None:
-    """Return what a process and its descendants use; None if it is gone, or there is no `/proc`.
+    """Return the use of a process and its descendants; None if it has ended or `/proc` is missing.
 
-    `without` are descendants that do not count, with their own descendants.
+    The descendants in `without` do not count, and neither do their own descendants.
     """
     first = _read_stat(root)
     if first is None:
@@ -49,7 +49,7 @@ def _read_stat(pid: int) -> ProcessUse | None:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The program chooses the name before the last parenthesis, and it may contain parentheses.
+    # The program name ends at the last parenthesis. Programs choose it, so it may contain others.
     fields = text.rpartition(") ")[2].split()
     if len(fields) <= _RESIDENT_PAGES:
         return None
@@ -62,11 +62,11 @@ def _read_stat(pid: int) -> ProcessUse | None:
 
 
 def _list_children(pid: int) -> Iterator[int]:
-    """Yield the children of every thread of the process."""
+    """Yield the child processes of every thread of the process."""
     threads = f"{_PROC}/{pid}/task"
     try:
         for thread in os.listdir(threads):  # noqa: PTH208 - a path for each thread costs more
             with open(f"{threads}/{thread}/children", encoding="ascii") as listing:  # noqa: PTH123
                 yield from map(int, listing.read().split())
     except OSError:
-        return  # it ended, or the kernel does not list children
+        return  # the process ended, or the kernel does not list children

@@ -1,4 +1,4 @@
-"""How busy the server, its programs and the computer are."""
+"""The load of the server, its programs and the computer."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from cogwork.robot.status.loop_lag import LoopLag
 from cogwork.robot.status.process_use import ProcessUse, read_process_tree
 
 SAMPLE_INTERVAL = 2.0
-"""Minimum seconds between two samples, however many clients ask."""
+"""Minimum seconds between two samples, regardless of the number of clients."""
 
 
 class ComputerLoad(NamedTuple):
     cores: int
     load: float
-    """Processes that run or wait for a core, averaged over the last minute."""
+    """Average number of processes that ran or waited for a core during the last minute."""
     memory_bytes: int
     memory_available_bytes: int
 
 
 class LoadSample(NamedTuple):
     server: ProcessUse
-    """The server and the processes that it started, without `programs`."""
+    """Use by the server and the processes that it started, without `programs`."""
     programs: dict[int, ProcessUse]
-    """Modules and processes of the configuration, by process id."""
+    """Use by modules and configured processes, by process id."""
     computer: ComputerLoad
 
 
 class ServerLoad:
-    """Samples the load when somebody asks; otherwise it does nothing."""
+    """Samples the load on request; otherwise it does nothing."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -44,7 +44,7 @@ class ServerLoad:
         self.loop_lag = LoopLag(clock)
 
     def sample(self, programs: Collection[int]) -> LoadSample:
-        """Return the load. `programs` are the process ids of the programs that run."""
+        """Return the load. `programs` are the process ids of running modules and processes."""
         now = self._clock.monotonic()
         last = self._sample
         if last is None or now - self._sampled_at >= SAMPLE_INTERVAL:

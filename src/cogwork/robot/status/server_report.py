@@ -1,4 +1,4 @@
-"""What the status tells about the server itself. The parts of the server fill it in."""
+"""The server's part of the status. The parts of the server write to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cogwork.serving.tls_report import TlsReport
 class MaintenanceDenial(NamedTuple):
     reason: str
     since: float
-    """Time of the first of the consecutive checks with this result."""
+    """Time of the first of consecutive checks with this result."""
 
 
 @dataclass(slots=True)
@@ -23,10 +23,10 @@ class ServerReport:
     load: ServerLoad
     updates: UpdateFile
     config: ConfigReport | None = None
-    """The verdict on the newest version of the configuration file, even if it is refused."""
+    """Result of loading the latest configuration file, even if it was refused."""
     tls: TlsReport | None = None
-    """None without TLS."""
+    """State of TLS; None without TLS."""
     maintenance_denial: MaintenanceDenial | None = None
-    """The last result of the maintenance check; None if it was not denied."""
+    """The denial of the latest maintenance check; None if it was allowed."""
     list_cloud_notices: Callable[[], Sequence[str]] = tuple
-    """Returns what is wrong with how the machine is connected to its cloud."""
+    """Function that returns the problems with the connection to the cloud."""

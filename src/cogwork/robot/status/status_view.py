@@ -18,7 +18,7 @@ from cogwork.robot.status.server_load import LoadSample
 from cogwork.robot.status.server_report import MaintenanceDenial, ServerReport
 
 _BATCH_SIZE = 100
-"""Resources that are processed before yielding to the event loop."""
+"""Number of resources to process before yielding to the event loop."""
 
 
 async def build_status_view(machine: Machine, report: ServerReport) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:
 
 
 def _mover_view(claim: Claim | None) -> dict[str, Any] | None:
-    """Return who moved a resource last, unless it was stopped since."""
+    """Return the caller that last moved a resource; None if it was stopped since."""
     if claim is None:
         return None
     return {"who": claim.mover, "session": claim.session.label if claim.session else None}

@@ -1,4 +1,4 @@
-"""Updates that the agent of this machine prepares, for the status."""
+"""Pending updates, which the agent of this machine writes to a file for the status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _TIMEOUT: Final = 5.0
 
 
 class UpdateFile:
-    """Shows nothing if no agent runs this machine."""
+    """The file of the agent's updates. Without an agent, it reads as empty."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         path = environment.get(PROGRESS_VARIABLE)
         self._path = Path(path) if path else None
 
     async def read(self) -> list[dict[str, Any]]:
-        """Return the updates that have not arrived, each with what it waits for."""
+        """Return the updates that are not installed yet, each with the reason why it waits."""
         if self._path is None:
             return []
         try:

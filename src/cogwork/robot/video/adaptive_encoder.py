@@ -1,4 +1,4 @@
-"""An encoder that follows the size and the rate of a camera, and the networks of the viewers."""
+"""An encoder that adapts to the size and frame rate of a camera, and to the viewers' networks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 _MIN_BITRATE = 100_000
 _BITRATE_STEP = 0.15
-"""Relative change of the bit rate below which the encoder is left alone."""
+"""Minimum relative change of the bit rate that restarts the encoder."""
 _FRAME_RATE_STEP = 1.4
-"""Factor of the camera's rate below which the encoder is left alone."""
+"""Minimum factor by which the frame rate must change to restart the encoder."""
 _MIN_FRAME_RATE = 5
-"""Pictures per second that are always expected: a camera that shows nothing new may do so soon."""
+"""Minimum expected frames per second: a camera with a still image may soon show motion."""
 _MEASURED_FRAMES = 20
-"""Pictures over which the rate of a camera is measured."""
+"""Number of frames over which the frame rate is measured."""
 _MIN_ENCODER_TIME = 2.0
-"""Seconds until another encoder is started, unless the network cannot carry the video."""
+"""Minimum seconds between two encoder restarts, unless the network cannot carry the video."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -34,36 +34,37 @@ class Size(NamedTuple):
 
 
 class AdaptiveEncoder:
-    """Each change starts an encoder anew, which begins with a key frame."""
+    """An encoder that restarts, with a key frame, when its settings change."""
 
     def __init__(self, name: str, codec: str, size: Size | None, clock: Clock) -> None:
-        """`name`: of the camera, for the log. `size`: None for that of the camera."""
+        """Create an encoder. `name`: the camera, for the log. `size`: None for the camera's
+        size."""
         self._name = name
         self._codec = codec
         self._size = size
         self._clock = clock
         self.bitrate: int | None = None
-        """Bits per second that the viewers can take; None if that is not known."""
+        """Bits per second that the viewers' networks can carry; None if unknown."""
         self.current: VideoEncoder | None = None
         self._since = 0.0
         self._in_hardware = True
         self._times: deque[float] = deque(maxlen=_MEASURED_FRAMES)
 
     def limit_bitrate(self, bitrate: int) -> None:
-        """Take note of the bits per second that the viewers can take."""
+        """Limit the bit rate to the bits per second that the viewers' networks can carry."""
         self.bitrate = max(_MIN_BITRATE, bitrate)
 
     def stop(self) -> None:
-        """Free the encoder until the next picture."""
+        """Free the encoder until the next frame."""
         self.current = None
 
     def fail(self) -> None:
-        """Begin again after an error, without hardware."""
+        """Restart the encoder after an error, without hardware encoding."""
         self.current = None
         self._in_hardware = False
 
     def encode(self, frame: Frame, time: int, *, as_key: bool) -> list[EncodedFrame]:
-        """Takes some milliseconds. Raise what libraries raise."""
+        """Encode a frame, which takes some milliseconds. Raise the errors of the libraries."""
         from cogwork.media.video_encoder import (
             DEFAULT_FRAME_RATE,
             VideoCodec,
@@ -88,15 +89,15 @@ class AdaptiveEncoder:
         assert self.current is not None
         change = bitrate / self.current.bitrate - 1
         if change <= -_BITRATE_STEP:
-            return True  # a network that is too slow shows at once
-        # Whether it can carry more shows only after a while.
+            return True  # a network that is too slow shows immediately
+        # A network that can carry more shows only after a while.
         if self._clock.monotonic() - self._since < _MIN_ENCODER_TIME:
             return False
         ratio = frame_rate / self.current.frame_rate
         return change >= _BITRATE_STEP or max(ratio, 1 / ratio) > _FRAME_RATE_STEP
 
     def _measure_rate(self) -> int | None:
-        """Return pictures per second; None if there were not enough yet."""
+        """Return the frames per second; None if too few frames were measured."""
         if len(self._times) < _MEASURED_FRAMES or self._times[-1] == self._times[0]:
             return None
         rate = (len(self._times) - 1) / (self._times[-1] - self._times[0])

@@ -31,7 +31,7 @@ from cogwork.wire.transports.webrtc_peers import WebRtcPeers
 CAMERA_API = Api.parse("rdk:component:camera")
 _MIN_SIZE = 16
 _DIVISORS = (1, 2, 3, 4, 6, 8)
-"""Sizes that are offered are these fractions of the camera's."""
+"""Divisors of the camera's size, which give the sizes that clients can choose."""
 
 
 class NotOverWebRtc(CogworkError):
@@ -43,7 +43,7 @@ class NoPicture(CogworkError):
 
 
 class CameraFrames:
-    """The newest color image of each camera, whatever its type."""
+    """The latest color image of each camera, regardless of its type."""
 
     def __init__(self, machine: Machine, clock: Clock) -> None:
         self._machine = machine
@@ -51,7 +51,7 @@ class CameraFrames:
         self._workers = Workers("video", waiting=32)
 
     async def get_newest(self, name: str) -> Frame:
-        """Raise CogworkError."""
+        """Return the latest color image of a camera. Raise CogworkError."""
         camera = self._machine.find(ResourceName.from_short(CAMERA_API, name))
         frames = await get_frames(camera, self._workers, self._clock)
         color = [frame for frame in frames if not frame.is_depth]
@@ -60,7 +60,7 @@ class CameraFrames:
         return color[0]
 
     def find_feed(self, name: str) -> EncodedFeed | None:
-        """Return the video that a camera encodes itself, if there is any."""
+        """Return the video that a camera encodes itself; None if it encodes none."""
         try:
             return find_feed(self._machine.find(ResourceName.from_short(CAMERA_API, name)))
         except CogworkError:
@@ -136,7 +136,8 @@ class _StreamService(UnimplementedStreamServiceBase):
 
 
 def _list_sizes(frame: Frame) -> list[Size]:
-    """Return the sizes that are offered: few, because each is encoded on its own."""
+    """Return the sizes that clients can choose. They are few, because each needs its own
+    encoder."""
     return [
         Size(frame.width // divisor // 2 * 2, frame.height // divisor // 2 * 2)
         for divisor in _DIVISORS
@@ -145,12 +146,12 @@ def _list_sizes(frame: Frame) -> list[Size]:
 
 
 def _plain_name(name: str) -> str:
-    """Return the name of a camera; the names of streams have `+` instead of `:`."""
+    """Return the name of the camera. Names of streams have `+` instead of `:`."""
     return name.replace("+", ":")
 
 
 def stream_methods(
     peers: WebRtcPeers | None, videos: VideoStreams | None, frames: CameraFrames
 ) -> list[Method]:
-    """`peers` and `videos`: None if WebRTC is off."""
+    """Return the methods of the stream service. `peers` and `videos` are None if WebRTC is off."""
     return methods_from_service(_StreamService(peers, videos, frames))

@@ -1,4 +1,4 @@
-"""One video: the pictures of a camera, encoded once for all viewers or by the camera itself."""
+"""One video: the frames of a camera, encoded once for all viewers or by the camera itself."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from cogwork.robot.video.adaptive_encoder import AdaptiveEncoder, Size
 
 MAX_FRAME_RATE = 30.0
 _REPEAT_INTERVAL = 1.0
-"""Seconds after which a picture that does not change is sent again."""
+"""Seconds after which an unchanged frame is sent again."""
 _RETRY_INTERVAL = 0.5
-"""Seconds between two requests to a camera that has no picture."""
+"""Seconds between two requests to a camera without a frame."""
 _FRAME_TIMEOUT = 5.0
-"""Seconds that a camera may take for a picture."""
+"""Timeout in seconds to get a frame from a camera."""
 _MAX_UNSENT = 1 << 20
-"""Bytes that the WebRTC process has not read yet above which pictures are dropped."""
+"""Maximum bytes that the WebRTC process has not read. Above this limit, frames are dropped."""
 _FEED_TIMEOUT = 3.0
-"""Seconds without a frame after which the camera is asked for another video."""
+"""Seconds without a frame after which the camera is asked for a new feed."""
 _NARROW_SHARE = 0.9
-"""Share of what a camera sends that the networks of the viewers must carry."""
+"""Share of the camera's bit rate that the viewers' networks must carry."""
 _NARROW_INTERVAL = 30.0
-"""Seconds until what a camera encodes is tried again, after the networks could not carry it."""
+"""Seconds until the camera's own video is tried again after the viewers' networks were too slow."""
 _METER_INTERVAL = 2.0
 """Seconds over which the bit rate of a camera is measured."""
 _MAX_REPEATS = 3
-"""Measurements that the networks of the viewers must fail; estimates begin low."""
+"""Number of consecutive measurements that must be too high, because early estimates are low."""
 
 GetFrame = Callable[[], Awaitable[Frame]]
 FindFeed = Callable[[], EncodedFeed | None]
@@ -45,7 +45,7 @@ _numbers = itertools.count(1)
 
 
 class VideoStream:
-    """Runs while it has viewers."""
+    """A video that is encoded while it has viewers."""
 
     def __init__(
         self,
@@ -56,7 +56,8 @@ class VideoStream:
         find_feed: FindFeed,
         clock: Clock,
     ) -> None:
-        """`size`: None for that of the camera. `find_feed` returns what the camera encodes."""
+        """Create a video. `size`: None for the camera's size. `find_feed` returns the camera's own
+        video."""
         self.id = f"{name}/{codec}/{next(_numbers)}"
         self.name = name
         self.codec = codec
@@ -69,14 +70,15 @@ class VideoStream:
         self.encoder = AdaptiveEncoder(name, codec, size, clock)
         self._needs_key = True
         self._passes_on_after = -math.inf
-        """Until then, the networks of the viewers cannot carry what the camera encodes."""
+        """Time until which the viewers' networks are considered too slow for the camera's own
+        video."""
         self._last: Frame | None = None
         self._sent_at = self._due = clock.monotonic()
         self._transport: asyncio.WriteTransport | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> socket.socket:
-        """Start to encode, and return the socket from which the pictures can be read."""
+        """Start to encode, and return the socket from which the frames can be read."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         loop = asyncio.get_running_loop()
@@ -92,7 +94,7 @@ class VideoStream:
         self._workers.close()
 
     def request_key(self) -> None:
-        """Make the next picture one that can be shown without those before it."""
+        """Make the next frame a key frame."""
         self._needs_key = True
 
     async def _run(self) -> None:
@@ -105,13 +107,14 @@ class VideoStream:
                 await self._send_newest()
 
     def _choose_feed(self) -> EncodedFeed | None:
-        """Return what the camera encodes, if the viewers can show it."""
+        """Return the video that the camera encodes; None if the viewers cannot show it."""
         if self.codec != "H264" or self.size is not None:
             return None
         return self._find_feed() if self._clock.monotonic() >= self._passes_on_after else None
 
     async def _pass_on(self, reader: FeedReader) -> None:
-        """Send what the camera encodes, until it ends or is too much for the viewers."""
+        """Send the video that the camera encodes, until it ends or the viewers' networks are too
+        slow."""
         assert self._transport is not None
         _log.debug("sending the video of %s as the camera encodes it", self.name)
         self.encoder.stop()
@@ -147,12 +150,12 @@ class VideoStream:
         return carried is not None and carried < _NARROW_SHARE * bitrate
 
     async def _send_newest(self) -> None:
-        """Encode the newest picture of the camera, if viewers do not have it, and wait."""
+        """Encode the latest frame of the camera if the viewers do not have it yet. Then wait."""
         try:
             async with asyncio.timeout(_FRAME_TIMEOUT):
                 frame = await self._get_frame()
         except Exception as error:
-            # Cameras may raise anything. The video goes on when there are pictures again.
+            # Cameras may raise any error. The video continues when the camera has frames again.
             _log.debug("no picture of %s: %s", self.name, error)
             await self._clock.sleep(_RETRY_INTERVAL)
             return
@@ -175,7 +178,7 @@ class VideoStream:
             encode = partial(self.encoder.encode, as_key=is_key)
             pictures = await self._workers.run(encode, frame, time)
         except Exception as error:
-            # Libraries raise many types; the next picture may succeed.
+            # Libraries raise many types of errors; the next frame may succeed.
             _log.error("cannot encode a picture of %s: %s", self.name, error)
             self.encoder.fail()
             self._needs_key = True

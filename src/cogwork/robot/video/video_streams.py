@@ -17,9 +17,9 @@ from cogwork.robot.video.video_stream import VideoStream
 from cogwork.wire.transports.webrtc_peers import PeerProcess
 
 MAX_VIDEOS = 8
-"""Videos of one client."""
+"""Maximum videos per client."""
 MAX_STREAMS = 16
-"""Videos that are encoded, each in a thread."""
+"""Maximum videos in total. Each is encoded in its own thread."""
 
 
 class TooManyVideos(CogworkError):
@@ -32,7 +32,7 @@ class AlreadyActive(CogworkError):
 
 @dataclass(slots=True)
 class _View:
-    """A client that watches a camera."""
+    """A client's view of a camera."""
 
     codec: str
     stream: VideoStream
@@ -46,17 +46,22 @@ class VideoStreams:
         find_feed: Callable[[str], EncodedFeed | None],
         clock: Clock,
     ) -> None:
-        """`get_frame` returns the newest color image of a camera, `find_feed` what it encodes."""
+        """Create a manager without videos.
+
+        `get_frame` returns the latest color image of a camera, `find_feed` the video that it
+        encodes.
+        """
         self._output = output
         self._get_frame = get_frame
         self._find_feed = find_feed
         self._clock = clock
         self._views: defaultdict[str, dict[str, _View]] = defaultdict(dict)
-        """By client and camera."""
+        """Views by client and camera."""
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Held while the views of a client change, so that it waits for its own changes."""
+        """Locks by client, held while its views change, so that its changes run one after
+        another."""
         self._streams: dict[str, VideoStream] = {}
-        """By the ID of the video."""
+        """Videos by id."""
         self._starting = asyncio.Lock()
         self._adding: set[asyncio.Task[None]] = set()
         output.on_key = self._on_key
@@ -64,7 +69,7 @@ class VideoStreams:
 
     async def add(self, peer_id: str, name: str) -> None:
         """Send the video of a camera to a client. Raise CogworkError."""
-        # The client answers the offer of the video or not, even if it has given up its call.
+        # Continue if the call is cancelled: the client may still answer the offer of the video.
         adding = asyncio.ensure_future(self._add(peer_id, name))
         self._adding.add(adding)
         adding.add_done_callback(self._adding.discard)
@@ -78,7 +83,7 @@ class VideoStreams:
                 self._release(view.stream)
 
     async def resize(self, peer_id: str, name: str, size: Size | None) -> None:
-        """Send the video in another size; None for that of the camera."""
+        """Send the video in another size; None for the camera's size."""
         async with self._changing[peer_id]:
             view = self._views[peer_id].get(name)
             if view is None:
@@ -89,7 +94,7 @@ class VideoStreams:
                 self._release(before)
 
     def forget(self, peer_id: str) -> None:
-        """Forget a client that is gone."""
+        """Remove the views of a client that has disconnected."""
         for view in self._views.pop(peer_id, {}).values():
             self._release(view.stream)
         self._changing.pop(peer_id, None)
@@ -101,7 +106,7 @@ class VideoStreams:
                 raise AlreadyActive(f'the stream of "{name}" is already active')
             if len(views) >= MAX_VIDEOS:
                 raise TooManyVideos(f"{MAX_VIDEOS} streams are active; remove one first")
-            # So that a camera without pictures is refused with the reason.
+            # Raise the error of a camera without images.
             await self._get_frame(name)
             codec = await self._output.add_track(peer_id, name)
             try:
