@@ -90,13 +90,15 @@ async def test_machine_tries_again_until_the_signaling_server_accepts_it(tmp_pat
         run_signaling(SignalingServer()) as signaling,
         run_server(machine(signaling, "another"), tmp_path) as server,
     ):
-        await server.out.wait_for("cannot wait at the signaling server .*invalid credentials")
+        await server.out.wait_for(
+            "cannot wait for clients at the signaling server .*invalid credentials"
+        )
         signaling.key = "another"
         await until_waiting(server)
         async with call_through(signaling) as client:
             assert await list_names(client) == ["motor"]
         await signaling.restart()
-        await server.out.wait_for("cannot wait at the signaling server .*UNAVAILABLE")
+        await server.out.wait_for("cannot wait for clients at the signaling server .*UNAVAILABLE")
         # More than one second: the machine waits before it tries again.
         async with call_through(signaling) as client:
             assert await list_names(client) == ["motor"]

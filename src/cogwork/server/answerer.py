@@ -1,7 +1,7 @@
-"""Answers clients that reach this machine through a signaling server elsewhere.
+"""Answers WebRTC offers of clients that a signaling server relays.
 
-The machine waits at the signaling server, so that clients can connect to it although it is behind a
-router. What they send afterwards does not pass the signaling server.
+The machine keeps streams open to the signaling server, so that clients can reach it behind a
+router. Their later messages do not pass through the signaling server.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from cogwork.wire.transports.ice_servers import IceServer
 from cogwork.wire.transports.webrtc_peers import MAX_PEERS, WebRtcPeers
 
 _ANSWERERS = 2
-"""Streams that wait at the signaling server. When one gets an offer, another one is opened, so that
-a client that does not complete its offer does not delay the next one."""
+"""Number of open streams that wait for offers. When a stream gets an offer, another stream is
+opened, so that a client that does not complete its offer does not delay the next one."""
 _MAX_OFFERS = 2 * MAX_PEERS
-"""Offers that are answered at the same time. Most of them have a place among the peers, which are
-limited fairly, so that the offers of one client do not keep others out here."""
+"""Maximum offers that are answered at the same time. It exceeds the limit on peers, which is shared
+fairly among clients, so that the offers of one client do not block other clients."""
 _CONNECT_TIMEOUT = 10.0
 _SILENCE_TIMEOUT = 50.0
-"""Seconds without a message after which the stream is lost. Heartbeats come every 15 seconds."""
+"""Timeout in seconds without a message. The server sends a heartbeat every 15 seconds."""
 _MIN_DEADLINE = 5.0
 _DEFAULT_DEADLINE = 10.0
-"""Seconds from an offer to the last candidate of the client."""
+"""Default timeout in seconds from an offer to the client's last candidate."""
 _RETRY = RetryPolicy(first=1.0, maximum=60.0)
 _ANSWER = "/proto.rpc.webrtc.v1.SignalingService/Answer"
 _AUTHENTICATE = "/proto.rpc.v1.AuthService/Authenticate"
@@ -71,8 +71,8 @@ class SignalingSettings(NamedTuple):
 
 
 Admit = Callable[[Peer, Callable[[], None]], Awaitable[AdmittedClient]]
-"""Checks whether a client may connect, and calls the given function when it loses its access.
-Raises Unauthenticated."""
+"""A function that checks whether a client may connect, and raises Unauthenticated if not. It calls
+the given function when the client loses its access."""
 
 
 class Answerer:
@@ -89,7 +89,7 @@ class Answerer:
         self._was_reachable: bool | None = None
 
     async def run(self) -> None:
-        """Answer until cancelled, and disconnect the clients then."""
+        """Answer offers until cancelled. Then disconnect the clients."""
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(_ANSWERERS):
@@ -111,7 +111,7 @@ class Answerer:
             await self._clock.sleep(backoff.next_delay())
 
     async def _answer_on_connection(self) -> bool:
-        """Answer until the connection fails, and return whether a client called."""
+        """Answer offers until the connection fails. Return whether there was any offer."""
         has_answered = False
         async with self._connect() as channel, asyncio.TaskGroup() as serving:
             try:
@@ -121,8 +121,8 @@ class Answerer:
                     await self._free.acquire()
                     serving.create_task(self._serve_stream(*offered))
             except Exception as error:
-                # gRPC raises many types when a stream ends. Other streams may go on, and are
-                # completed before the connection is closed.
+                # gRPC raises many types of errors when a stream ends. Other streams may continue;
+                # they are completed before the connection is closed.
                 self._report_unreachable(error)
         return has_answered
 
@@ -141,7 +141,7 @@ class Answerer:
             yield channel
 
     async def _log_in(self, channel: grpc.aio.Channel) -> list[tuple[str, str]]:
-        """Return the metadata of an answer."""
+        """Log in, and return the metadata for the Answer call."""
         metadata = [("rpc-host", host) for host in self._settings.hosts]
         metadata.append(("heartbeats-allowed", "true"))
         login = self._settings.login
@@ -160,7 +160,7 @@ class Answerer:
     async def _wait_for_offer(
         self, channel: grpc.aio.Channel, metadata: list[tuple[str, str]]
     ) -> tuple[Any, AnswerRequest] | None:
-        """Return a stream and the offer that it got; None if it ended without one."""
+        """Return a stream and its first offer; None if the stream ended without an offer."""
         answer: Any = channel.stream_stream(
             _ANSWER,
             request_serializer=AnswerResponse.SerializeToString,
@@ -178,7 +178,7 @@ class Answerer:
         return None
 
     async def _read_first(self, stream: Any) -> AnswerRequest | None:
-        """Return the first message that is not a heartbeat; None at the end of the stream."""
+        """Return the first message that is not a heartbeat; None if the stream has ended."""
         while True:
             async with asyncio.timeout(_SILENCE_TIMEOUT):
                 message = await _read(stream)
@@ -190,7 +190,7 @@ class Answerer:
         try:
             await self._serve(stream, request.uuid, request.init)
         except Exception as error:
-            _log.debug("a client of the signaling server was not answered: %s", error)
+            _log.debug("could not answer a client of the signaling server: %s", error)
         finally:
             stream.cancel()
             self._free.release()
@@ -207,11 +207,12 @@ class Answerer:
         self._open.add(peer_id)
         self._peers.on_end(peer_id, lambda: self._open.discard(peer_id))
         self._peers.on_end(peer_id, stream.cancel)
-        # The answer has all candidates.
+        # The answer contains all candidates, so no further ones follow.
         await stream.write(AnswerResponse(uuid=call_id, init=AnswerResponseInitStage(sdp=answer)))
         await stream.write(AnswerResponse(uuid=call_id, done=AnswerResponseDoneStage()))
         with contextlib.suppress(TimeoutError, InvalidRequest):
-            # The client may be gone, or connected, before its last candidate arrives.
+            # The client may disconnect, or complete the connection, before its last candidate
+            # arrives.
             async with asyncio.timeout(_seconds_until(offer)):
                 await self._receive_candidates(stream, peer_id)
 
@@ -226,7 +227,7 @@ class Answerer:
                 self._peers.close(opened)
 
         identity, release = await self._admit(client, end)
-        # Not the role in the introduction: the access list may say another.
+        # Do not use the role in the introduction: the access list may contain a different one.
         role = identity.role if identity is not None else Role.OWNER
         caller = Holder(client.introduced_as, role)
         try:
@@ -259,7 +260,7 @@ class Answerer:
         self._was_reachable = True
 
     def _report_unreachable(self, error: Exception) -> None:
-        """Log a failure, once until the server can be reached again."""
+        """Log the first failure since the signaling server was reachable."""
         if self._was_reachable is False:
             return
         self._was_reachable = False
@@ -269,13 +270,13 @@ class Answerer:
             else str(error) or "it does not respond"
         )
         _log.warning(
-            "cannot wait at the signaling server %s: %s; trying again",
+            "cannot wait for clients at the signaling server %s: %s; retrying",
             *(self._settings.address, reason),
         )
 
 
 async def _read(stream: Any) -> AnswerRequest | None:
-    """Return the next message; None at the end of the stream."""
+    """Return the next message; None if the stream has ended."""
     message: Any = await stream.read()
     return None if message is grpc.aio.EOF else message
 

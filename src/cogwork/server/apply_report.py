@@ -16,7 +16,7 @@ from cogwork.robot.machine import Machine
 from cogwork.robot.status.health import count_ready
 
 _MAX_NAMES = 5
-"""Names that a log line lists."""
+"""Maximum names that a log line lists."""
 
 _log = logging.getLogger("rdk")
 
@@ -28,7 +28,8 @@ class ApplyReport:
         self._journal = journal
 
     def follow(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
-        """Report a configuration when it is applied. `changes` is how it differs from the last."""
+        """Report a configuration when it is applied. `changes` are its changes from the previous
+        one."""
         outcome.add_done_callback(lambda done: self._report(done, changes))
 
     def _report(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
@@ -60,7 +61,7 @@ class ApplyReport:
 
 
 def _describe_starting(modules: Iterable[ModuleStatus]) -> str:
-    """Return which modules are still starting, as the end of a sentence."""
+    """Return the end of a sentence that lists the modules that are still starting."""
     starting = [
         each.name
         for each in modules

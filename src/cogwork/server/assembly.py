@@ -1,4 +1,4 @@
-"""Builds the parts of a server, and connects them with each other."""
+"""Creates the parts of a server, and connects them to each other."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ from cogwork.subprocesses.reaper import Reaper
 from cogwork.wire.transports.asgi import Application
 
 SESSIONS_TASK: Final = "sessions"
-"""The name of the task that expires sessions."""
+"""Name of the task that expires sessions."""
 _BUILD_MARGIN: Final = 5.0
 """Seconds that the graph waits for a resource beyond the deadlines of its module."""
 
@@ -74,9 +74,9 @@ _log = logging.getLogger("rdk")
 
 
 class ServerParts:
-    """Every part of a server. None is started yet.
+    """All parts of a server, not started.
 
-    Parts that need each other find each other through this object when they are called.
+    Parts that depend on each other use this object to find each other when they are called.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ServerParts:
         shutdown: Shutdown,
         log: ServerLog,
     ) -> None:
-        """`directory` is private to this process."""
+        """Create the parts. `directory` is private to this process."""
         self.options = options
         self.environment = environment
         self.clock = clock
@@ -98,7 +98,7 @@ class ServerParts:
         self.tasks = BackgroundTasks(shutdown.fail)
         self._directory = directory
         self._loaded: LoadedConfig | None = None
-        """The newest configuration that was applied."""
+        """The last configuration that was applied."""
         self._last_good = last_good_for(self.home, options.config_file)
         self._settled = LastGood(self.home / "packages" / "settled" / self._last_good.path.name)
         self.copies = (self._last_good, self._settled)
@@ -114,7 +114,7 @@ class ServerParts:
         self._create_network()
 
     def _create_programs(self) -> None:
-        """Create what provides resources, or runs beside them: packages, modules, processes."""
+        """Create the parts that run programs or provide resources: packages, modules, processes."""
         options, redact = self.options, self.log.redactor.redact
         self._machine_access = MachineAccess()
         models = builtin_models(self._machine_access, untrusted=options.untrusted)
@@ -281,7 +281,7 @@ class ServerParts:
         )
 
     def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
-        """Hand a configuration to all parts. Return when and how the graph has applied it."""
+        """Apply a configuration to all parts. Return a future with the outcome in the graph."""
         changes = summarize_changes(self._loaded, loaded)
         self._loaded = loaded
         config = loaded.result.config
@@ -311,7 +311,7 @@ class ServerParts:
         self.network.write_serving_file()
 
     def _create_application(self) -> Application:
-        # With the first connection, so that a machine starts without what pages need.
+        # Imported with the first connection: the machine starts faster without the web pages.
         from cogwork.control.http import MachineApp
         from cogwork.control.static_site import BUILT_SITE, StaticSite
 
@@ -335,15 +335,15 @@ def _open_home(environment: Mapping[str, str]) -> Path:
     home = cogwork_home(environment)
     if opened := protect_home(home):
         _log.warning(
-            "every user of this computer could change %s; closed %d directories, and check "
-            "that nothing in them was replaced",
+            "every user of this computer could write to %s; restricted %d directories; check that "
+            "nothing in them was replaced",
             *(home, len(opened)),
         )
     return home
 
 
 def _make_graph_limits(deadlines: Deadlines) -> GraphLimits:
-    """Give modules their full deadlines: their timeouts explain more than a build timeout does."""
+    """Return build timeouts above the deadlines of modules, whose errors explain more."""
     asked = deadlines.validate + deadlines.remove + deadlines.add
     return GraphLimits(build=max(GraphLimits().build, asked + _BUILD_MARGIN))
 

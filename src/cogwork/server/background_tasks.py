@@ -1,4 +1,4 @@
-"""The tasks that a server runs beside its clients' calls."""
+"""Background tasks of a server, which run independently of clients' calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _log = logging.getLogger("rdk")
 
 class BackgroundTasks:
     def __init__(self, on_failure: Callable[[str], None]) -> None:
-        """`on_failure` is called with the reason when a task has raised."""
+        """Create an empty group. `on_failure` is called with the reason when a task has failed."""
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -22,7 +22,7 @@ class BackgroundTasks:
         task.add_done_callback(self._on_done)
 
     async def cancel(self, *, keep: Collection[str] = ()) -> None:
-        """Cancel all tasks but those named in `keep`, and wait until they have ended."""
+        """Cancel all tasks except those named in `keep`, and wait until they have ended."""
         tasks = [task for task in self._tasks if task.get_name() not in keep]
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Chooses the certificate of the server: the files of the configuration, or those of the cloud."""
+"""The certificate of the server: from the files of the configuration, or else from the cloud."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Certificates:
         *,
         no_tls: bool,
     ) -> None:
-        """`find_cloud_certificate` returns the file with the certificate of the cloud and its key,
-        if the machine has one."""
+        """Create the selection. `find_cloud_certificate` returns the file with the cloud's
+        certificate and key; None if the cloud has sent none."""
         self._watcher = watcher
         self._find_cloud_certificate = find_cloud_certificate
         self._no_tls = no_tls
@@ -29,7 +29,7 @@ class Certificates:
         return self._watcher.is_in_use
 
     async def load(self, config: MachineConfig) -> None:
-        """Use the certificate of the first configuration. Raise InvalidCertificate."""
+        """Load the certificate of the first configuration. Raise InvalidCertificate."""
         await self._watcher.load(self._find_files(config))
 
     def apply(self, config: MachineConfig) -> None:
@@ -37,7 +37,8 @@ class Certificates:
         self.use_cloud_certificate()
 
     def use_cloud_certificate(self) -> None:
-        """Use the certificate of the cloud, which may be new, if no other one is configured."""
+        """Use the cloud's certificate, which may have changed, unless the configuration sets
+        another."""
         if self._config is not None:
             self._watcher.change_files(self._find_files(self._config))
 

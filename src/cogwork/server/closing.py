@@ -1,4 +1,4 @@
-"""The order in which the parts of a server are closed, and their budgets of time."""
+"""The order in which the parts of a server are closed, and their time limits."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from cogwork.server.assembly import SESSIONS_TASK, ServerParts
 from cogwork.serving.shutdown import SHUTDOWN_TIMEOUT
 
 CLOSE_BUDGET: Final = 45.0
-"""Seconds that all resources together get to close."""
+"""Seconds to close all resources."""
 _CLOSE_MARGIN: Final = 10.0
-"""Seconds of the time to stop that processes leave: to be killed, and to close the rest."""
+"""Seconds of the shutdown timeout that are reserved to kill processes and close the other parts."""
 
 
 class ClosingStep(NamedTuple):
     name: str
     close: Callable[[float], Awaitable[Iterable[object] | None]]
-    """Closes one part, and returns the names of what did not close in time. It gets the seconds
-    that are left for processes to end."""
+    """Function that closes one part and returns the names of unfinished items. Its argument is the
+    number of seconds that processes have left to end."""
 
 
 def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
-    """Return how to close a server: new clients are refused first, those connected leave last."""
+    """Return the closing steps in order: first refuse new clients, last disconnect the others."""
 
     async def stop_answering(_: float) -> None:
         if parts.webrtc is not None:
@@ -40,7 +40,7 @@ def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
     return (
         ClosingStep("new connections", lambda _: parts.listeners.stop_accepting()),
         ClosingStep("offers of WebRTC clients", stop_answering),
-        # A client may disappear while the machine closes, so the session watcher stops last.
+        # A client may disconnect while the machine closes, so the session watcher must stop last.
         ClosingStep("background tasks", lambda _: parts.tasks.cancel(keep={SESSIONS_TASK})),
         ClosingStep("configuration watcher", lambda _: parts.config_watcher.aclose()),
         ClosingStep("packages", lambda _: parts.applier.aclose()),
@@ -58,7 +58,7 @@ def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
 
 
 async def close_all(steps: Iterable[ClosingStep], clock: Clock) -> list[object]:
-    """Close everything in this order, and return the names of what did not close in time."""
+    """Run the steps in order. Return the names of items that did not close in time."""
     deadline = clock.monotonic() + SHUTDOWN_TIMEOUT - _CLOSE_MARGIN
     unfinished: list[object] = []
     for step in steps:

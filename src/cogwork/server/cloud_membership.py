@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from cogwork.uplink.machine_link import MachineLink
 
 _CLOUD_KEY: Final = '"app_address"'
-"""What is in the file of every machine that joins a cloud."""
+"""Text that the configuration file contains if the machine joins a cloud."""
 
 _log = logging.getLogger("rdk.networking")
 
 
 class CloudMembership:
-    """The source of the machine's configurations, and what else the cloud gives it."""
+    """The machine's cloud: the source of its configuration, certificate and access list."""
 
     def __init__(
         self,
@@ -49,8 +49,11 @@ class CloudMembership:
         on_certificate: Callable[[], None],
         on_access: Callable[[AccessList], None],
     ) -> None:
-        """`on_certificate` is called when `certificate` has changed, and `on_access` with each list
-        of those whom the cloud lets use the machine."""
+        """Create a membership that is not connected.
+
+        `on_certificate` is called when `certificate` has changed. `on_access` is called with each
+        access list from the cloud.
+        """
         self._home = home / "joined"
         self._config_file = config_file
         self._copy_name = last_good_for(home, config_file).path.name
@@ -63,9 +66,9 @@ class CloudMembership:
         self._on_access = on_access
         self._link: MachineLink | None = None
         self.notices: tuple[str, ...] = ()
-        """What is wrong with how the machine is connected to its cloud."""
+        """Problems with the connection to the cloud."""
         self.certificate: Path | None = None
-        """A file with the certificate of the cloud and its key."""
+        """File with the certificate and key from the cloud; None if the cloud has sent none."""
         self.source = JoinedSource(
             FileSource(config_file, clock),
             LastGood(self._home / self._copy_name),
@@ -75,13 +78,13 @@ class CloudMembership:
         )
 
     async def purge_logins(self, texts: Sequence[LastGood], history: ConfigHistory) -> None:
-        """Remove logins of the cloud that an older version has stored in these copies."""
+        """Remove cloud logins that older versions have stored in copies of the configuration."""
         try:
             await asyncio.to_thread(self._purge_logins, texts, history)
         except Exception as error:  # the server must start nevertheless
             _log.warning(
-                "older copies of the configuration may still have keys of the cloud: %s; trying "
-                "again at the next start",
+                "cannot remove keys of the cloud from older copies of the configuration: %s; "
+                "retrying at the next start",
                 error_text(error),
             )
 
@@ -105,7 +108,7 @@ class CloudMembership:
         purge_logins(copies, own, access, self._clock.time())
 
     async def aclose(self) -> None:
-        """Leave the cloud, with the log up to here."""
+        """Leave the cloud after sending it the log."""
         await self.source.leave()
 
     def send_log_to(self, put: Callable[[Entry], None] | None) -> None:
@@ -126,7 +129,7 @@ class CloudMembership:
         return self._link is not None
 
     async def ask_access(self) -> bool:
-        """Ask the cloud who may use the machine, and return whether that has changed."""
+        """Update the access list from the cloud. Return whether it has changed."""
         return self._link is not None and await self._link.ask_access()
 
     def restart(self, reason: str) -> None:
@@ -139,7 +142,7 @@ class CloudMembership:
             raise ValueError(error.message) from None
 
     def _connect(self, cloud: CloudConfig) -> CloudLink:
-        # Most machines have no cloud, and start without these.
+        # Most machines have no cloud, and start faster without these imports.
         from cogwork.uplink.machine_link import MachineLink
 
         self._link = MachineLink(

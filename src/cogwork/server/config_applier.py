@@ -1,4 +1,5 @@
-"""Applies a configuration as far as its packages are there, and again when more of them are."""
+"""Applies the parts of a configuration whose packages are ready, and the rest when they become
+ready."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from cogwork.robot.machine import Machine
 from cogwork.server.last_complete_config import LastCompleteConfig, former_of
 
 _STOP_TIMEOUT: Final = 300.0
-"""Seconds for modules and processes of an older version to end, before its files are removed."""
+"""Timeout in seconds for the end of modules and processes that use old versions, whose files are
+removed afterwards."""
 _STOP_INTERVAL: Final = 1.0
 
 
@@ -46,15 +48,16 @@ class ConfigApplier:
         self._former = Former()
         self._effective = EffectiveConfig()
         self._outcome: asyncio.Future[Outcome] | None = None
-        """Of the newest configuration."""
+        """Outcome of the latest configuration."""
         self._cleanup: asyncio.Task[None] | None = None
         self._is_applying = False
-        """Whether modules change because of us."""
+        """Whether this object is changing modules, so that it ignores their notifications."""
 
     async def recall(self, first: LoadedConfig) -> LoadedConfig | None:
-        """Let the first configuration fall back to the former versions of its packages.
+        """Load the last complete configuration, as a fallback if packages of the first one are
+        missing.
 
-        Return the configuration that they belong to, if there is one.
+        Return that configuration; None if it is missing or not needed.
         """
         found = await self._settled.read(first)
         if found is not None:
@@ -62,7 +65,7 @@ class ConfigApplier:
         return found
 
     def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
-        """Apply a configuration. What waits for a package does not delay the outcome."""
+        """Apply a configuration. The outcome does not wait for missing packages."""
         config = loaded.result.config
         self._packages.apply(config.packages, loaded.result.present_packages, config.cloud)
         if self._loaded is not None:
@@ -73,19 +76,19 @@ class ConfigApplier:
         return self._outcome
 
     def apply_packages(self) -> None:
-        """Apply what the packages allow now. Called when one of them has changed."""
+        """Apply the parts whose packages are ready now. Called when a package has changed."""
         if self._loaded is not None:
             self._apply_effective(self._loaded)
 
     def apply_modules(self) -> None:
-        """Apply what the modules allow now. Called when one of them has changed."""
+        """Apply the parts whose modules are ready now. Called when a module has changed."""
         if self._loaded is None or self._is_applying or not self._effective.held_names:
             return
         if self._hold_back(self._loaded) != self._effective:
             self._apply_effective(self._loaded)
 
     async def aclose(self) -> None:
-        """Apply nothing more."""
+        """Stop applying configurations."""
         self._loaded = self._outcome = None
         if self._cleanup is not None:
             self._cleanup.cancel()
@@ -113,11 +116,11 @@ class ConfigApplier:
         found = self._effective = self._hold_back(loaded)
         self._gate.waiting = found.waiting_resources
         withheld = loaded.secret_variables
-        # Before modules, which may use what a process provides.
+        # Start processes before modules, which may use them.
         waiting = self._explain(found.waiting_processes)
         reasons = {name: why.reason for name, why in waiting.items()}
         self._processes.apply(found.processes, withheld, reasons)
-        # It also lets the graph plan again, with the new reasons.
+        # This also makes the graph plan again, with the new reasons.
         self._is_applying = True
         try:
             self._modules.apply(found.modules, withheld, self._explain(found.waiting_modules))
@@ -133,7 +136,7 @@ class ConfigApplier:
             self._clean_up()
 
     def _explain(self, waiting: Mapping[str, frozenset[str]]) -> dict[str, Unavailable]:
-        """Return why each of these modules or processes waits for its packages."""
+        """Return the reason why each of these modules or processes waits for its packages."""
         return {
             name: why
             for name, packages in waiting.items()
@@ -143,7 +146,7 @@ class ConfigApplier:
     def _relay(
         self, applied: asyncio.Future[Outcome], outcome: asyncio.Future[Outcome] | None
     ) -> None:
-        """Pass the outcome on, unless the same configuration was applied again meanwhile."""
+        """Copy the outcome, unless the same configuration was applied again meanwhile."""
         if applied.cancelled() or (error := applied.exception()) is not None:
             if outcome is not None and not outcome.done():
                 if applied.cancelled():
@@ -161,7 +164,7 @@ class ConfigApplier:
             self._clean_up()
 
     def _clean_up(self) -> None:
-        """Remove older versions, once nothing runs with them and the new ones are there."""
+        """Remove old versions of packages if all packages are ready and nothing waits for them."""
         if self._loaded is None or self._effective.held_names or not self._packages.all_ready:
             return
         if self._cleanup is None or self._cleanup.done():
@@ -171,7 +174,7 @@ class ConfigApplier:
 
     @property
     def _is_stopping(self) -> bool:
-        """Whether something that may use an older version has not ended yet."""
+        """Whether modules or processes that may use an old version are still running."""
         return self._modules.any_stopping or self._processes.any_stopping
 
     async def _remove_unused(self) -> None:

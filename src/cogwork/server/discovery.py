@@ -25,7 +25,7 @@ class Discovery:
         self._responder: Responder | None = None
 
     def apply(self, config: MachineConfig, addresses: Sequence[tuple[str, int]]) -> None:
-        """Announce the names of a configuration, and the addresses that the server listens on."""
+        """Announce the names in a configuration, and the addresses that the server listens on."""
         from cogwork.discovery.announcement import Announcement
         from cogwork.discovery.responder import Responder
 

@@ -1,4 +1,4 @@
-"""`-dump-resources`: write all models with the JSON Schemas of their attributes."""
+"""Option `-dump-resources`: write all models with the JSON Schemas of their attributes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def dump_resources(path: Path) -> int:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Replace a regular file atomically, but write through special files such as /dev/stdout."""
+    """Write a file. Replace a regular file atomically, but write through a device such as
+    /dev/stdout."""
     if path.exists() and not path.is_file():
         path.write_bytes(data)
     else:

@@ -1,7 +1,7 @@
 """The folder of the event journals.
 
-Versions before 0.3 called it `story`. They find it by a link, so that a machine keeps its history
-when an update is undone.
+Versions before 0.3 called the folder `story`. A link with that name lets them find the journals
+after a downgrade.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FORMER_NAME: Final = "story"
 
 
 def prepare_journal_folder(home: Path) -> Path:
-    """Return the folder, with what an earlier version has recorded."""
+    """Return the folder of the journals. Move the journals of earlier versions there."""
     folder, former = home / _NAME, home / _FORMER_NAME
     with contextlib.suppress(OSError):  # the journal reports a folder that cannot be used
         if not folder.exists() and former.is_dir() and not former.is_symlink():

@@ -1,6 +1,6 @@
 """The last configuration that ran with all of its packages.
 
-If the machine starts before the packages of a newer one are there, it runs the former versions.
+If the packages of a newer configuration are missing at the start, the machine runs this one.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class LastCompleteConfig:
             await run_in_thread("packages", _TIMEOUT, self._copy.save, loaded.text)
             self._saved = loaded.text
         except (OSError, ValueError, TimeoutError, CogworkError) as error:
-            _log.warning("cannot store the configuration of the packages: %s", error_text(error))
+            _log.warning("cannot store the last complete configuration: %s", error_text(error))
 
     async def read(self, newest: LoadedConfig) -> LoadedConfig | None:
-        """Return the stored configuration if the newest one lacks packages."""
+        """Return the stored configuration if packages of the newest one are missing."""
         result = newest.result
         if {each.name for each in result.config.packages} <= result.present_packages:
             return None
         try:
             return await run_in_thread("packages", _TIMEOUT, self._load)
         except (OSError, ValueError, TimeoutError, CogworkError) as error:
-            _log.warning("cannot use the former packages: %s", error_text(error))
+            _log.warning("cannot load the last complete configuration: %s", error_text(error))
             return None
 
     def _load(self) -> LoadedConfig | None:
@@ -54,7 +54,7 @@ class LastCompleteConfig:
 
 
 def former_of(loaded: LoadedConfig) -> Former:
-    """Return what of a configuration can run with the packages that are there."""
+    """Return the parts of a configuration whose packages are present."""
     result = loaded.result
     lacking = {
         at for at, names in result.package_users.items() if not names <= result.present_packages

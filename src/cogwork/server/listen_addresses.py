@@ -12,8 +12,11 @@ DEFAULT_ADDRESS = "localhost:8080"
 def resolve_listen_addresses(
     config: MachineConfig, port: int | None = None, *, requires_login: bool | None = None
 ) -> ListenAddresses:
-    """`port` replaces that of the configuration. `requires_login`: whether clients must log in, if
-    not only the configuration decides that."""
+    """Return the addresses to listen on.
+
+    `port` replaces the configured port. `requires_login`: whether clients must log in; by default,
+    this depends on the configuration only.
+    """
     network, proxies = config.network, tuple(config.network.trusted_proxies)
     public = Address.parse(network.bind_address or DEFAULT_ADDRESS)
     if port is not None:

@@ -1,4 +1,4 @@
-"""Makes the authenticator that a configuration asks for."""
+"""Creates the authenticator for the login settings of a configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ConfiguredLogin:
-    """Keeps the login of a machine in line with its configuration."""
+    """Keeps the login of a machine consistent with its configuration and its cloud."""
 
     def __init__(self, authentication: Authentication, home: Path, clock: Clock) -> None:
         self._authentication = authentication
@@ -28,20 +28,20 @@ class ConfiguredLogin:
         self._config: MachineConfig | None = None
 
     def use_access(self, access: AccessList) -> None:
-        """Let those in who have access by the cloud; what is not listed ends at once."""
+        """Apply the access list of the cloud. End the access of clients that it does not list."""
         self._access = access
         if self._config is not None:
             self.apply(self._config)
 
     def apply(self, config: MachineConfig) -> None:
-        """Require the login that the configuration asks for; removed credentials end at once."""
+        """Apply the login settings of a configuration. End the access of removed credentials."""
         self._config, access = config, self._access
         if access is not None and (config.cloud is None or config.cloud.id != access.part):
-            access = None  # of a cloud that the machine has left
+            access = None  # the list belongs to a cloud that the machine has left
         if not config.auth.is_configured and access is None:
             self._authentication.use(None, is_open=config.network.insecure_without_auth)
             return
-        # Most machines on localhost have no login, and start without these.
+        # Most machines on localhost have no login, and start faster without these imports.
         from cogwork.auth.authenticator import Authenticator
         from cogwork.auth.configured import audience_of, read_credentials, read_granted
         from cogwork.auth.signing_key import load_signing_key

@@ -22,20 +22,21 @@ EXIT_USAGE = 2
 
 
 def run(packed: Path | None = None) -> NoReturn:
-    """Run `main` and end the process, without the teardown of the interpreter and of libraries.
+    """Run `main` and end the process without the teardown of the interpreter and the libraries.
 
-    `main` has closed everything. A driver's thread that hangs in native code would crash
-    when the destructors of its library run.
+    `main` has closed everything. If a driver's thread hangs in native code, it would crash when the
+    destructors of its library run.
     """
     code = main(packed=packed)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # closed, or never there
+        with suppress(OSError, ValueError, AttributeError):  # already closed, or never opened
             stream.flush()
     os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None, packed: Path | None = None) -> int:
-    """Return the exit code. `packed` is the one-file executable that this is, if it is one."""
+    """Run the command line, and return the exit code. `packed` is the path of the one-file
+    executable; None if the server runs from a Python environment."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
@@ -62,10 +63,10 @@ def _print_about(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    # Imports create objects that stay, so collections while starting would take time for nothing.
+    # The imported objects are permanent, so garbage collection at startup would waste time.
     gc.disable()
     process.prepare(os.environ)
-    # These import pydantic and grpc, which must not happen before the process is prepared.
+    # These modules import pydantic and grpc, so the process must be prepared before.
     from cogwork.core.clock import SystemClock
     from cogwork.server.serve import EXIT_RESTART, serve
     from cogwork.serving.log import ServerLog

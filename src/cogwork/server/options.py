@@ -50,7 +50,7 @@ class Options:
 
     @property
     def runs_machine(self) -> bool:
-        """Whether to run a machine. Options such as -help do something else instead."""
+        """Whether to run a machine; False for options such as -help, which do something else."""
         return not (
             self.aix_install
             or self.aix_uninstall
@@ -68,14 +68,14 @@ Value = bool | int | Path | None
 class Option:
     name: str
     placeholder: str | None
-    """The name of its value in the help text; None for a switch."""
+    """Placeholder of the value in the help text; None for a switch."""
     description: str
     unsupported_reason: str | None = None
-    """Why the option has no effect yet; None if it has one."""
+    """The reason why the option has no effect yet; None if it has an effect."""
 
     @property
     def attribute(self) -> str:
-        """The name of its field in `Options`."""
+        """Name of the option's field in `Options`."""
         return self.name.replace("-", "_")
 
     @property
@@ -190,9 +190,9 @@ _BOOLEANS = {
 
 
 def parse(argv: Sequence[str]) -> Options:
-    """Parse the arguments that follow the program name. Raises UsageError.
+    """Parse the arguments that follow the program name. Raise UsageError.
 
-    If an option is repeated, its last value counts.
+    If an option is repeated, the last value applies.
     """
     options = _parse_words(argv)
     if options.runs_machine and options.config is None:
@@ -201,7 +201,7 @@ def parse(argv: Sequence[str]) -> Options:
 
 
 def list_option_warnings(options: Options) -> list[str]:
-    """Return a warning for each option that is set and has no effect yet."""
+    """Return a warning for each used option that has no effect yet."""
     return [
         f"{_format_option(option, value)} has no effect yet: {option.unsupported_reason}"
         for option in OPTIONS
@@ -262,7 +262,7 @@ def _parse_value(option: Option, value: str | None, following: deque[str]) -> Va
         if not following:
             raise UsageError(f"-{option.name} requires a value; write {option.usage}")
         value = following.popleft()
-    # In Go, an empty value means that the option is not set.
+    # As in Go, an empty value means that the option is not set.
     if not value:
         return None
     return _parse_port(value) if option.name == "port" else Path(value)

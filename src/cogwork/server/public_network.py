@@ -1,4 +1,4 @@
-"""Where clients reach the machine: the addresses it listens on, and who is told about them."""
+"""The public network side of a server: applies network settings, and announces the addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PublicNetwork:
         tasks: BackgroundTasks,
         port: int | None,
     ) -> None:
-        """`port` takes precedence over the port of the configuration."""
+        """Create the network side. `port` takes precedence over the configured port."""
         self._listeners = listeners
         self._certificates = certificates
         self._authentication = authentication
@@ -37,7 +37,7 @@ class PublicNetwork:
         self._config: MachineConfig | None = None
 
     async def start(self, config: MachineConfig) -> ListenAddresses:
-        """Listen, and return the addresses that were asked for."""
+        """Start to listen, and return the requested addresses."""
         listen = self._resolve(config)
         await self._listeners.start(listen)
         return listen
@@ -47,11 +47,11 @@ class PublicNetwork:
         self._tasks.start(self._change(config, self._resolve(config)), "network")
 
     def use_access(self, login: ConfiguredLogin, access: AccessList) -> None:
-        """Let those in who have access by the cloud."""
+        """Apply the access list of the cloud."""
         had_login = self._has_login
         login.use_access(access)
         if self._config is not None and self._has_login != had_login:
-            # A machine that knows who may use it can serve the network.
+            # With a login, the machine may listen on more than loopback.
             self.apply(self._config)
 
     def write_serving_file(self) -> None:

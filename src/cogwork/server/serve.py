@@ -1,4 +1,4 @@
-"""Start a machine from its configuration file, serve it, and stop it."""
+"""Runs a machine from its configuration file: starts, serves and stops it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cogwork.systemd.notify_socket import read_notify_settings
 EXIT_OK = 0
 EXIT_FAILURE = 1
 EXIT_RESTART = -1
-"""Not an exit code: the process shall start again."""
+"""Return value of `serve` that requests a restart of the process."""
 
 _log = logging.getLogger("rdk")
 
@@ -73,7 +73,8 @@ class Server:
         self._watchdog: ServerWatchdog | None = None
 
     async def start(self) -> None:
-        """Start serving before anything is built, so that clients see an initializing machine."""
+        """Start serving before any resource is built, so that clients see an initializing
+        machine."""
         parts = self._parts
         config = await self._load_first()
         parts.login.apply(config)
@@ -101,13 +102,13 @@ class Server:
         parts.tasks.start(parts.log.pipeline.flush_periodically(), "log")
         parts.tasks.start(parts.certificates.watch(), "certificate")
         parts.tasks.start(self._watch_config(), "configuration")
-        # Objects created so far are permanent, so the garbage collector need not scan them.
+        # The objects created so far are permanent, so the garbage collector need not scan them.
         gc.collect()
         gc.freeze()
         gc.enable()
 
     async def _load_first(self) -> MachineConfig:
-        """Return the configuration to start with, which is empty if the file is refused."""
+        """Return the first configuration; empty if the file is refused."""
         parts = self._parts
         await parts.joining.purge_logins(parts.copies, parts.history)
         first = await parts.config_watcher.load_first()
@@ -116,7 +117,7 @@ class Server:
             if not file.exists():
                 raise NoConfiguration(f"{file} does not exist; check the path given with -config")
             return MachineConfig.model_construct()
-        # Before the first client can make the server log a secret.
+        # Do this before the first client can make the server log a secret.
         parts.log.redactor.add_secrets(first.secrets)
         former = await parts.applier.recall(first)
         if former is not None:
@@ -124,12 +125,12 @@ class Server:
         return first.result.config
 
     async def _watch_config(self) -> None:
-        # A program left over from a killed server may still hold devices that this one needs.
+        # A program that a killed server left running may still use devices that this server needs.
         await end_leftovers(self._parts.home, self._parts.clock)
         await self._parts.config_watcher.run()
 
     async def aclose(self, reason: str) -> list[object]:
-        """Stop the server, and return the names of what did not close in time."""
+        """Stop the server. Return the names of items that did not close in time."""
         parts = self._parts
         parts.journal.record("stopping", {"reason": reason})
         parts.machine.begin_stopping()
@@ -140,6 +141,6 @@ class Server:
             self._watchdog.close()
         for name in unfinished:
             _log.error("%s did not close in time", name)
-        # Last, because the cloud gets the log up to here.
+        # Leave the cloud last, so that it receives the log of the shutdown.
         await parts.joining.aclose()
         return unfinished

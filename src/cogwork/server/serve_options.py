@@ -10,16 +10,16 @@ from pathlib import Path
 class ServeOptions:
     config_file: Path
     port: int | None = None
-    """Takes precedence over the port of the configuration."""
+    """Port that takes precedence over the configured port."""
     untrusted: bool = False
-    """People who configure the machine may not run programs of their own."""
+    """Whether to refuse to run programs that the configuration names."""
     allow_plaintext_credentials: bool = False
-    """Other computers may log in without TLS."""
+    """Whether other computers may log in without TLS."""
     no_tls: bool = False
-    """Serve plaintext even if there is a certificate."""
+    """Whether to serve plaintext even if a certificate is configured."""
     webrtc: bool = True
-    """Let clients connect over WebRTC."""
+    """Whether clients can connect over WebRTC."""
     mdns: bool = True
-    """Let clients find the machine by name."""
+    """Whether clients can find the machine by name."""
     shareddir: Path | None = None
-    """The files of another control page."""
+    """Directory of a custom control page; None for the built-in page."""

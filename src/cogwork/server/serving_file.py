@@ -25,7 +25,8 @@ class ServingFile:
         self._written = b""
 
     def write(self, addresses: list[tuple[str, int]], *, is_encrypted: bool) -> None:
-        """Write where this server can be reached from this computer, unless the file says so."""
+        """Write the address at which this computer reaches the server, unless the file is up to
+        date."""
         if self._path is None or not addresses:
             return
         host, port = addresses[0]

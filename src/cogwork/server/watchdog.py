@@ -1,4 +1,5 @@
-"""The server's watchdog: if the event loop is stuck, stop the machine, and finally the process."""
+"""The server's watchdog: if the event loop is blocked, it stops all motion, and finally the
+process."""
 
 from __future__ import annotations
 
@@ -17,17 +18,17 @@ from cogwork.serving.process import STDERR
 STUCK_VARIABLE = "COGWORK_LOOP_STUCK"
 GIVE_UP_VARIABLE = "COGWORK_LOOP_GIVE_UP"
 _LOG_TIMEOUT = 0.5
-"""Seconds that logging may take: the stuck thread may hold one of its locks."""
+"""Timeout in seconds for logging, because the blocked thread may hold a lock of the logger."""
 
 _log = logging.getLogger("rdk.watchdog")
 
 
 class ServerWatchdog:
-    """A watchdog for the server's event loop, to be created on that loop.
+    """A watchdog for the server's event loop. Create it on that loop.
 
-    If the loop is stuck, the watchdog stops everything that moves and logs the loop's stack. If the
-    loop recovers, everything is stopped once more in the usual way, which also ends the calls that
-    moved it. If it does not, the process exits, and its supervisor starts another.
+    If the loop is blocked, the watchdog stops all motion and logs the loop's stack. If the loop
+    recovers, all motion is stopped again in the usual way, which also ends the calls that caused
+    it. If the loop does not recover, the process exits, and its supervisor restarts it.
     """
 
     def __init__(
@@ -80,11 +81,11 @@ class ServerWatchdog:
 
 
 class _CpuWatchdog:
-    """Ends the process when even the watchdog's thread cannot run.
+    """A watchdog of the kernel, for the case that no thread of the process can run.
 
-    C code that computes without releasing the interpreter lock stops every thread. The kernel
-    measures the CPU time that the process uses, and kills it unless the timer is reset in time.
-    Time during which the process is suspended or waits does not count.
+    C code that computes without releasing the interpreter lock blocks every thread. The kernel
+    measures the CPU time of the process and kills it unless the timer is reset in time. Time during
+    which the process is suspended or idle does not count.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""WebRTC of a server: its process, the clients connected through it, and where they come from."""
+"""WebRTC of a server: manages its process, its clients and its signaling server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class WebRtc:
     def __init__(
         self, on_client: OnClient, clock: Clock, *, allow_plaintext_credentials: bool = False
     ) -> None:
-        """`allow_plaintext_credentials`: log in to a signaling server that has no TLS."""
+        """Set up WebRTC without starting its process.
+
+        `allow_plaintext_credentials`: log in to a signaling server that has no TLS.
+        """
         self._allow_plaintext = allow_plaintext_credentials
         self._on_client = on_client
         self._clock = clock
@@ -40,7 +43,8 @@ class WebRtc:
         self._answering: asyncio.Task[None] | None = None
 
     def find_peers(self) -> WebRtcPeers | None:
-        """Return the clients, when the first one calls. None if WebRTC is not installed."""
+        """Return the peers, which are created on the first call; None if WebRTC is not
+        installed."""
         if self._peers is not None:
             return self._peers
         process = self.find_process()
@@ -56,7 +60,7 @@ class WebRtc:
         return self._peers
 
     def find_process(self) -> WebRtcProcess | None:
-        """Return the process that holds the connections. None if WebRTC is not installed."""
+        """Return the process that holds the connections; None if WebRTC is not installed."""
         if self._process is None and importlib.util.find_spec("aiortc") is not None:
             from cogwork.serving.webrtc_process import WebRtcProcess
 
@@ -66,10 +70,10 @@ class WebRtc:
     def apply(self, config: MachineConfig, table: HandlerTable, admit: Admit) -> None:
         """Use the ICE servers and the signaling server of a configuration.
 
-        `admit` checks the clients that the signaling server introduces.
+        `admit` checks clients that connect through the signaling server.
         """
         self._ice_servers = config.network.ice_servers
-        # Machines without a signaling server start without gRPC clients.
+        # Machines without a signaling server start faster without gRPC clients.
         signaling = _read_signaling(config.cloud) if config.cloud is not None else None
         if signaling == self._signaling:
             return
@@ -89,7 +93,7 @@ class WebRtc:
         self._answering = asyncio.create_task(answerer.run(), name="answerer")
 
     def _may_log_in(self, signaling: SignalingSettings) -> bool:
-        """Return whether no one else can read the credentials that are sent, and log if not."""
+        """Return whether the credentials can be sent. If others could read them, log an error."""
         is_private = not signaling.is_plaintext or is_loopback_address(signaling.address)
         if is_private or self._allow_plaintext:
             return True
@@ -101,7 +105,7 @@ class WebRtc:
         return False
 
     def stop_answering(self) -> None:
-        """Accept no more clients from a signaling server."""
+        """Stop accepting clients from a signaling server."""
         if self._answering is not None:
             self._answering.cancel()
 

@@ -1,1 +1,1 @@
-"""`-aix-install` and `-aix-uninstall`: the server as a service of systemd."""
+"""Options `-aix-install` and `-aix-uninstall`: install the server as a systemd service."""

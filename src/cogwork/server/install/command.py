@@ -1,4 +1,4 @@
-"""The commands `cogwork-server -aix-install` and `-aix-uninstall`."""
+"""Runs `cogwork-server -aix-install` and `-aix-uninstall`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ GUIDE = "https://OWNER.github.io/cogwork/guides/install-on-a-machine.html"
 
 
 def install(packed: Path | None) -> int:
-    """Install the one-file executable `packed`; None if this is not one. Return the exit code."""
+    """Install the one-file executable `packed`, and return the exit code. `packed` is None if this
+    server is not one."""
     try:
         source = _require_packed(packed)
         _require_root(source, "--aix-install")
@@ -47,7 +48,7 @@ def _require_packed(packed: Path | None) -> Path:
         return packed.resolve()
     if getattr(sys, "frozen", False):
         raise CannotInstallService(
-            "this server was installed by a package, which brings its service; to start it, run: "
+            "this server was installed by a package, which includes the service; to start it, run: "
             "sudo systemctl enable --now cogwork-server"
         )
     program = Path(sys.executable).with_name("cogwork-server")
@@ -66,7 +67,7 @@ def _require_root(packed: Path, option: str) -> None:
 
 
 def format_root_command(words: Sequence[str], *, has_sudo: bool) -> str:
-    """Return the line to type in a shell that runs these words as root."""
+    """Return the command line that runs these words as root in a shell."""
     if has_sudo:
         return shlex.join(["sudo", *words])
     return shlex.join(["su", "-c", shlex.join(words)])

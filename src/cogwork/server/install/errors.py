@@ -1,4 +1,4 @@
-"""Errors of installing."""
+"""Errors of the installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Install the one-file executable as a service, and remove it again."""
+"""Installs the one-file executable as a service, and removes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cogwork.systemd.systemctl import Systemctl
 EMPTY_CONFIG = '{\n  "components": [],\n  "services": []\n}\n'
 ORIGIN = "Written by `cogwork-server --aix-install`, which replaces it when it is run again."
 _TRIAL_DEADLINE = 600.0
-"""Seconds in which a copy must print its version; it may have to unpack itself first."""
+"""Timeout in seconds for the copy to print its version, which may include unpacking itself."""
 
 Report = Callable[[str], None]
 
@@ -28,10 +28,11 @@ class ServiceInstaller:
     paths: ServicePaths
     systemctl: Systemctl
     report: Report
-    """Takes each line that says what was done or what to do."""
+    """Function that receives each line of progress or advice."""
 
     def install(self, source: Path) -> None:
-        """Install the executable `source`, or replace a version. Raise CannotInstallService."""
+        """Install the executable `source`, or update the installed version. Raise
+        CannotInstallService."""
         self._refuse_beside_agent()
         self._refuse_beside_package()
         try:
@@ -44,7 +45,7 @@ class ServiceInstaller:
         self.report(f"To undo this, run: sudo {EXECUTABLE} --aix-uninstall")
 
     def uninstall(self) -> None:
-        """Remove everything that `install` created but the configuration and the data."""
+        """Remove everything that `install` created except the configuration and the data."""
         self._refuse_beside_agent()
         if not self.paths.unit.exists() and not self.paths.executable.exists():
             raise CannotInstallService(
@@ -73,8 +74,8 @@ class ServiceInstaller:
     def _refuse_beside_agent(self) -> None:
         if self.paths.agent_unit.exists():
             raise CannotInstallService(
-                "the agent is installed here, and keeps the server; give it a newer release, or "
-                "remove it first with `sudo cogwork-agent uninstall`"
+                "the agent is installed here and manages the server; update it through the agent, "
+                "or remove it first with `sudo cogwork-agent uninstall`"
             )
 
     def _refuse_beside_package(self) -> None:
@@ -122,7 +123,7 @@ class ServiceInstaller:
         if self._is_systemd_running:
             self.systemctl.run("daemon-reload")
             self.systemctl.run("enable", SERVICE)
-            # Waits until the server serves.
+            # `systemctl restart` waits until the server serves.
             self.systemctl.run("restart", SERVICE)
             self.report(
                 "Started the service cogwork-server; it starts with the computer, too. "
@@ -146,25 +147,26 @@ class ServiceInstaller:
             self.systemctl.run("disable", SERVICE)
 
     def _remove_unpacked(self) -> None:
-        """Remove the unpacked programs last: this one runs from there and imports from there."""
+        """Remove the unpacked programs. Do this last: this process runs from them."""
         if self.paths.unpacked.exists():
             shutil.rmtree(self.paths.unpacked)
             self.report(f"Removed {self.paths.unpacked}.")
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy the file and sync it to disk: after a power failure, it is complete or not there."""
+    """Copy the file and sync it to disk: after a power failure, it is either complete or
+    missing."""
     with source.open("rb") as reader, target.open("wb") as writer:
-        os.fchmod(writer.fileno(), 0o755)  # at once: the umask may leave it open to everyone
+        os.fchmod(writer.fileno(), 0o755)  # at once: the umask may allow everyone access
         shutil.copyfileobj(reader, writer, 1 << 20)
         os.fsync(writer.fileno())
 
 
 def _try(executable: Path, data: Path) -> None:
-    """Run the copy before it replaces a version that works.
+    """Run the copy before it replaces a working version.
 
-    It unpacks itself where the service looks for it, so that a running service stops for a short
-    time only.
+    The copy unpacks itself into the directory of the service, so that the service stops only
+    briefly.
     """
     atomic.make_directory(data)
     try:

@@ -1,4 +1,4 @@
-"""Where an installed server keeps its files."""
+"""Paths of an installed server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ SERVICE = "cogwork-server.service"
 EXECUTABLE = PurePosixPath("/usr/local/bin/cogwork-server")
 CONFIG = PurePosixPath("/etc/cogwork.json")
 DATA = PurePosixPath("/var/lib/cogwork")
-"""The server's COGWORK_HOME. `packaging/unpack.sh` has it, too."""
+"""The server's COGWORK_HOME. `packaging/unpack.sh` contains the same path."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServicePaths:
-    """The files of an installation below a root directory."""
+    """Paths of an installation below a root directory."""
 
     root: Path = Path("/")
 
@@ -32,7 +32,7 @@ class ServicePaths:
 
     @property
     def unpacked(self) -> Path:
-        """The directory into which the executable unpacks itself."""
+        """Directory into which the executable unpacks itself."""
         return self.data / "unpacked"
 
     @property
@@ -41,18 +41,18 @@ class ServicePaths:
 
     @property
     def agent_unit(self) -> Path:
-        """The service of an agent, which has replaced `unit` by its own."""
+        """Unit file of the agent. It replaces `unit` when the agent is installed."""
         return self._below(PurePosixPath("/etc/systemd/system/cogwork-agent.service"))
 
     @property
     def packaged_units(self) -> tuple[Path, ...]:
-        """Where a Debian package has its unit."""
+        """Paths at which a Debian package installs its unit file."""
         directories = ("/usr/lib/systemd/system", "/lib/systemd/system")
         return tuple(self._below(PurePosixPath(each, SERVICE)) for each in directories)
 
     @property
     def running_systemd(self) -> Path:
-        """The directory that exists while systemd runs, as sd_booted(3) tests it."""
+        """Directory that exists while systemd runs, as in sd_booted(3)."""
         return self._below(PurePosixPath("/run/systemd/system"))
 
     def _below(self, path: PurePosixPath) -> Path:

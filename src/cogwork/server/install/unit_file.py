@@ -1,4 +1,4 @@
-"""The unit file that describes the server to systemd."""
+"""The systemd unit file of the server."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def format_unit(
     config: PurePosixPath = CONFIG,
     data: PurePosixPath = DATA,
 ) -> str:
-    """Return the text of the unit. `origin` is a sentence that says what wrote the file."""
+    """Return the unit file. `origin` is a sentence that names the program that wrote the file."""
     return _TEMPLATE.format(
         origin=origin,
         executable=executable,
