@@ -1,1 +1,1 @@
-"""What every program that serves a handler table needs: its process, its port, its certificate."""
+"""Parts shared by all programs that serve a handler table: process setup, port, certificate."""

@@ -1,4 +1,4 @@
-"""Reads a TLS certificate and its key, and explains why they cannot be used."""
+"""Reads a TLS certificate and its key, and explains why one cannot be used."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class InvalidCertificate(CogworkError):
 @dataclass(frozen=True, slots=True)
 class Certificate:
     pem: bytes
-    """The chain and its key, as one PEM file."""
+    """The certificate chain and its key, in one PEM file."""
     names: tuple[str, ...]
-    """The names and addresses that it is valid for."""
+    """The names and addresses for which the certificate is valid."""
     valid_from: float
     """Seconds since 1970."""
     valid_until: float
     client_authority: bytes = b""
-    """The authorities that sign client certificates, in PEM; empty to ask for none."""
+    """The authorities that sign client certificates, in PEM; empty to request no client
+    certificate."""
 
     def warning(self, now: float) -> str | None:
-        """Return what is wrong with the times, or None."""
+        """Return a warning if the certificate is not valid now or expires soon; None otherwise."""
         if now < self.valid_from:
             return "the TLS certificate is not valid yet; check the clock of this computer"
         left = self.valid_until - now
@@ -48,9 +49,9 @@ class Certificate:
 def read_certificate(
     certificate_file: Path, key_file: Path, client_authority_file: Path | None = None
 ) -> Certificate:
-    """Raise InvalidCertificate."""
+    """Read the files of a certificate. Raise InvalidCertificate."""
     chain, key = _read(certificate_file), _read(key_file)
-    # Machines without TLS start without it.
+    # Servers without TLS start faster without this import.
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

@@ -1,7 +1,7 @@
-"""Keeps the certificate in use equal to the files that the configuration names.
+"""Updates the TLS certificate in use when its files change.
 
-Both files are read and checked together, and copied into one private file: a certificate that is
-being replaced, and whose key does not match yet, is never used.
+Both files are read and checked together, and copied into one private file. A certificate without
+its matching key is therefore never used while the files are being replaced.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cogwork.serving.tls_report import TlsReport
 
 POLL_INTERVAL = 0.25
 _COPY_LIFETIME = 5.0
-"""Seconds for which the copy of a replaced certificate is kept."""
+"""Seconds until the copy of a replaced certificate is deleted."""
 _WARNING_INTERVAL = 24 * 3600.0
-"""Seconds between two warnings about the expiry."""
+"""Minimum seconds between two warnings about the expiry."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -32,7 +32,7 @@ class CertificateFiles(NamedTuple):
     certificate: Path
     key: Path
     client_authority: Path | None = None
-    """The authorities that sign client certificates."""
+    """File with the authorities that sign client certificates."""
     client_names: tuple[str, ...] = ()
     """The names in client certificates that are accepted as a login."""
 
@@ -45,18 +45,21 @@ class CertificateWatcher:
         use: Callable[[TlsSettings | None], None],
         publish: Callable[[TlsReport | None], None],
     ) -> None:
-        """`directory` is private to this process. `use` takes the settings, or None for plaintext.
-        `publish` takes what the status says about them."""
+        """Create a watcher without files.
+
+        `directory` is private to this process. `use` receives the TLS settings; None for plaintext.
+        `publish` receives the TLS status.
+        """
         self._clock = clock
         self._use = use
         self._publish = publish
         self._copies = (directory / f"certificate{number}.pem" for number in itertools.count(1))
         self._files: CertificateFiles | None = None
         self._seen: object = None
-        """The signature of the files when they were last read."""
+        """Signature of the files when they were last read."""
         self._current: Certificate | None = None
         self._settings: TlsSettings | None = None
-        """The settings in use, with copies of the files."""
+        """The settings in use. Their files are private copies."""
         self._fault: str | None = None
         self._warned: tuple[str, float] | None = None
 
@@ -65,17 +68,18 @@ class CertificateWatcher:
         return self._current is not None
 
     async def load(self, files: CertificateFiles | None) -> None:
-        """Use the certificate in these files. Raise InvalidCertificate; the current one is kept."""
+        """Use the certificate in these files. Raise InvalidCertificate, and keep the current
+        one."""
         self._files = files
         await self._load(files)
 
     def change_files(self, files: CertificateFiles | None) -> None:
-        """Use other files, as soon as `watch` has read them."""
+        """Replace the watched files. `watch` reads the new files."""
         if files != self._files:
             self._files, self._seen = files, None
 
     async def watch(self) -> None:
-        """Notice changes of the files. Run until cancelled."""
+        """Reload the certificate whenever its files change. Run until cancelled."""
         while True:
             await self._clock.sleep(POLL_INTERVAL)
             files = self._files
@@ -97,7 +101,7 @@ class CertificateWatcher:
 
     async def _load(self, files: CertificateFiles | None) -> None:
         if files is not self._files:
-            return  # they were changed meanwhile
+            return  # the files were replaced meanwhile
         if files is None:
             self._seen, self._fault = None, None
             if self._current is not None:
@@ -121,9 +125,9 @@ class CertificateWatcher:
     def _read(
         self, files: CertificateFiles
     ) -> tuple[object, Certificate | InvalidCertificate, TlsSettings | None]:
-        """Read and copy the certificate. Runs in a thread: checking a key takes up to a second.
+        """Read and copy the certificate. Call it in a thread: checking a key takes up to a second.
 
-        Return no settings if those in use need not be changed.
+        Return no settings if the current settings are still valid.
         """
         signature = _signature_of(files)
         settings = None
@@ -135,7 +139,8 @@ class CertificateWatcher:
         except InvalidCertificate as error:
             return signature, error, None
         except Exception as error:
-            # Libraries raise many types for what a file may contain; none of them ends the server.
+            # Libraries raise many types of errors for invalid files, which must not stop the
+            # server.
             _remove_copies(settings)
             return signature, InvalidCertificate(f"{files.certificate}: {error}"), None
         return signature, certificate, settings
@@ -157,7 +162,7 @@ class CertificateWatcher:
         is_new = self._current is not None and certificate != self._current
         self._current = certificate
         self._use(settings)
-        # The front may be about to read them.
+        # The front may still be about to read the replaced files.
         asyncio.get_running_loop().call_later(_COPY_LIFETIME, _remove_copies, before)
         if certificate is not None and is_new:
             _log.info("the TLS certificate was replaced; open connections stay open")
@@ -195,5 +200,5 @@ def _stat(file: Path) -> object:
         found = file.stat()
     except OSError as error:
         return error.errno
-    # The last one changes with the permissions, too.
+    # The change time also covers changes of the permissions.
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -1,4 +1,4 @@
-"""The public port in front of the servers, in a process of its own or in this one."""
+"""The public port, served by a separate process or in the process of the server."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from cogwork.net.peer import OnClient
 
 _RETRY = RetryPolicy(first=0.05, maximum=5.0)
 _STABLE_AFTER = 10.0
-"""Seconds after which the end of a front process does not count as a repeated failure."""
+"""Seconds of running after which the end of the front process does not increase the back-off."""
 _REMEMBERED = 4
-"""Clients that are remembered for each connection that the front accepts."""
+"""Number of clients to remember for each connection that the front may accept."""
 
 _log = logging.getLogger("rdk.networking")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSockets:
-    """Paths of the private sockets that connections are relayed to, and what TLS needs."""
+    """Paths of the private sockets to which connections are relayed, and the TLS settings."""
 
     grpc: Path
     http: Path
     tls: TlsSettings | None = None
     """None to serve plaintext."""
     proxies: tuple[str, ...] = ()
-    """The networks of proxies that may tell who their clients are."""
+    """Networks of trusted proxies, which may forward the address of their clients."""
 
 
 class Front(Protocol):
-    """Accepts connections and relays them."""
+    """A front: it accepts connections, and relays them to the server."""
 
     def use_sockets(self, sockets: ServerSockets) -> None:
         """Relay new connections to these servers."""
 
     async def serve(self, listeners: Sequence[socket.socket]) -> None:
-        """Accept from these listeners instead of the current ones, which are closed.
+        """Accept from these listeners, and close the previous ones. Open connections stay open.
 
-        The caller closes its own. Open connections stay open.
+        The front copies the listeners, so the caller closes its own.
         """
 
     async def aclose(self) -> None:
@@ -59,7 +59,7 @@ class Front(Protocol):
 
 
 CountCancelled = Callable[[], Mapping[int, int]]
-"""Returns on how many cancelled requests the server works, by the number of the connection."""
+"""A function that returns the number of cancelled requests in progress, by connection number."""
 
 
 def make_front(
@@ -74,7 +74,7 @@ def make_front(
 
 
 class InProcessFront:
-    """Serves the public port on the event loop of the server, which takes less memory."""
+    """A front on the event loop of the server, which uses less memory than a process."""
 
     def __init__(
         self,
@@ -99,9 +99,10 @@ class InProcessFront:
 
 
 class FrontProcess:
-    """Runs the front process, and starts another when it ends or hangs.
+    """A front in a process, which is restarted when it ends or hangs.
 
-    Meanwhile, new clients wait in the backlog of the listening sockets, which stay open here.
+    During a restart, new clients wait in the backlog of the listening sockets, which this process
+    keeps open.
     """
 
     def __init__(
@@ -118,9 +119,9 @@ class FrontProcess:
         self._sockets: ServerSockets | None = None
         self._supervisor: asyncio.Task[None] | None = None
         self._generation = 0
-        """Counts the changes of the listeners."""
+        """Number of times that the listeners were changed."""
         self._confirmed: asyncio.Future[None] | None = None
-        """Done when the front process has closed the previous listeners, or has ended."""
+        """Done when the front process has closed the previous listeners or has ended."""
         self._clients: dict[str, None] = {}
         """Connected clients, oldest first."""
 
@@ -143,7 +144,8 @@ class FrontProcess:
         self._send_listeners()
         await asyncio.wait({confirmed}, timeout=STOP_TIMEOUT)
         if not confirmed.done():
-            # It must not keep the previous address in use. The next process gets the new listeners.
+            # Kill the process, which still uses the previous address. The next one gets the new
+            # listeners.
             self._process.kill()
             await asyncio.wait({confirmed}, timeout=STOP_TIMEOUT)
 
@@ -165,11 +167,11 @@ class FrontProcess:
             if time.monotonic() - start >= _STABLE_AFTER:
                 backoff.reset()
             delay = backoff.next_delay()
-            _log.error("%s; starting another in %.1fs", reason, delay)
+            _log.error("%s; restarting it in %.1fs", reason, delay)
             await asyncio.sleep(delay)
 
     async def _run_process(self) -> None:
-        """Start the front process, and return when it has ended."""
+        """Start the front process, and wait until it has ended."""
         ended = asyncio.Event()
         self._process.start(ended)
         self._send_listeners()
@@ -207,7 +209,7 @@ class FrontProcess:
                 self._clients[peer] = None
                 self._on_client(peer, True)
                 if len(self._clients) > _REMEMBERED * self._connections.total:
-                    # A message about the oldest was dropped.
+                    # The message that the oldest client disconnected must have been lost.
                     self._disconnect(next(iter(self._clients)))
             case {"client": peer} if peer in self._clients:
                 self._disconnect(peer)

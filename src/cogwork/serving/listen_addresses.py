@@ -14,13 +14,13 @@ class ListenAddresses(NamedTuple):
     warnings: tuple[str, ...]
     front: Literal["process", "in_process"] = "process"
     proxies: tuple[str, ...] = ()
-    """The networks of proxies that may tell who their clients are."""
+    """Networks of trusted proxies, which may forward the address of their clients."""
 
 
 def format_serving_line(
     addresses: list[tuple[str, int]], requested: Address, *, is_encrypted: bool = False
 ) -> str:
-    """Return the line that supervisors wait for on standard output."""
+    """Return the line that supervisors expect on standard output when the server is listening."""
     port = addresses[0][1]
     url = Address(requested.host or "localhost", port)
     alternative = Address(addresses[0][0], port)

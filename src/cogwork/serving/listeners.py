@@ -30,7 +30,7 @@ from cogwork.wire.transports.running_calls import RunningCalls
 from cogwork.wire.transports.supervised_server import SupervisedServer
 
 GRACE = 1.0
-"""Seconds that running calls get to finish when the server stops."""
+"""Seconds that active calls have to finish when the server stops."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -67,7 +67,7 @@ class Listeners:
         return self._public_port.addresses if self._public_port is not None else []
 
     async def start(self, listen: ListenAddresses) -> None:
-        """Start listening. Raises CannotListen."""
+        """Start listening. Raise CannotListen."""
         self._grpc = listen.grpc
         self._http.listen(self._sockets.http)
         self._trust_proxies(listen.proxies)
@@ -82,7 +82,7 @@ class Listeners:
         _log_warnings(listen)
 
     async def change(self, listen: ListenAddresses) -> None:
-        """Listen on other addresses without closing open connections.
+        """Listen on other addresses, and keep open connections.
 
         If an address cannot be bound, the server keeps listening on the current ones.
         """
@@ -97,12 +97,12 @@ class Listeners:
             _log.warning("the change of network.front takes effect after a restart")
         self._trust_proxies(listen.proxies)
         async with self._change_lock:
-            # A newer change may have arrived while this one waited for the lock.
+            # A newer change may have arrived while this call waited for the lock.
             if listen is self._desired and listen.public != self._public:
                 await self._rebind(listen)
 
     async def _rebind(self, listen: ListenAddresses) -> None:
-        assert self._public_port is not None  # `start` makes it
+        assert self._public_port is not None  # not None: `start` has created it
         try:
             await self._public_port.listen(*listen.public)
         except CannotListen as error:
@@ -113,7 +113,8 @@ class Listeners:
         _log_warnings(listen)
 
     def use_tls(self, settings: TlsSettings | None) -> None:
-        """Use these settings for new connections; None for plaintext. Others stay open."""
+        """Use these TLS settings for new connections; None for plaintext. Open connections stay
+        open."""
         self._use_sockets(replace(self._sockets, tls=settings))
 
     async def stop_accepting(self) -> None:
@@ -125,7 +126,8 @@ class Listeners:
         await asyncio.wait({stopping}, timeout=2 * GRACE)
         await self._http.aclose()
         if self._public_port is not None:
-            # A client that does not read keeps gRPC from closing its connection, so it is cut here.
+            # Close its relay: a client that does not read would keep gRPC from closing its
+            # connection.
             await self._public_port.aclose()
         await asyncio.wait({stopping}, timeout=GRACE)
         stopping.cancel()
@@ -134,7 +136,7 @@ class Listeners:
         server = grpc_server(
             self._table, parse_socket_name, self._proxies, self._running, self._max_request_size
         )
-        # Every server gets a new socket: the previous one may not have removed its own yet.
+        # Use a new socket for every server: the previous server may not have removed its own yet.
         path = next(self._grpc_sockets)
         server.add_insecure_port(f"unix:{path}")
         if self._grpc is not None:

@@ -1,4 +1,4 @@
-"""The log of the server: the levels of its loggers, and the outputs."""
+"""The log of the server: the levels of its loggers, and its outputs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class ServerLog:
         file: Path | None = None,
         reveal_diffs: bool = False,
     ) -> None:
-        """With `file`, standard output carries only the lines of `print_line`.
+        """Set up the outputs.
 
-        With `reveal_diffs`, changes of the configuration are logged including secrets.
+        With `file`, standard output receives only the lines of `print_line`. With `reveal_diffs`,
+        changes of the configuration are logged including secrets.
         """
         self._clock = clock
         self.ring = RingBuffer()
@@ -57,9 +58,9 @@ class ServerLog:
             if file is None or self._file_sink is None
             else _make_line_writer(self._file_sink, _choose_file_format(file))
         )
-        """Writes to the output that only users of this computer can read."""
+        """Function that writes an entry only to the output that users of this computer can read."""
         self.uplink: Callable[[Entry], None] | None = None
-        """Takes each entry for the cloud; None without a cloud."""
+        """Function that sends an entry to the cloud; None without a cloud."""
         outputs = (self.ring.put, self._write_locally, self._put_uplink)
         self.pipeline = Pipeline(clock, outputs, self._close_sinks, self.redactor)
         self.resource_modules: dict[str, str] = {}
@@ -70,7 +71,7 @@ class ServerLog:
         self._last_text: str | None = None
 
     def open(self) -> None:
-        # logging reports its own errors to stderr, which is usually the output that failed.
+        # logging would report its own errors to stderr, which is usually the output that failed.
         logging.raiseExceptions = False
         logging.getLogger().addHandler(self.pipeline)
         self._loggers.install()
@@ -101,7 +102,8 @@ class ServerLog:
         self._log_diff(loaded.text)
 
     def _report_file_error(self, error: str | None) -> None:
-        """Print on standard output too, because the log file itself is what failed."""
+        """Report an error of the log file on standard output too, because the file cannot show
+        it."""
         message = error or "the log file is writable again"
         self.print_line(message)
         _log.warning("%s", message)
@@ -112,7 +114,7 @@ class ServerLog:
             return
         message = "the configuration changed"
         if self._reveal_diffs:
-            # Around the pipeline, which would mask the secrets and keep the entry for clients.
+            # Bypass the pipeline, which would redact the secrets, and store the entry for clients.
             diff = truncate(diff_revealed(before, text))
             now = self._clock.time()
             self._write_locally(

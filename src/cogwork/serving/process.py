@@ -19,23 +19,23 @@ from cogwork.logs.pipeline import EXTRA_LINES
 
 _MAX_OPEN_FILES = 65536
 _SWITCH_INTERVAL = 0.0005
-"""Seconds that a computing thread may keep the loop waiting; a call waits several times."""
+"""Seconds for which a computing thread may block the loop. A call may be blocked several times."""
 STDIN, STDOUT, STDERR = range(3)
 
 _log = logging.getLogger("rdk.stack_traces")
 
 
 def prepare(environment: MutableMapping[str, str]) -> None:
-    """Set up the process. Call it before grpc is imported."""
+    """Set up the process. Call this before grpc is imported."""
     _ensure_standard_streams()
     _exit_on_early_signal()
-    # Otherwise grpc prints a warning to stderr for every child process that is started.
+    # Prevent a warning of grpc on stderr for every child process.
     environment["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    # grpc reports errors to its callers; the lines that it prints ignore our log rules.
+    # Silence grpc: it reports errors to its callers, and its output ignores the log settings.
     environment.setdefault("GRPC_VERBOSITY", "NONE")
-    # Names as this computer knows them: grpc's own resolver ignores parts of its settings.
+    # Use the resolver of the system: grpc's own resolver ignores parts of its settings.
     environment.setdefault("GRPC_DNS_RESOLVER", "native")
-    # Otherwise pydantic searches every installed package for plug-ins.
+    # Prevent pydantic from searching every installed package for plug-ins.
     environment.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     tune_malloc()
     sys.setswitchinterval(_SWITCH_INTERVAL)
@@ -43,7 +43,7 @@ def prepare(environment: MutableMapping[str, str]) -> None:
 
 
 def run(main: Coroutine[Any, Any, int]) -> int:
-    """Run the coroutine, on uvloop if it is installed, and return its result."""
+    """Run the coroutine, on uvloop if that is installed, and return its result."""
     try:
         import uvloop
     except ImportError:
@@ -53,7 +53,8 @@ def run(main: Coroutine[Any, Any, int]) -> int:
 
 
 def start_again() -> NoReturn:
-    """Replace this process by a new one with the same ID, so that supervisors see no end."""
+    """Replace this process by a new one with the same PID, so that supervisors do not see it
+    end."""
     is_bundled = getattr(sys, "frozen", False)
     arguments = sys.argv[1:] if is_bundled else sys.orig_argv[1:]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - it starts itself
@@ -62,14 +63,14 @@ def start_again() -> NoReturn:
 def dump_stacks_on_signal() -> None:
     """On SIGUSR1, log the stacks of all tasks and threads.
 
-    Python does it between two instructions, because `faulthandler` reads the stacks of threads
-    while they change and may crash. The stack of a loop that is stuck is logged by the watchdog.
+    Python code collects the stacks, because `faulthandler` reads the stacks of running threads and
+    may crash. If the event loop is blocked, the watchdog logs its stack instead.
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, _log_stacks)
 
 
 def _ensure_standard_streams() -> None:
-    """Open standard streams that are closed, or the next opened file would receive the log."""
+    """Open closed standard streams. Otherwise, the next opened file would receive the log."""
     for number in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(number)
@@ -78,13 +79,13 @@ def _ensure_standard_streams() -> None:
 
 
 def _exit_on_early_signal() -> None:
-    """Exit on signals at once: until the server handles them, there is nothing to close."""
+    """Exit immediately on a signal until the server handles it: there is nothing to close yet."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
 
 
 def _raise_file_limit() -> None:
-    """Raise the limit: a connection takes three descriptors, and the default is often 1,024."""
+    """Raise the limit of open files: a connection uses three, and the default is often 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""The public port: its listening sockets, which the front accepts from."""
+"""The public port: its listening sockets, from which the front accepts connections."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ class PublicPort:
         return [listener.getsockname()[:2] for listener in self._listeners]
 
     async def listen(self, host: str, port: int) -> None:
-        """Listen on this address instead of the current one; open connections stay open.
+        """Listen on this address instead of the current one. Open connections stay open.
 
-        Raise CannotListen, in which case the current address is kept, if it is still free.
+        Raise CannotListen. In this case, the current address is kept, unless another program has
+        taken it.
         """
         addresses = await resolve_addresses(host, port)
         before = [address_of(listener) for listener in self._listeners]
         if port in {own for _, own in self.addresses}:
-            # The current sockets would block the bind: "all interfaces" includes their own.
+            # Close the current sockets first: they would block a bind to all interfaces on the same
+            # port.
             await self.stop_listening()
         try:
             fresh = open_listeners(addresses)
@@ -45,7 +47,7 @@ class PublicPort:
         await self._use(fresh)
 
     async def stop_listening(self) -> None:
-        """Accept no new connections; open connections stay open."""
+        """Stop accepting connections. Open connections stay open."""
         await self._use([])
 
     async def aclose(self) -> None:

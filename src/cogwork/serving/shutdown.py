@@ -1,4 +1,4 @@
-"""Stopping the server: on a signal, at the request of a client, or after a fault of its own."""
+"""Shutdown of the server: on a signal, at the request of a client, or after an internal failure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cogwork.core.watchdog import run_with_timeout
 from cogwork.serving.process import STDERR
 
 SHUTDOWN_TIMEOUT = 60.0
-"""Seconds that stopping may take before the process is ended by force."""
+"""Timeout of the shutdown in seconds. After it, the process is forced to exit."""
 SIGNAL_DEBOUNCE = 0.5
-"""Seconds in which repeated signals count as one: Ctrl-C reaches every process of a terminal, and
-programs that run others forward it once more."""
+"""Seconds in which repeated signals count as one. Ctrl-C reaches every process of a terminal, and a
+supervisor may forward it again."""
 EXIT_TIMEOUT = 3.0
-"""Seconds that the process may take to exit after that: threads of drivers may hang."""
+"""Seconds from the end of the shutdown to the exit of the process: threads of drivers may hang."""
 
 _log = logging.getLogger("rdk")
 
@@ -37,14 +37,14 @@ class Shutdown:
         self._forced_exit_hooks: list[Callable[[], None]] = []
 
     def install_signal_handlers(self) -> None:
-        """Install handlers that work even if the loop is stuck."""
+        """Install signal handlers that work even if the event loop is blocked."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
 
     def on_forced_exit(self, act: Callable[[], None]) -> None:
-        """Register a callback that must run even if the process is forced to exit.
+        """Register a callback that runs even if the process is forced to exit.
 
-        It must not block.
+        The callback must not block.
         """
         self._forced_exit_hooks.append(act)
 
@@ -54,7 +54,7 @@ class Shutdown:
             _exit_after(SHUTDOWN_TIMEOUT)
 
     def restart(self, reason: str) -> None:
-        """Stop, and start again afterwards."""
+        """Shut down, and start again afterwards."""
         self.wants_restart = True
         self.request(reason)
 
@@ -63,7 +63,7 @@ class Shutdown:
         self.request(reason)
 
     def limit_exit_time(self) -> None:
-        """End the process after EXIT_TIMEOUT: Python itself would wait forever for every thread."""
+        """Force an exit after EXIT_TIMEOUT: Python itself would wait forever for every thread."""
         _exit_after(EXIT_TIMEOUT)
 
     def _on_signal(self, number: int, _: object) -> None:
@@ -78,15 +78,16 @@ class Shutdown:
             self.force_exit()
 
     def force_exit(self) -> None:
-        """Exit immediately. It may be called from any thread."""
+        """Exit immediately. Can be called from any thread."""
         for act in self._forced_exit_hooks:
             with contextlib.suppress(Exception):
                 act()
-        # A stuck thread may hold a lock of the logging module.
+        # A blocked thread may hold a lock of the logging module.
         run_with_timeout(EXIT_TIMEOUT, "last lines", logging.shutdown)
         os._exit(1)
 
 
 def _exit_after(seconds: float) -> None:
-    """Dump all stacks after so many seconds, then exit. A timer in C works if the loop is stuck."""
+    """Dump all stacks and exit after the timeout. The timer runs in C, even if the loop is
+    blocked."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)

@@ -14,15 +14,15 @@ _PREFIX = "cogwork-"
 _CERTIFICATE_NAME = re.compile(r"\.?certificate[0-9]+\.pem(\.[0-9a-f]{16}\.tmp)?")
 _STALE_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+")
 _MAX_PARENT_PATH = 20
-"""Bytes of the parent's path: the path of a Unix socket has at most 107 in all, and the name of a
-relayed connection contains the client's address."""
+"""Maximum bytes of the parent's path. A socket path is limited to 107 bytes in total, and the name
+of a relayed connection contains the client's address."""
 
 
 @contextlib.contextmanager
 def private_directory() -> Iterator[Path]:
     """Create a directory that only this user can access, and remove it at the end.
 
-    Directories that killed servers left behind are removed first.
+    First, remove the directories of servers that were killed.
     """
     for entry in _find_parent().iterdir():
         match = _STALE_NAME.fullmatch(entry.name)
@@ -34,7 +34,7 @@ def private_directory() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def further_directory() -> Iterator[Path]:
-    """Create another such directory, for some of the sockets."""
+    """Create another private directory, for some of the sockets."""
     directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=_find_parent()))
     try:
         yield directory
@@ -54,9 +54,9 @@ def remove_directory(directory: Path) -> None:
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove the directory if it holds only our files; otherwise it may belong to another program.
+    """Remove the directory if it holds only our files. Otherwise, it may belong to another program.
 
-    A copy of a certificate has a private key, which must not stay behind.
+    Copies of certificates must be removed, because they contain private keys.
     """
     with contextlib.suppress(OSError):
         if not directory.is_symlink() and all(map(_is_ours, directory.iterdir())):

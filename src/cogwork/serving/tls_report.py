@@ -1,4 +1,4 @@
-"""What the status says about the TLS certificate of the server."""
+"""The status of the server's TLS certificate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 class TlsReport(NamedTuple):
     names: tuple[str, ...] = ()
-    """The names and addresses that the certificate is valid for."""
+    """The names and addresses for which the certificate is valid."""
     expires_at: float | None = None
     """Seconds since 1970; None if no certificate is in use."""
     warning: str | None = None
-    """What is wrong with the certificate in use."""
+    """Warning about the certificate in use; None if it is fine."""
     fault: str | None = None
-    """Why the certificate on disk is not used."""
+    """The reason why the certificate on disk is not used; None if it is used."""

@@ -1,4 +1,4 @@
-"""Runs the WebRTC process, which starts with the first peer and stays until the server stops."""
+"""Runs the WebRTC process. It starts with the first peer, and runs until the server stops."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from cogwork.wire.transports.ice_servers import IceServer
 from cogwork.wire.transports.webrtc_peers import InvalidOffer, NoConnection
 
 _ANSWER_TIMEOUT = 10.0
-"""Seconds for the process to start and answer an offer."""
+"""Timeout in seconds to start the process and answer an offer."""
 _OPEN_TIMEOUT = 20.0
-"""Seconds from an answer until its data channel must be open."""
+"""Timeout in seconds from an answer until its data channel is open."""
 _MIN_START_INTERVAL = 2.0
-"""Seconds between two starts of the process: a client that can end it must not keep it starting."""
+"""Minimum seconds between two starts, so that a client that crashes the process cannot overload the
+computer."""
 _TRACK_TIMEOUT = 15.0
-"""Seconds for a client to accept a video."""
+"""Timeout in seconds for a client to accept a video."""
 
 _log = logging.getLogger("rdk.networking")
 
 
 class CannotAnswer(CogworkError):
-    """The WebRTC process cannot connect."""
+    """The WebRTC process cannot answer."""
 
     status = "UNAVAILABLE"
 
 
 class NoVideo(CogworkError):
-    """A client does not take a video."""
+    """A client does not accept a video."""
 
     status = "FAILED_PRECONDITION"
 
@@ -54,7 +55,7 @@ class WebRtcProcess:
     async def open(
         self, peer_id: str, offer: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Answer an offer. `server` is the worker's end of the socket between it and the server.
+        """Return the answer to an offer. `server` is the worker's end of its socket to the server.
 
         Raise InvalidOffer or CannotAnswer.
         """
@@ -68,9 +69,9 @@ class WebRtcProcess:
     async def dial(
         self, peer_id: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Return an offer for another machine. `server` is as for `open`.
+        """Return an offer for another machine. Then call `accept`. `server` is as for `open`.
 
-        Raise NoConnection or CannotAnswer. `accept` must follow.
+        Raise NoConnection or CannotAnswer.
         """
         message: Message = {
             "dial": peer_id,
@@ -79,7 +80,7 @@ class WebRtcProcess:
         return await self._request(peer_id, message, _ANSWER_TIMEOUT, [server])
 
     async def accept(self, peer_id: str, answer: str) -> None:
-        """Use the answer to an offer, and wait until the data channel is open.
+        """Apply the answer to an offer, and wait until the data channel is open.
 
         Raise NoConnection or CannotAnswer.
         """
@@ -92,7 +93,7 @@ class WebRtcProcess:
         timeout: float,
         sockets: Sequence[socket.socket] = (),
     ) -> str:
-        """Return the reply of the process about a peer."""
+        """Send a request about a peer to the process, and return its reply."""
         if sockets:
             self._ensure_running()
         elif not self._process.is_running:
@@ -119,7 +120,8 @@ class WebRtcProcess:
         self._process.send({"source": source_id}, [frames])
 
     async def add_track(self, peer_id: str, name: str) -> str:
-        """Raise NoVideo if the client does not take it."""
+        """Add a video and return its codec. Raise NoVideo if the client does not accept the
+        video."""
         request = next(self._numbers)
         codec: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._requests[request] = codec
@@ -161,7 +163,7 @@ class WebRtcProcess:
         waiting = asyncio.ensure_future(self._process.wait(ended))
         try:
             await ended.wait()
-            # Before the process is reaped: a new one may be started meanwhile.
+            # Do this before the process is reaped, because a new one may start meanwhile.
             self._fail_pending()
         finally:
             if not ended.is_set():
