@@ -1,4 +1,4 @@
-"""Module bundles: archives that are unpacked when they are new or have changed."""
+"""Module bundles: archives that are unpacked if they are new or have changed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from cogwork.modules.meta import read_meta
 _SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar")
 _PROGRESS_INTERVAL = 5.0
 _STALL_TIMEOUT = 60.0
-"""Seconds without progress after which a disk counts as stuck."""
+"""Seconds without progress after which the disk is considered stuck."""
 _SYNC_TIMEOUT = 600.0
-"""Seconds that a sync may take; it also writes the data of other processes."""
+"""Timeout in seconds for a sync, which also writes the data of other processes."""
 _MB = 1_000_000
 
 
 class BadBundle(CogworkError):
-    """An archive that does not contain a usable module."""
+    """The archive does not contain a usable module."""
 
     status = "FAILED_PRECONDITION"
 
@@ -42,7 +42,7 @@ def is_bundle(file: Path) -> bool:
 async def unpack_bundle(
     name: str, archive: Path, home: Path, log: Callable[[str], None], clock: Clock
 ) -> tuple[Path, Path]:
-    """Unpack a module, and return its folder and program. Raises BadBundle and BadMeta."""
+    """Unpack a module, and return its folder and its program. Raise BadBundle or BadMeta."""
     workers = Workers(f"unpacking {name}")
     unpacker = _Unpacker(archive, home / "modules" / name)
     work = asyncio.ensure_future(workers.run(unpacker.run))
@@ -59,7 +59,7 @@ async def unpack_bundle(
 async def _wait_unpacked(
     unpacker: _Unpacker, work: asyncio.Future[Any], log: Callable[[str], None], clock: Clock
 ) -> None:
-    """Wait until the work is done. Raises BadBundle if it makes no progress."""
+    """Wait until the work is done. Raise BadBundle if it makes no progress."""
     seen, since = unpacker.progress, clock.monotonic()
     while not work.done():
         await clock.wait({work}, _PROGRESS_INTERVAL)
@@ -78,10 +78,10 @@ async def _wait_unpacked(
 
 class _Progress(NamedTuple):
     read: int = 0
-    """Bytes of the archive that have been read."""
+    """Bytes read from the archive."""
     size: int = 0
     written: bool = False
-    """Whether everything is written, and only the sync is left."""
+    """Whether everything is written, so that only the sync remains."""
 
     def __str__(self) -> str:
         if self.written:
@@ -90,7 +90,7 @@ class _Progress(NamedTuple):
 
 
 class _Unpacker:
-    """Unpacks an archive, in a thread because a large one takes a while."""
+    """Unpacks an archive in a thread, because that can take long."""
 
     def __init__(self, archive: Path, parent: Path) -> None:
         self.archive = archive
@@ -121,7 +121,7 @@ class _Unpacker:
         return folder, program
 
     def _version_id(self) -> str:
-        """Return an identifier that changes when the file is written again."""
+        """Return an identifier that changes whenever the file is written."""
         stat = self.archive.stat()
         self.progress = _Progress(size=stat.st_size)
         version = f"{self.archive.absolute()} {stat.st_size} {stat.st_mtime_ns}"
@@ -139,7 +139,7 @@ class _Unpacker:
             self._check_cancelled()
             part.rename(folder)
         except OSError:
-            # Another process may have unpacked it first.
+            # Otherwise, another process has unpacked the archive first.
             if not folder.is_dir():
                 raise
         finally:
@@ -155,7 +155,7 @@ class _Unpacker:
             raise BadBundle(f"unpacking {self.archive} was cancelled")
 
     def _remove_other_versions(self, folder: Path) -> None:
-        """Remove earlier versions and other leftovers, which are not in use any more."""
+        """Remove other versions and leftovers, which are no longer in use."""
         for each in self._parent.iterdir():
             if each == folder:
                 continue

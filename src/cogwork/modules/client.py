@@ -25,7 +25,7 @@ _TIMEOUT_VARIABLE = "VIAM_RESOURCE_CONFIGURATION_TIMEOUT"
 
 
 class ModuleCallError(CogworkError):
-    """A module rejected a call; the message is its own."""
+    """A module rejected a call, with this message."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class ReplyTooLarge(ModuleCallError):
 
 
 class ValidationResult(NamedTuple):
-    """The dependencies of a resource, as its module reports them."""
+    """The dependencies of a resource, as reported by its module."""
 
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
@@ -58,7 +58,7 @@ class ModuleClient:
         self._channel = channel
 
     async def ready(self, parent: str, timeout: float) -> ModuleCapabilities | None:
-        """Return None if the module is not ready yet."""
+        """Return the capabilities of the module; None if it is not ready yet."""
         request = messages.ReadyRequest(parent_address=parent, raw_parent_address=parent)
         reply: messages.ReadyResponse = await self._call(
             "Ready", request, messages.ReadyResponse, timeout
@@ -98,7 +98,8 @@ class ModuleClient:
         await self._call("RemoveResource", request, messages.RemoveResourceResponse, timeout)
 
     async def ping(self, timeout: float) -> bool:
-        """Return whether the module responds; any status but a timeout or UNAVAILABLE counts."""
+        """Return whether the module responds. Any status counts except a timeout and
+        UNAVAILABLE."""
         call: Any = self._channel.unary_unary(_HEALTH_CHECK)
         try:
             await call(b"", timeout=timeout)
@@ -166,7 +167,7 @@ def _parse_validation(reply: messages.ValidateConfigResponse) -> ValidationResul
 
 
 def _parse_references(names: Sequence[str]) -> tuple[Reference, ...]:
-    """Parse dependencies, without the frame system: modules reach it by other means."""
+    """Parse dependencies. Omit the frame system: modules access it in another way."""
     _check_names("a dependency", names)
     return tuple(
         Reference.parse(name) for name in dict.fromkeys(names) if name not in _INTERNAL_NAMES

@@ -1,4 +1,4 @@
-"""Convert the configuration of a resource to the message for its module."""
+"""Converts the configuration of a resource to the message for its module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.resource.messages.structs import to_struct
 
 
 def resource_to_proto(config: ResourceConfig, level: Level | None = None) -> app.ComponentConfig:
-    """Convert a component or a service: both use the same message."""
+    """Convert a component or a service: the API uses the same message for both."""
     message = app.ComponentConfig(
         name=config.name,
         namespace=config.api.namespace,
@@ -34,7 +34,7 @@ def resource_to_proto(config: ResourceConfig, level: Level | None = None) -> app
 
 
 def _frame_to_proto(frame: FrameConfig, name: str) -> app.Frame:
-    """`name`: what its geometry is called, unless it has a label."""
+    """Convert a frame. `name` is used for its geometry if that has no label."""
     geometry = geometry_to_proto(frame.geometry, name) if frame.geometry is not None else None
     translation, rotation = frame.translation, frame.pose.rotation
     return app.Frame(

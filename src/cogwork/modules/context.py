@@ -1,4 +1,4 @@
-"""What all modules of a machine share: clock, directories, deadlines and callbacks."""
+"""The context that all modules of a machine share: clock, directories, deadlines and callbacks."""
 
 from __future__ import annotations
 
@@ -21,51 +21,52 @@ from cogwork.subprocesses.host import ProgramHost
 _log = logging.getLogger("rdk.modmanager")
 
 RecordEvent = Callable[[str, Mapping[str, Any]], None]
-"""Records an event in the machine's journal."""
+"""A function that records an event in the machine's journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Deadlines of a module, in seconds."""
+    """Deadlines for operations of a module, in seconds."""
 
     start: float = 300.0
-    """From the start until it is ready."""
+    """From the start of the module until it is ready."""
     validate: float = 5.0
     add: float = 120.0
     remove: float = 5.0
     drain: float = 20.0
-    """For closing all of its resources before its process is stopped."""
+    """For closing all resources of the module, before its process is stopped."""
     probe: float = 10.0
-    """For a health check, and between two health checks."""
+    """For a health check; also the pause between two health checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleContext:
     programs: ProgramHost
     socket_directory: Path
-    """A directory that only the server's user can access."""
+    """Directory that only the server's user can access."""
     open_parent_socket: Callable[[str, Path], AbstractContextManager[str]]
-    """Opens a socket in a folder, on which the module of this name reaches the machine."""
+    """Function that opens a socket in a folder, on which the module with this name calls the
+    machine."""
     home: Path
     environment: Mapping[str, str]
     get_log_rules: Callable[[], LevelRules]
-    """Returns the current log level rules."""
+    """Function that returns the current log level rules."""
     notify_changed: Callable[[], None]
-    """To be called when the offers of a module change."""
+    """Function to call when the resources that a module can build have changed."""
     record_event: RecordEvent = lambda *_: None
     is_in_process: Callable[[Api, ModelName], bool] = lambda *_: False
-    """Whether the server itself has the model, so that no module provides it."""
+    """Function that returns whether the model is built in, so that no module provides it."""
     resource_modules: dict[str, str] = field(default_factory=dict)
     """Module names by the full names of the resources that they provide. The log holds the
     same dict, to apply the log level of a module to its resources."""
     cloud: CloudIds = field(default_factory=CloudIds)
     deadlines: Deadlines = field(default_factory=Deadlines)
     retry: RetryPolicy = RETRY
-    """The delays before a failed module is restarted."""
+    """Back-off before a failed module is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
-    """Returns the environment variables that modules currently do not inherit."""
+    """Function that returns the environment variables that modules currently do not inherit."""
     redact: Callable[[str], str] = str
-    """Removes the secrets of the configuration from a text."""
+    """Function that removes the secrets of the configuration from a text."""
 
     @property
     def clock(self) -> Clock:
@@ -73,7 +74,8 @@ class ModuleContext:
 
 
 def read_deadlines(environment: Mapping[str, str]) -> Deadlines:
-    """Read the deadlines from the public variables; an invalid duration is logged and ignored."""
+    """Read the deadlines from the public environment variables. Log and ignore invalid
+    durations."""
     defaults = Deadlines()
     return replace(
         defaults,

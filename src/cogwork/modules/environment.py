@@ -44,7 +44,7 @@ def module_environment(
     withheld: Collection[str] = (),
     clean: bool = False,
 ) -> dict[str, str]:
-    """Merge the server's variables, those of the module protocol, and the configured ones.
+    """Merge the variables of the server, of the module protocol, and of the configuration.
 
     `withheld`: variables that the configuration uses in secrets. `clean`: inherit only essential
     variables from the server.
@@ -65,7 +65,8 @@ def module_environment(
 
 
 def module_data_directory(home: Path, part_id: str, name: str) -> Path:
-    """Return the directory for the persistent data of a module; the caller creates it, 0750."""
+    """Return the directory for the persistent data of a module. The caller creates it with mode
+    0750."""
     return home / "module-data" / (part_id or "local") / name
 
 

@@ -1,4 +1,4 @@
-"""The first-run script: named in a module's meta.json, run once before its first start."""
+"""The first-run script, which a module's meta.json names. It runs once before the first start."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ async def perform_first_run(
     *,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> bool:
-    """Run the script if it has not succeeded yet, and return whether it was run.
+    """Run the script unless it has already succeeded. Return whether it was run.
 
-    It runs as the module does, in the folder of the meta.json: VIAM_MODULE_ROOT, if set. Raises
-    FirstRunFailed and BadMeta.
+    The script runs like the module, in the folder of the meta.json or VIAM_MODULE_ROOT if set.
+    Raise FirstRunFailed or BadMeta.
     """
     program_folder = Path(module.argv[0]).parent
     root = Path(module.environment.get("VIAM_MODULE_ROOT") or program_folder)
@@ -76,8 +76,8 @@ async def _run_disk_work(name: str, work: Callable[..., T], *arguments: Any) -> 
 
 
 def _find_script(root: Path, program_folder: Path) -> FirstRun | None:
-    """Return None if there is no script, or if it has already succeeded."""
-    # Not `with_name`, which refuses the root directory.
+    """Return the script and its marker; None if there is no script or it has already succeeded."""
+    # Do not use `with_name`, which fails for the root directory.
     marker = Path(f"{program_folder}{_MARKER}")
     for folder in dict.fromkeys((root, program_folder)):
         if (meta := read_meta(folder)) is not None:
@@ -104,7 +104,7 @@ async def _run_script(
     try:
         status = await _wait_for_exit(name, child, log, host.clock, timeout)
     finally:
-        # After a cancellation, the script may be in the middle of an installation.
+        # After a cancellation, the script may still be running.
         await child.stop()
     _check_exit(name, status, timeout)
 
@@ -112,7 +112,7 @@ async def _run_script(
 async def _wait_for_exit(
     name: str, child: Child, log: Callable[[str], None], clock: Clock, timeout: float
 ) -> ExitStatus | None:
-    """Return None if the script exceeded the timeout."""
+    """Return the exit status; None if the script exceeded the timeout."""
     started = clock.monotonic()
     while (elapsed := clock.monotonic() - started) < timeout:
         await clock.wait({child.exited}, min(_PROGRESS_INTERVAL, timeout - elapsed))
@@ -142,9 +142,9 @@ def _describe_exit(status: ExitStatus) -> str:
 
 
 def _write_marker(marker: Path) -> str:
-    """Return why the marker could not be written, or an empty text."""
+    """Write the marker. Return an error text, which is empty on success."""
     try:
-        # Another user may be able to write here, and root must not follow a link of theirs.
+        # Do not follow links: if another user can write here, root must not create files elsewhere.
         os.close(os.open(marker, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
     except OSError as error:
         return str(error)

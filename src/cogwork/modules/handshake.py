@@ -12,7 +12,7 @@ from cogwork.modules.client import ModuleCallError, ModuleCapabilities, ModuleCl
 from cogwork.subprocesses.process import Child
 
 _SOCKET_POLL = 0.02
-"""Seconds between two checks for its socket."""
+"""Seconds between two checks for the module's socket."""
 _READY_POLL = 0.2
 """Seconds between two Ready calls."""
 _EXIT_HINT = (
@@ -21,27 +21,30 @@ _EXIT_HINT = (
 
 
 class NotRunning(CogworkError):
-    """A module is not running; the message says why."""
+    """A module is not running, for the reason in the message."""
 
     status = "UNAVAILABLE"
 
     def __init__(self, message: str, last_lines: tuple[str, ...] = ()) -> None:
-        """`last_lines`: its output before it exited."""
+        """Create the error. `last_lines`: the output of the module before it exited."""
         super().__init__(message)
         self.last_lines = last_lines
 
 
 class Handshake:
     def __init__(self, address: str, parent: str, timeout: float, clock: Clock) -> None:
-        """`address`: the address of the module. `parent`: the socket on which it reaches the
-        machine. `timeout`: seconds until it must be ready."""
+        """Set up the handshake.
+
+        `address`: the socket of the module. `parent`: the socket on which the module calls the
+        machine. `timeout`: seconds until the module must be ready.
+        """
         self._address = address
         self._parent = parent
         self._timeout = timeout
         self._clock = clock
 
     async def perform(self, child: Child, client: ModuleClient) -> ModuleCapabilities:
-        """Wait until the module is ready. Raises NotRunning if it exits first or takes too long."""
+        """Wait until the module is ready. Raise NotRunning if it exits first or times out."""
         handshake = asyncio.ensure_future(self._wait_ready(client))
         try:
             await self._clock.wait({handshake, child.exited}, self._timeout)
@@ -84,4 +87,4 @@ class Handshake:
 
 
 class _NotListening(Exception):
-    """The socket of the module exists, but does not accept connections yet."""
+    """The socket of the module does not accept connections yet."""

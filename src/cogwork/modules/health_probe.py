@@ -1,4 +1,4 @@
-"""The health probe of a running module: checks that it is alive and responds."""
+"""The health probe of a running module: checks whether it responds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the launch specification of a module from its configuration."""
+"""Builds the launch specification of a module from its configuration."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _DISK_TIMEOUT = 10.0
 
 
 def choose_address(config: ModuleConfig, folder: Path) -> str:
-    """Return an address that is unique for each start."""
+    """Return the address for one start of the module. Every start needs a different address."""
     if config.tcp_mode:
         return f"127.0.0.1:{free_port()}"
     return unix_address(folder, config.name, secrets.token_hex(3))
 
 
 async def find_user(config: ModuleConfig) -> UserAccount | None:
-    """Return the user to run the module as; None for that of the server.
+    """Return the user to run the module as; None for the user of the server.
 
-    Raises CannotStart, and Misconfigured if another attempt is pointless.
+    Raise CannotStart, or Misconfigured if a retry is pointless.
     """
     if not config.username:
         return None
@@ -58,10 +58,12 @@ async def make_launch_spec(
     log: Callable[[str], None],
     account: UserAccount | None,
 ) -> LaunchSpec:
-    """`level`: the lowest level to log. `log` gets the progress of unpacking. `account`: the user
-    to run it as, if that is another.
+    """Return the launch specification of a module.
 
-    Raises CannotStart, and Misconfigured if another attempt is pointless.
+    `level`: the lowest level to log. `log` receives the progress of unpacking. `account`: the user
+    to run the module as; None for the user of the server.
+
+    Raise CannotStart, or Misconfigured if a retry is pointless.
     """
     path = _find_executable(config)
     if is_bundle(path):
@@ -102,7 +104,7 @@ async def make_launch_spec(
 
 
 def _find_executable(config: ModuleConfig) -> Path:
-    """Return the absolute path of the program or archive. Raises Misconfigured."""
+    """Return the absolute path of the program or archive. Raise Misconfigured."""
     if not config.executable_path:
         raise Misconfigured(
             'it has no "executable_path"; set the path of its program or archive, or join a cloud '
@@ -125,11 +127,11 @@ async def _make_directory(data: Path, account: UserAccount | None) -> None:
         if account is None:
             make_directory(data, 0o750)
             return
-        # As that user: its home may have links that lead elsewhere.
+        # Run as that user: links in its home may lead outside, and root would follow them.
         command = (*switch_user_command(account), "mkdir", "-p", "-m", "750", str(data))
         made = subprocess.run(  # noqa: S603 - a program and a path, no shell
             command,
-            env=account.environment,  # that of the server has secrets
+            env=account.environment,  # the environment of the server contains secrets
             check=False,
             capture_output=True,
             text=True,

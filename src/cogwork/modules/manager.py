@@ -1,4 +1,4 @@
-"""The module manager: runs the modules that are configured."""
+"""The module manager: runs the configured modules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class ModuleManager:
     """Runs the modules of a machine, and provides their models to the graph."""
 
     def __init__(self, context: ModuleContext, trusted: Iterable[str] | None = None) -> None:
-        """`trusted`: namespaces of the module ids that may run; None: all."""
+        """Create a manager without modules.
+
+        `trusted`: namespaces of the module ids that may run; None for all.
+        """
         self._context = replace(
             context, notify_changed=self._on_change, get_withheld_variables=lambda: self._withheld
         )
@@ -43,16 +46,16 @@ class ModuleManager:
         self._module_by_model: dict[tuple[Api, ModelName], Module] = {}
         """The first module in the configuration that provides each model."""
         self._pending: tuple[str, bool] | None = None
-        """Why modules are not ready that may provide missing models, and whether all of them are
-        still starting; None if all modules are ready."""
+        """The reason why modules that may provide missing models are not ready, and whether all of
+        them are still starting. None if all modules are ready."""
         self._duplicates: frozenset[str] = frozenset()
-        """Warnings about models that are provided twice."""
+        """Warnings about models that several modules provide."""
         self._trusted = None if trusted is None else frozenset(trusted)
         self._modules: SupervisedSet[ModuleConfig, Module] = SupervisedSet(
             "module", partial(_make_module, context=self._context), _comparable, _log
         )
         self._waiting: dict[str, ModuleStatus] = {}
-        """Modules that are not started yet, because something that they need is missing."""
+        """Modules that cannot be started yet, because something that they need is missing."""
 
     @property
     def by_name(self) -> Mapping[str, Module]:
@@ -64,10 +67,11 @@ class ModuleManager:
         withheld: frozenset[str] = frozenset(),
         waiting: Mapping[str, Unavailable] | None = None,
     ) -> None:
-        """Start, stop and restart modules to match the configuration; unchanged ones keep running.
+        """Start, stop and restart modules to match the configuration. Unchanged modules keep
+        running.
 
-        `withheld`: environment variables that modules started from now on do not inherit.
-        `waiting`: further modules that cannot be started yet, and why.
+        `withheld`: environment variables that modules do not inherit from now on. `waiting`:
+        additional modules that cannot be started yet, and the reasons.
         """
         self._set_waiting(waiting or {})
         self._withheld = withheld
@@ -96,7 +100,7 @@ class ModuleManager:
         }
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
-        """Return None for built-in models, such as that of remotes: no module provides them."""
+        """Return the offer of a module; None for built-in models, which no module provides."""
         if spec.model.is_builtin:
             return None
         module = self._module_by_model.get((spec.name.api, spec.model))
@@ -129,7 +133,7 @@ class ModuleManager:
 
     @property
     def any_stopping(self) -> bool:
-        """Whether a module that was removed or replaced still runs."""
+        """Whether a removed or replaced module is still running."""
         return bool(self._modules.stopping)
 
     def restricted_modules(self) -> frozenset[str]:
@@ -144,7 +148,8 @@ class ModuleManager:
         )
 
     def find_provider(self, spec: Spec) -> str | None:
-        """Return the name of the module that provides the model of a resource."""
+        """Return the name of the module that provides the model of a resource; None if none
+        does."""
         module = self._module_by_model.get((spec.name.api, spec.model))
         if module is None or self._context.is_in_process(spec.name.api, spec.model):
             return None
@@ -169,9 +174,9 @@ class ModuleManager:
         raise NotFound(f"module not found with id={module_id}, name={name}; {self._format_names()}")
 
     async def aclose(self) -> list[str]:
-        """Stop all modules at once, without waiting for their resources to close.
+        """Stop all modules immediately, without waiting until their resources are closed.
 
-        Returns the names of resources and modules that did not end in time.
+        Return the names of resources and modules that did not end in time.
         """
         modules = tuple(self._modules)
         self._modules.stop_all(lambda module: module.stop(timeout=0.0))
@@ -179,7 +184,7 @@ class ModuleManager:
         return [each for module in modules for each in module.unfinished]
 
     def _on_change(self) -> None:
-        """Update the indexes that plans read for every resource, and notify the graph."""
+        """Update the indexes, which plans read for every resource, and notify the graph."""
         self._module_by_model = self._index_models()
         self._pending = self._find_pending()
         self._warn_duplicates()
@@ -202,7 +207,8 @@ class ModuleManager:
             reasons = starting if each.state is State.PENDING else failed
             reasons.append(f'module "{each.name}" waits: {each.error}')
         if len(starting) > 1:
-            # Without names: otherwise the reason of every waiting resource would change each time.
+            # Without names: otherwise the reason of every waiting resource would change with each
+            # module.
             starting = ["several modules are starting"]
         return "; ".join((*failed, *starting)), not failed
 
@@ -246,20 +252,21 @@ class ModuleManager:
 
 
 def _make_module(config: ModuleConfig, context: ModuleContext) -> Module:
-    """Import the class with the first module: a machine without modules starts without the SDK."""
-    # Lets the server find and end processes that a module leaves behind.
+    """Create a module. The class is imported here, so that machines without modules start
+    faster."""
+    # Let the server find and end processes that a module leaves behind.
     adopt_orphans()
-    importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
+    importlib.import_module("cogwork.resource.sdk.clean_import")  # before other SDK imports
     from cogwork.modules.module import Module
 
     return Module(config, context)
 
 
 def read_trusted_namespaces(environment: Mapping[str, str]) -> frozenset[str]:
-    """Read the namespaces whose modules may run in an untrusted environment."""
+    """Return the namespaces whose modules may run in an untrusted environment."""
     return frozenset(environment.get("COGWORK_TRUSTED_NAMESPACES", "").replace(",", " ").split())
 
 
 def _comparable(config: ModuleConfig) -> dict[str, Any]:
-    """Return what requires a restart when it changes: all but the cloud status and log level."""
+    """Return the settings whose change requires a restart: all but cloud status and log level."""
     return config.model_dump(exclude={"status", "log_level"})

@@ -14,7 +14,7 @@ _MAX_BYTES = 1 << 20
 
 
 class BadMeta(CogworkError):
-    """A meta.json that is invalid."""
+    """The meta.json of a module is invalid."""
 
     status = "FAILED_PRECONDITION"
 
@@ -25,7 +25,7 @@ class Meta:
     _content: Any
 
     def resolve_file(self, key: str) -> Path | None:
-        """Return the file that `key` names, or None if the key is not set. Raises BadMeta."""
+        """Return the file that `key` names; None if the key is not set. Raise BadMeta."""
         value = self._content.get(key) if isinstance(self._content, dict) else None
         if not value:
             return None
@@ -39,10 +39,10 @@ class Meta:
 
 
 def _resolve_path(folder: Path, value: object) -> Path | None:
-    """Return None if the value is not a valid path."""
+    """Return the file in the folder; None if the value is not a valid path."""
     try:
         found = (folder / value).resolve() if isinstance(value, str) else None
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of links, before 3.13
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a link loop, before 3.13
         return None
     return None if found is None or _is_link_loop(found) else found
 
@@ -56,7 +56,7 @@ def _is_link_loop(path: Path) -> bool:
 
 
 def read_meta(folder: Path) -> Meta | None:
-    """Return None if the folder has no meta.json. Raises BadMeta."""
+    """Return the metadata; None if the folder has no meta.json. Raise BadMeta."""
     file = folder / "meta.json"
     if not file.is_file():
         return None

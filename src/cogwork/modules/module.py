@@ -1,4 +1,4 @@
-"""A configured module: starts it, probes it, restarts it after a failure, and stops it."""
+"""A configured module: starts, probes, restarts and stops its process."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1000),
 )
 _CALL_GRACE = 0.5
-"""Seconds that running calls get to finish before they are cancelled."""
+"""Seconds that active calls have to finish before they are cancelled."""
 _MAX_LOGGED_MODELS = 50
-"""Models that are listed in the log; the rest are counted."""
+"""Maximum models that the log lists; the others are counted."""
 
 
 class Module:
@@ -58,7 +58,7 @@ class Module:
         self.starts = 0
         self.pid: int | None = None
         self.unfinished: list[str] = []
-        """What did not end in time at the last stop: resources, or the process itself."""
+        """Resources that did not close at the last stop, and the process if it did not end."""
         self._context = context
         self._log = logging.getLogger(f"{MODULE_LOGGER_PREFIX}{config.name}")
         self._output = OutputLog(self._log)
@@ -71,7 +71,7 @@ class Module:
         self._run_task: asyncio.Task[None] | None = None
         self._restart_requested = asyncio.Event()
         self._progress = ""
-        """What the module is doing before its process starts: unpacking, or its first run."""
+        """Progress before the process starts: unpacking, or the first-run script."""
 
     @property
     def name(self) -> str:
@@ -107,15 +107,15 @@ class Module:
         )
 
     def restart(self, why: str) -> None:
-        """Restart the module now, even if it is waiting for its next attempt."""
+        """Restart the module now, even during the back-off after a failure."""
         self._log.info("restarting module %s: %s", self.name, why)
         self._failure.reset_count()
         self._restart_requested.set()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Stop the module, after up to `timeout` seconds for its resources to close.
+        """Stop the module, after its resources have up to `timeout` seconds to close.
 
-        None: as long as its deadline for that.
+        By default, the timeout is the module's `drain` deadline.
         """
         self._set_state(State.CLOSING)
         if self._session is not None:
@@ -143,7 +143,7 @@ class Module:
 
     @property
     def unavailable_reason(self) -> str:
-        """Why its resources are unavailable."""
+        """The reason why its resources are unavailable."""
         if self.state is State.CLOSING:
             return f'module "{self.name}" is being stopped'
         if self._failure.reason:
@@ -152,9 +152,9 @@ class Module:
         return f'module "{self.name}" is starting'
 
     def apply_levels(self) -> None:
-        """Let the module log what the rules now require.
+        """Apply the current log level rules to the module.
 
-        A module that is starting is checked when it is ready.
+        A module that is still starting applies them when it is ready.
         """
         if self._session is not None and self._levels.apply():
             self.restart("its log level was lowered")
@@ -167,7 +167,7 @@ class Module:
             await self._wait_backoff()
 
     async def _run_until_restart(self) -> None:
-        """Run the process; a restart that is requested during startup cancels the startup."""
+        """Run the process once. If a restart is requested during startup, cancel the startup."""
         run = asyncio.ensure_future(self._run_once())
         restart = asyncio.ensure_future(self._restart_requested.wait())
         try:
@@ -182,7 +182,7 @@ class Module:
             run.result()
 
     async def _run_once(self) -> None:
-        """Run the process once, until it exits or a restart is requested."""
+        """Run the process until it exits or a restart is requested."""
         self._set_state(State.STARTING)
         self.starts += 1
         account = await find_user(self.config)
@@ -194,7 +194,8 @@ class Module:
             await self._run_process(folder, parent)
 
     async def _run_process(self, folder: SocketFolder, parent: str) -> None:
-        """Start the process and serve it. `parent`: the socket on which it reaches the machine."""
+        """Start the process and serve it. `parent`: the socket on which the module calls the
+        machine."""
         address = choose_address(self.config, folder.path)
         level = self._levels.choose_start_level()
         launch = await self._install(address, level, folder.account)
@@ -220,7 +221,7 @@ class Module:
             capabilities = await handshake.perform(child, ModuleClient(channel))
             await self._serve(child, capabilities, channel, target)
         except NotRunning as error:
-            # Report it at once, because ending the rest of the process may take a while.
+            # Report the failure now: ending the remaining processes may take a while.
             self._fail(f"{error}{folder.hint_for(error.last_lines)}", error.last_lines)
         finally:
             session, self._session = self._session, None
@@ -257,7 +258,8 @@ class Module:
     ) -> None:
         if session is not None:
             await session.end()
-        # If the process is dead, running calls fail with a better error than a cancellation.
+        # If the process has ended, wait: its calls then fail with a better error than a
+        # cancellation.
         await channel.close(_CALL_GRACE)
         self.unfinished = sorted(map(str, session.unclosed)) if session is not None else []
         was_running = not child.exited.done()
@@ -306,7 +308,7 @@ class Module:
             self._failure.count_run(self._context.clock.monotonic() - started)
         if not child.exited.done():
             self._set_state(State.STARTING)
-            # A module that does not respond cannot close its resources either.
+            # A module that does not respond cannot close its resources, either.
             await self._drain(
                 session, 0.0 if session.unresponsive_reason else self._context.deadlines.drain
             )
@@ -325,8 +327,7 @@ class Module:
     async def _drain(self, session: ModuleSession, timeout: float) -> None:
         """Wait up to `timeout` seconds until all resources of the module are closed.
 
-        The caller has marked the module as not ready, so the graph closes its resources, which also
-        stops them.
+        The module is already marked as not ready, so the graph stops and closes its resources.
         """
         self._context.notify_changed()
         drained = asyncio.ensure_future(session.drained.wait())

@@ -14,29 +14,32 @@ from cogwork.modules.session import ModuleSession
 
 
 class ModuleLevels:
-    """A resource is told its level. The level of the module itself is an argument of its program,
-    so that a lower one needs a restart."""
+    """Applies log levels to a module and its resources.
+
+    A resource can change its level at any time. The level of the module itself is an argument of
+    its program, so lowering it requires a restart.
+    """
 
     def __init__(self, module: str, context: ModuleContext, log: logging.Logger) -> None:
         self._module = module
         self._context = context
         self._log = log
         self._start_level: Level | None = None
-        """The level with which the program was started."""
+        """The level that the program was started with."""
         self._changed = asyncio.Event()
 
     def choose_start_level(self) -> Level:
-        """Return the level with which the program is to be started."""
+        """Return the level to start the program with."""
         self._start_level = self._context.get_log_rules().launch_level(self._module)
         return self._start_level
 
     def level_of(self, name: ResourceName) -> Level:
-        """Return the log level of a resource, as if the module already provided it."""
+        """Return the log level of a resource as if the module already provided it."""
         rules = self._context.get_log_rules()
         return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}", self._module)
 
     def apply(self) -> bool:
-        """Have resources told what the rules require, and return whether a restart is needed."""
+        """Apply the current rules to the resources. Return whether the module must restart."""
         started = self._start_level
         if started is None:
             return False
@@ -46,7 +49,7 @@ class ModuleLevels:
         return False
 
     async def run(self, session: ModuleSession) -> None:
-        """Tell the module levels of its resources when they change. Run until cancelled."""
+        """Send changed levels of resources to the module. Run until cancelled."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -58,7 +61,8 @@ class ModuleLevels:
                 )
 
     def on_provided(self, name: ResourceName, is_provided: bool) -> None:
-        """Apply the level of the module to a resource while the module provides it."""
+        """Apply the module's level to a resource if the module provides it, and remove it
+        otherwise."""
         if is_provided:
             self._context.resource_modules[str(name)] = self._module
             self._warn_overruled_level(name)

@@ -27,17 +27,17 @@ from cogwork.wire.transports.supervised_server import SupervisedServer
 
 GRACE = 1.0
 _MAX_CONNECTIONS = 128
-"""Connections that one module may have open; the SDK opens one or two."""
+"""Maximum open connections of one module; the SDK opens one or two."""
 
 _log = logging.getLogger("rdk.modmanager")
 
 
 class ParentServer:
-    """One gRPC server with a socket for each module, so that the module of each call is known.
+    """A gRPC server with one socket per module, which identifies the module of each call.
 
-    The sockets are in a directory that only the server's user can access. Modules run as that user,
-    so access rules protect against mistakes, not against a malicious program, unless the module has
-    a user of its own.
+    Only the server's user can access the directory of the sockets. Unless a module has its own
+    user, it runs as the server's user. Access rules then protect against mistakes, but not against
+    a malicious program.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -47,7 +47,7 @@ class ParentServer:
         self._relay = GrpcRelay(directory / "parent")
         self._relay.ask = lambda: self._relay.settle(self._running.count_cancelled())
         self._peers: dict[str, str] = {}
-        """Peers of modules, by the tokens that stand for them in the names of sockets."""
+        """Peer names of modules, by the tokens in the names of their sockets."""
         self._server: SupervisedServer | None = None
 
     async def start(self, table: HandlerTable) -> None:
@@ -61,7 +61,7 @@ class ParentServer:
 
     @contextlib.contextmanager
     def open_socket(self, module: str, folder: Path) -> Iterator[str]:
-        """Open a socket for this module alone, and remove it at the end."""
+        """Open a socket that only this module uses, and remove it at the end."""
         token = secrets.token_hex(3)
         address = unix_address(folder, f"parent-{module}", token)
         self._peers[token] = module_peer(module)
@@ -75,7 +75,7 @@ class ParentServer:
 
     async def _start_server(self, table: HandlerTable) -> grpc.aio.Server:
         server = grpc_server(table, self._find_peer, running=self._running)
-        # Every server gets a new socket: the previous one may not have removed its own yet.
+        # Use a new socket for every server: the previous server may not have removed its own yet.
         private = next(self._sockets)
         server.add_insecure_port(f"unix:{private}")
         await server.start()
@@ -98,7 +98,8 @@ class _Listener:
 
     def close(self) -> None:
         self._acceptor.close()
-        # Without the socket, a connection that a child of the module keeps would have no name.
+        # Close these too: once the socket is removed, their calls can no longer be assigned a
+        # module.
         for connection in tuple(self._connections):
             connection.close()
 

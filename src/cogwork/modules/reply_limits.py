@@ -1,4 +1,4 @@
-"""Limits on the replies of modules, which are stored, compared and displayed."""
+"""Limits on replies of modules, which are stored, compared and displayed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class ReplyLimits:
     message: int = 4 << 20
-    """Bytes of a reply to the server's own calls."""
+    """Maximum bytes of a reply to a call of the server."""
     apis: int = 1_000
     models: int = 10_000
     dependencies: int = 1_000
-    """Dependencies of one resource."""
+    """Maximum dependencies of one resource."""
     name: int = 1_000
-    """Characters of any name."""
+    """Maximum characters of any name."""
     error: int = 4_096
-    """Characters of an error message."""
+    """Maximum characters of an error message."""
     descriptions: int = 4 << 20
-    """Bytes of the descriptors of all services of a module."""
+    """Maximum bytes of the descriptors of all services of a module."""
 
 
 LIMITS: Final = ReplyLimits()
 
 
 def truncate(text: str, length: int = LIMITS.error) -> str:
-    """Return the text, truncated and marked as such if it is too long."""
+    """Return the text, truncated and marked as truncated if it is too long."""
     if len(text) <= length:
         return text
     return f"{text[:length]}… ({len(text) - length} more characters)"

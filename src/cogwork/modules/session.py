@@ -36,13 +36,13 @@ from cogwork.wire.clients.fetched_descriptors import (
 )
 
 _GONE_STATUSES = ("NOT_FOUND", "UNAVAILABLE", "CANCELLED")
-"""Statuses that mean that the resource, or the module itself, does not exist."""
+"""Statuses which mean that the resource, or the module itself, no longer exists."""
 _NO_REPLY_STATUSES = ("DEADLINE_EXCEEDED", "UNAVAILABLE", "CANCELLED")
-"""Statuses that do not come from the module: it may have executed the call."""
+"""Statuses that do not come from the module, so it may have executed the call."""
 
 
 _DESCRIBE_TIMEOUT = 60.0
-"""Seconds to fetch the descriptors of all services."""
+"""Timeout in seconds to fetch the descriptors of all services."""
 
 
 class ModuleEnded(CogworkError):
@@ -65,19 +65,23 @@ class ModuleSession(Builder):
         on_provided: Callable[[ResourceName, bool], None],
         forwarded_headers: Collection[str],
     ) -> None:
-        """`target`: the address of `channel`. `on_provided` is called when a resource is built
-        (True) and when it is closed (False)."""
+        """Create a session with a module that is ready.
+
+        `target`: the address of `channel`. `on_provided` is called with True when a resource is
+        built, and with False when it is closed.
+        """
         self.capabilities = capabilities
         self.client = ModuleClient(channel)
         self.unresponsive_reason: str | None = None
-        """Why the module does not respond although its process is running."""
+        """The reason why the module does not respond although its process runs; None if it
+        responds."""
         self.drained = asyncio.Event()
-        """Set when all of its resources are closed."""
+        """Set when all resources of the module are closed."""
         self.drained.set()
         self.levels: dict[ResourceName, Level] = {}
-        """The log levels that its resources were given."""
+        """The log levels that were sent to the module, by resource."""
         self.unclosed: set[ResourceName] = set()
-        """Resources that it did not remove in time."""
+        """Resources that the module did not remove in time."""
         self._number = number
         self._channel = channel
         self._target = target
@@ -90,19 +94,20 @@ class ModuleSession(Builder):
         self._names_by_id: dict[int, ResourceName] = {}
         """Resource names by the `id` of the object in the graph."""
         self._configured: dict[ResourceName, tuple[Spec, Dependencies]] = {}
-        """With what each of its resources was last built or reconfigured."""
+        """The configuration and dependencies that were last sent to the module, by resource."""
         self._changing: defaultdict[ResourceName, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Held while a resource is changed or removed."""
+        """Locks, held while a resource is changed or removed."""
         self._live_resources: set[ResourceName] = set()
         self._maybe_added: set[ResourceName] = set()
-        """Resources that it may have added, or may add later, although the call was given up."""
+        """Resources whose addition was cancelled or timed out. The module may have added them, or
+        may still add them."""
         self._withdrawals: dict[ResourceName, asyncio.Task[None]] = {}
         self._validations = ValidationCache(
             self._validate, context.notify_changed, context.clock, context.retry
         )
 
     async def fetch_descriptors(self) -> dict[str, DescriptorPool]:
-        """Fetch descriptors of services that only the module has.
+        """Fetch the descriptors of services that are not part of the public API.
 
         Services without descriptors are still served.
         """
@@ -154,7 +159,7 @@ class ModuleSession(Builder):
         return resource
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
-        del resource  # identified by its name
+        del resource  # the resource is identified by its name
         await self._validations.ensure_validated(spec)
         async with self._changing[spec.name]:
             await self._reconfigure(spec, dependencies)
@@ -173,9 +178,9 @@ class ModuleSession(Builder):
         self._configured[spec.name] = spec, dependencies
 
     async def lower_levels(self) -> None:
-        """Tell the module the levels of its resources that log less than they should now.
+        """Send the log levels of resources that should log more than now. Raise ModuleCallError.
 
-        Those that log more need not know: what is too much is dropped. Raise ModuleCallError.
+        Resources that log too much need no change, because the server drops surplus lines.
         """
         for name in tuple(self._configured):
             async with self._changing[name]:
@@ -227,7 +232,8 @@ class ModuleSession(Builder):
         self._maybe_added.discard(name)
 
     def _start_withdrawal(self, name: ResourceName) -> None:
-        """Remove a resource whose constructor was given up, because it may still return."""
+        """Start to remove a resource whose addition failed, because its constructor may still
+        return."""
         self._maybe_added.add(name)
         if not self._ended:
             task = asyncio.get_running_loop().create_task(self._remove_late_addition(name))
@@ -235,7 +241,10 @@ class ModuleSession(Builder):
             task.add_done_callback(lambda _: self._withdrawals.pop(name, None))
 
     async def _remove_late_addition(self, name: ResourceName) -> None:
-        """Retry until the module replies. NOT_FOUND does not rule out a late AddResource."""
+        """Remove the resource; retry until the module replies.
+
+        NOT_FOUND does not rule out that an AddResource completes later.
+        """
         while True:
             try:
                 await self.client.remove(name, self._deadlines.remove)
@@ -247,7 +256,7 @@ class ModuleSession(Builder):
             return
 
     async def _ensure_removed(self, name: ResourceName) -> None:
-        """Make sure that an earlier attempt is removed before the next one."""
+        """Wait until the leftovers of an earlier addition are removed. Raise ModuleCallError."""
         if name not in self._maybe_added:
             return
         if name not in self._withdrawals:

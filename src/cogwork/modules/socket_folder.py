@@ -1,4 +1,4 @@
-"""The folder with the sockets of a module, which only the module and the server can enter."""
+"""The folder with the sockets of a module, which only the module and the server can access."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ _USER_HINT = (
 class SocketFolder:
     path: Path
     account: UserAccount | None = None
-    """The user of the module; None for that of the server."""
+    """The user of the module; None for the user of the server."""
 
     def hand_over(self, socket: str) -> None:
-        """Give the folder, and the socket in it, to the user of the module.
+        """Make the user of the module the owner of the folder and the socket in it.
 
-        Afterwards, that user may replace what is in the folder, so nothing there may be changed as
-        root any more.
+        Afterwards, that user may replace the files in the folder, so root must not change them any
+        more.
         """
         if self.account is not None:
             for each in (socket, self.path):
                 os.chown(each, self.account.uid, self.account.gid)
 
     def hint_for(self, last_lines: Sequence[str]) -> str:
-        """Return what to do if a module says that it may not use its socket; empty otherwise."""
+        """Return advice if a module reports that it has no access to its socket; empty
+        otherwise."""
         is_denied = any("denied" in each.lower() and str(self.path) in each for each in last_lines)
         return _USER_HINT if is_denied else ""
 
 
 @contextlib.contextmanager
 def open_socket_folder(shared: Path, account: UserAccount | None) -> Iterator[SocketFolder]:
-    """Yield the folder that modules share, or one for a module that another user runs."""
+    """Yield the folder: the shared folder, or a separate one if another user runs the module."""
     if account is None:
         yield SocketFolder(shared)
         return

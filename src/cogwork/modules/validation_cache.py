@@ -1,4 +1,4 @@
-"""Validation results of a module: the dependencies of its resources, before they are built."""
+"""Cache of a module's validation results: the dependencies of resources, before they are built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogwork.graph.spec import Spec
 from cogwork.modules.client import ModuleCallError, ValidationResult
 
 Validate = Callable[[Spec], Awaitable[ValidationResult]]
-"""Raises a CogworkError if the module rejects the configuration."""
+"""A function that validates a configuration. It raises a CogworkError if the module rejects it."""
 
 _log = logging.getLogger("rdk.modmanager")
 
@@ -27,14 +27,14 @@ class _CacheEntry:
     spec: Spec
     """The configuration that was validated."""
     outcome: ValidationResult | str
-    """The result, or why the configuration was rejected."""
+    """The result, or the reason why the configuration was rejected."""
     failures: int = 0
     due: bool = False
-    """Whether to validate it again."""
+    """Whether the configuration must be validated again."""
 
 
 class ValidationCache:
-    """Validates each configuration of a resource once; rejected ones are retried with back-off."""
+    """Validates each configuration of a resource once. Rejected ones are retried with back-off."""
 
     def __init__(
         self,
@@ -43,7 +43,8 @@ class ValidationCache:
         clock: Clock,
         retry: RetryPolicy,
     ) -> None:
-        """`notify_changed` is called when `get` would return something else."""
+        """Create an empty cache. `notify_changed` is called when the result of `get` has
+        changed."""
         self._validate = validate
         self._notify_changed = notify_changed
         self._clock = clock
@@ -56,8 +57,8 @@ class ValidationCache:
     def get(self, spec: Spec, *, lives: bool) -> ValidationResult | Unavailable:
         """Return the cached result, or start a validation and report the resource unavailable.
 
-        `lives`: whether the resource exists, maybe with an earlier configuration. If it does, the
-        old result is used and it keeps running; the change is validated when it is applied.
+        `lives`: whether the resource exists, maybe with an earlier configuration. If it exists, the
+        earlier result is used and it keeps running; the change is validated when it is applied.
         """
         entry = self._entries.get(spec.name)
         if entry is None or (entry.spec is not spec and not lives):
@@ -70,9 +71,9 @@ class ValidationCache:
         return Unavailable(entry.outcome)
 
     async def ensure_validated(self, spec: Spec) -> None:
-        """Validate the configuration unless the cached result is for this very one.
+        """Validate the configuration unless the cached result is already for it.
 
-        Raises ModuleCallError if it is rejected, or if the dependencies changed.
+        Raise ModuleCallError if it is rejected, or if the dependencies have changed.
         """
         entry = self._entries.get(spec.name)
         if entry is not None and entry.spec is spec:
@@ -117,7 +118,7 @@ class ValidationCache:
         task.add_done_callback(self._retry_timers.discard)
 
     async def _mark_due_later(self, entry: _CacheEntry, delay: float) -> None:
-        """Mark an entry for validation, which happens only if `get` is called for it again."""
+        """After a delay, mark an entry for validation, which the next call of `get` starts."""
         await self._clock.sleep(delay)
         name = entry.spec.name
         if self._entries.get(name) is entry:
