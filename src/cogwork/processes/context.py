@@ -1,4 +1,4 @@
-"""What all processes of a machine share: clock, environment and callbacks."""
+"""The context that all processes of a machine share: clock, environment and callbacks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cogwork.subprocesses.host import ProgramHost
 class ProcessContext:
     programs: ProgramHost
     home: Path
-    """The directory in which the server keeps its files."""
+    """Directory in which the server stores its files."""
     environment: Mapping[str, str]
-    """The environment of the server."""
+    """Environment variables of the server."""
     record_event: Callable[[str, Mapping[str, Any]], None] = lambda *_: None
-    """Records an event in the machine's journal."""
+    """Function that records an event in the machine's journal."""
     retry: RetryPolicy = RETRY
-    """The delays before a process is restarted."""
+    """Back-off before a process is restarted."""
     get_withheld_variables: Callable[[], Collection[str]] = tuple
-    """Returns the environment variables that processes currently do not inherit."""
+    """Function that returns the environment variables that processes currently do not inherit."""
     redact: Callable[[str], str] = str
-    """Removes the secrets of the configuration from a text."""
+    """Function that removes the secrets of the configuration from a text."""
 
     @property
     def clock(self) -> Clock:

@@ -1,4 +1,4 @@
-"""Build the launch specification of a process from its configuration."""
+"""Builds the launch specification of a process from its configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEARCH_TIMEOUT = 10.0
 
 
 async def make_launch_spec(config: ProcessConfig, context: ProcessContext) -> LaunchSpec:
-    """Find the program and the user. Raises CannotStart, and Misconfigured."""
+    """Find the program and the user. Raise CannotStart or Misconfigured."""
     name = f"find program {config.id}"
     try:
         return await context.programs.run_in_thread(
@@ -53,7 +53,7 @@ def _make_environment(
     return {
         **inherited_environment(context.environment, withheld=withheld),
         **(account.environment if account is not None else {}),
-        # The next server finds by it what a killed one left behind.
+        # If this server is killed, the next one finds the leftover processes by this variable.
         HOME_VARIABLE: str(context.home),
         **config.env,
     }
@@ -76,7 +76,7 @@ def _find_program(text: str, directory: Path, environment: Mapping[str, str]) ->
 
 
 def _expand_home(text: str, environment: Mapping[str, str]) -> str:
-    """Replace a `~` at the start by the home of the user that the program runs as."""
+    """Replace a leading `~` by the home of the user that the program runs as."""
     first, slash, rest = text.partition("/")
     if first != "~" or not (home := environment.get("HOME")):
         return text

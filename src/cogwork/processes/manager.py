@@ -1,4 +1,4 @@
-"""The process manager: runs the processes that are configured."""
+"""The process manager: runs the configured processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _log = logging.getLogger("rdk.process")
 
 class ProcessManager:
     def __init__(self, context: ProcessContext, *, untrusted: bool = False) -> None:
-        """`untrusted`: people who configure the machine may not run programs of their own."""
+        """Create a manager without processes. `untrusted`: refuse to run the configured
+        programs."""
         self._context = replace(context, get_withheld_variables=lambda: self._withheld)
         self._untrusted = untrusted
         self._withheld: frozenset[str] = frozenset()
@@ -31,7 +32,7 @@ class ProcessManager:
             "process", partial(_make_process, context=self._context), _comparable, _log
         )
         self._waiting: dict[str, ProcessStatus] = {}
-        """Processes that are not started yet."""
+        """Processes that cannot be started yet."""
 
     def apply(
         self,
@@ -39,11 +40,11 @@ class ProcessManager:
         withheld: frozenset[str] = frozenset(),
         waiting: Mapping[str, str] | None = None,
     ) -> None:
-        """Start, stop and restart processes to match the configuration; unchanged ones keep
+        """Start, stop and restart processes to match the configuration. Unchanged processes keep
         running.
 
-        `withheld`: environment variables that processes started from now on do not inherit.
-        `waiting`: processes that are not to be started yet, with the reason.
+        `withheld`: environment variables that processes do not inherit from now on. `waiting`:
+        processes that cannot be started yet, and the reasons.
         """
         self._withheld = withheld
         self._waiting = {
@@ -58,7 +59,7 @@ class ProcessManager:
         return [*running, *self._waiting.values()]
 
     def configs(self) -> dict[str, ProcessConfig]:
-        """Return those of the processes that are started, by ID."""
+        """Return the configurations of the started processes, by ID."""
         return {name: process.config for name, process in self._processes.by_name.items()}
 
     @property
@@ -66,7 +67,7 @@ class ProcessManager:
         return bool(self._processes.stopping)
 
     async def aclose(self, timeout: float) -> list[str]:
-        """Stop all processes, and return the names of those that did not end in time.
+        """Stop all processes. Return the names of processes that did not end in time.
 
         `timeout`: seconds after which every process is killed, even if its own timeout is longer.
         """
@@ -96,8 +97,9 @@ class ProcessManager:
 
 
 def _make_process(config: ProcessConfig, context: ProcessContext) -> SupervisedProcess:
-    """Import the class with the first process: a machine without processes starts faster."""
-    # Lets the server find and end processes that a process leaves behind.
+    """Create a process. The class is imported here, so that machines without processes start
+    faster."""
+    # Let the server find and end the descendants that a process leaves behind.
     adopt_orphans()
     from cogwork.processes.process import SupervisedProcess
 
@@ -105,5 +107,5 @@ def _make_process(config: ProcessConfig, context: ProcessContext) -> SupervisedP
 
 
 def _comparable(config: ProcessConfig) -> dict[str, Any]:
-    """Return what requires a restart when it changes: all but whether the output is logged."""
+    """Return the settings whose change requires a restart: all but whether the output is logged."""
     return config.model_dump(exclude={"log"})

@@ -1,4 +1,4 @@
-"""A configured process: starts it, restarts it after an exit, and stops it."""
+"""A configured process: started, restarted after an exit, and stopped."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from cogwork.subprocesses.process import CannotStop, Child, ExitStatus, StopTime
 from cogwork.subprocesses.run_errors import failing_on_errors
 
 _GROUP_DELAY = 1 / 3
-"""The share of the stop timeout after which the whole group gets the signal."""
+"""The share of the stop timeout after which the whole process group receives the signal."""
 
 
 class SupervisedProcess:
     def __init__(self, config: ProcessConfig, context: ProcessContext) -> None:
         self.config = config
         self.was_killed = False
-        """Whether it did not end in time at the last stop."""
+        """Whether the process did not end in time at the last stop."""
         self._context = context
         self._state = State.PENDING
         self._since = context.clock.time()
@@ -65,9 +65,9 @@ class SupervisedProcess:
             await asyncio.gather(self._run_task, return_exceptions=True)
 
     async def kill(self) -> None:
-        """Cut a stop short."""
+        """Kill the process while it is being stopped."""
         if self._child is not None:
-            # If it survives, the stop reports that.
+            # If the process survives, the stop reports that.
             with contextlib.suppress(CannotStop):
                 await self._child.kill()
 
@@ -105,7 +105,7 @@ class SupervisedProcess:
         self._record("started", {"pid": child.pid})
 
     async def _end(self, child: Child) -> None:
-        """End the process and its descendants, or only these if it has exited by itself."""
+        """End the process and its descendants. If it has exited by itself, end the descendants."""
         seconds, number = self.config.stop_timeout, parse_signal(self.config.stop_signal)
         timeouts = StopTimeouts(seconds * _GROUP_DELAY, seconds * (1 - _GROUP_DELAY))
         was_running = not child.exited.done()
@@ -131,7 +131,7 @@ class SupervisedProcess:
         failure = self._failure
         failure.record(why, status.last_lines if status is not None else (), can_retry=can_retry)
         self._set_state(State.UNHEALTHY)
-        # What is logged as output need not be repeated.
+        # Do not repeat output that was already logged.
         shown = () if self.config.log else failure.last_lines
         self._log.log(
             logging.WARNING if status is not None and status.code == 0 else logging.ERROR,
