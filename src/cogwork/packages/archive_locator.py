@@ -1,4 +1,4 @@
-"""Where the archives of packages are: a file, an address, or a place that the cloud names."""
+"""Finds the archive of a package: a file, a URL, or a URL from the cloud."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 class ArchiveLocator:
     def __init__(self, *, allow_plaintext: bool) -> None:
-        """`allow_plaintext`: the login of the machine may travel unencrypted."""
+        """Create a locator. `allow_plaintext`: allow sending the login of the machine
+        unencrypted."""
         self.cloud: CloudConfig | None = None
-        """The cloud of the machine."""
+        """The cloud of the machine; None if it has left its cloud."""
         self._allow_plaintext = allow_plaintext
         self._connection: tuple[CloudConfig, CloudPackages] | None = None
 

@@ -1,6 +1,6 @@
-"""Remove what nothing uses: versions of packages, and what interrupted work left.
+"""Removes unused files: versions of packages, and leftovers of interrupted downloads.
 
-Several servers of one user share the packages, so each records which directories it uses.
+Several servers of one user share the packages, so each records the directories that it uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cogwork.packages.errors import PackageUnavailable
 from cogwork.packages.slot import WORKING, PackageSlot
 
 _MAX_PART_AGE: Final = 72 * 3600.0
-"""Seconds after which an interrupted download is not worth to be continued."""
+"""Seconds after which an interrupted download is deleted instead of continued."""
 
 
 class UsageFile:
@@ -33,7 +33,7 @@ class UsageFile:
         self._config_file = config_file.absolute()
 
     def write(self, directories: Collection[Path]) -> None:
-        """Raise OSError."""
+        """Record the directories. Raise OSError."""
         if not directories and not self._path.exists():
             return
         content = {
@@ -54,7 +54,7 @@ class UsageFile:
 
 
 def find_unused(store: Path, used: Collection[Path]) -> list[PackageSlot]:
-    """Return the packages that nothing uses; never a directory that we have not made."""
+    """Return the packages that no machine uses, except directories that were made by hand."""
     return [
         slot
         for kind in _list(store)
@@ -64,7 +64,7 @@ def find_unused(store: Path, used: Collection[Path]) -> list[PackageSlot]:
 
 
 def remove_slots(slots: Iterable[PackageSlot]) -> list[Path]:
-    """Remove packages, and return those that are gone."""
+    """Remove packages. Return the removed directories."""
     gone = []
     for slot in slots:
         with contextlib.suppress(OSError, PackageUnavailable):
@@ -74,7 +74,7 @@ def remove_slots(slots: Iterable[PackageSlot]) -> list[Path]:
 
 
 def remove_leftovers(store: Path, used: Collection[Path]) -> None:
-    """Remove what crashes left, except for downloads that may continue."""
+    """Remove files that a crash left behind, except downloads that can be continued."""
     for kind in _list(store):
         for working in _list(kind / WORKING):
             with contextlib.suppress(OSError, PackageUnavailable):

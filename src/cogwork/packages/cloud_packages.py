@@ -1,4 +1,4 @@
-"""Ask the machine's cloud where a package is."""
+"""Asks the machine's cloud for the URLs of packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # before other SDK imports
 from viam.gen.app.packages.v1 import packages_pb2 as pb  # noqa: E402
 
 _GET_PACKAGE: Final = "/viam.app.packages.v1.PackageService/GetPackage"
@@ -24,10 +24,10 @@ _LATEST: Final = "latest"
 
 
 class CloudPackages:
-    """A connection of its own, which lives as long as packages are missing."""
+    """A separate connection to the cloud, which is kept while packages are missing."""
 
     def __init__(self, cloud: CloudConfig, *, allow_plaintext: bool) -> None:
-        """Raise PackageUnavailable."""
+        """Create the connection. Raise PackageUnavailable."""
         self._login = CloudLogin.from_config(cloud)
         self._allow_plaintext = allow_plaintext
         try:
@@ -38,7 +38,7 @@ class CloudPackages:
             raise PackageUnavailable(str(error)) from None
 
     async def locate(self, package: PackageConfig) -> ArchiveSource:
-        """Raise PackageUnavailable."""
+        """Return the URL of a package and the credentials for it. Raise PackageUnavailable."""
         request = pb.GetPackageRequest(
             id=package.package,
             version=package.version or _LATEST,
@@ -52,12 +52,12 @@ class CloudPackages:
         url = reply.package.url
         if not url:
             raise PackageUnavailable(
-                f"the cloud at {self._client.address} does not say where {package.package} is"
+                f"the cloud at {self._client.address} sent no URL for {package.package}"
             )
         return ArchiveSource(url, credentials=self._credentials_for(url))
 
     def _credentials_for(self, url: str) -> dict[str, str]:
-        """Return the headers of the login, which the cloud knows, for the server that it names."""
+        """Return the headers that log in to the server of the URL. The cloud chose this URL."""
         parts = urlsplit(url)
         is_private = parts.scheme == "https" or is_loopback(parts.hostname or "")
         if not is_private and not self._allow_plaintext:

@@ -1,7 +1,7 @@
-"""What of a configuration waits for its packages. Pure: values in, values out.
+"""The parts of a configuration that can run with the packages that are ready. Pure.
 
-What already runs keeps its former settings until the packages of the new ones are there. What does
-not run yet waits.
+Anything that runs already keeps its former settings until the packages of the new settings are
+ready. Anything else waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """What runs when a configuration arrives."""
+    """The settings that run when a new configuration arrives."""
 
     specs: Mapping[ResourceName, Spec] = field(default_factory=dict)
     modules: Mapping[str, ModuleConfig] = field(default_factory=dict)
@@ -31,13 +31,13 @@ class Former:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveConfig:
-    """What to run now."""
+    """The settings to run now."""
 
     specs: tuple[Spec, ...] = ()
     modules: tuple[ModuleConfig, ...] = ()
     processes: tuple[ProcessConfig, ...] = ()
     waiting_resources: Mapping[ResourceName, frozenset[str]] = field(default_factory=dict)
-    """The packages without which a resource cannot run, and nothing runs instead."""
+    """The missing packages of each resource that waits and has no former settings."""
     waiting_modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
     waiting_processes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     held_names: tuple[str, ...] = ()
@@ -50,11 +50,11 @@ def hold_back(
     is_ready: Callable[[str], bool],
     find_module: Callable[[Spec], str | None],
 ) -> EffectiveConfig:
-    """Return what to run of a configuration while some of its packages are not ready.
+    """Return the settings to run while some packages of a configuration are not ready.
 
-    `find_module`: returns the name of the module that provides the model of a resource, if it
-    runs. A module and its resources change together: settings for one version may mean something
-    else to another.
+    `find_module`: returns the name of the running module that provides the model of a resource. A
+    module and its resources change together, because settings for one version may be wrong for
+    another.
     """
     missing = {
         at: absent
@@ -97,7 +97,7 @@ def hold_back(
 
 class _Held(NamedTuple, Generic[T]):
     running: tuple[T, ...]
-    """In the new settings, or in the former ones if their packages are missing."""
+    """The settings to run: the new ones or, if their packages are missing, the former ones."""
     waiting: dict[str, frozenset[str]]
     held: dict[str, frozenset[str]]
 
@@ -108,7 +108,8 @@ def _hold(
     missing: Mapping[Pointer, frozenset[str]],
     former: Mapping[str, T],
 ) -> _Held[T]:
-    """Decide what to run of modules or processes. `pointers` are in the order of `wanted`."""
+    """Decide which settings of modules or processes to run. `pointers` are in the order of
+    `wanted`."""
     running: list[T] = []
     waiting: dict[str, frozenset[str]] = {}
     held: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""The errors of packages."""
+"""Errors of packages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from cogwork.core.errors import CogworkError
 
 
 class PackageUnavailable(CogworkError):
-    """A package cannot be had now, but perhaps later."""
+    """A package is unavailable now. A retry may succeed."""
 
     status = "UNAVAILABLE"
 
 
 class BadPackage(CogworkError):
-    """What arrived is not the package, so that another attempt soon would not help."""
+    """The archive is not the expected package, so a retry will not help soon."""
 
     status = "FAILED_PRECONDITION"

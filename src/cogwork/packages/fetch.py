@@ -1,6 +1,6 @@
-"""Get one package: download its archive, check it, unpack it and publish it.
+"""Downloads, verifies, unpacks and publishes one package.
 
-`Fetch.run` blocks, so it has a thread. After a crash at any moment, another one goes on from there.
+`Fetch.run` blocks, so it needs a thread. After a crash, the next run continues from there.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from cogwork.robot.hosts import PackageState
 
 LIMITS: Final = ArchiveLimits(is_strict=True)
 MAX_ARCHIVE: Final = 16 << 30
-"""Bytes of an archive."""
+"""Maximum bytes of an archive."""
 _CHUNK: Final = 1 << 20
 _SPACE_INTERVAL: Final = 64 << 20
-"""Bytes after which the free space is checked again."""
+"""Bytes to download between two checks of the free space."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSource:
-    """Where an archive is: at an address, or on this computer."""
+    """The source of an archive: a URL, or a file on this computer."""
 
     url: str = ""
     file: Path | None = None
     credentials: dict[str, str] = field(default_factory=dict)
-    """Headers for the server of the URL."""
+    """Headers that log in to the server of the URL."""
 
     def __str__(self) -> str:
         return str(self.file) if self.file is not None else show_url(self.url)
@@ -58,10 +58,11 @@ class Fetch:
     def __init__(
         self, slot: PackageSlot, source: ArchiveSource, package: str, version: str, sha256: str
     ) -> None:
-        """`package` and `version` are recorded. `sha256`: of the archive; empty if unknown."""
+        """Set up a fetch. `package` and `version` are recorded. `sha256`: the hash of the archive;
+        empty if unknown."""
         self.progress = FetchProgress()
         self.received = 0
-        """Bytes that arrived in this attempt."""
+        """Bytes received in this attempt."""
         self._slot = slot
         self._source = source
         self._package = package
@@ -73,7 +74,7 @@ class Fetch:
         self._offset: int | None = None
 
     def run(self) -> None:
-        """Raise PackageUnavailable, BadPackage or Interrupted."""
+        """Fetch the package. Raise PackageUnavailable, BadPackage or Interrupted."""
         try:
             self._run()
         except urllib.error.HTTPError as error:
@@ -83,7 +84,7 @@ class Fetch:
             raise PackageUnavailable(_describe_os_error(error)) from None
 
     def cancel(self) -> None:
-        """End `run`, from another thread."""
+        """Interrupt `run`, from another thread."""
         self._cancelled.set()
         if self._download is not None:
             self._download.cancel()
@@ -101,7 +102,7 @@ class Fetch:
                     self._unpack(archive)
                     slot.publish(self._package, self._version, checksum)
                 finally:
-                    # It may have failed because the disk is full.
+                    # Free the space: unpacking may have failed because the disk is full.
                     shutil.rmtree(slot.unpacked, ignore_errors=True)
             slot.clear()
 
@@ -143,7 +144,7 @@ class Fetch:
             )
 
     def _verify(self, archive: Path, remote: RemoteFile) -> str:
-        """Return a hash of the archive. Raise BadPackage if it is not the announced one."""
+        """Return the hash of the archive. Raise BadPackage if it differs from the expected hash."""
         size, done = archive.stat().st_size, 0
         sha256, crc32c = hashlib.sha256(), 0
         with archive.open("rb") as file:
@@ -194,7 +195,7 @@ class Fetch:
 
 
 def _pad_checksum(checksum: str) -> str:
-    """Return the base64 text of four bytes; some servers omit leading zeros."""
+    """Restore the leading zeros, which some servers omit, of a checksum of four bytes in base64."""
     if not checksum:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Keeps resources from being built before their packages are there."""
+"""Prevents resources from being built before their packages are ready."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from cogwork.packages.manager import PackageManager
 
 
 class PackageGate:
-    """A provider that builds nothing. It comes before the others, and answers for what waits."""
+    """A provider that reports resources with missing packages as unavailable. It must come
+    first."""
 
     def __init__(self, packages: PackageManager) -> None:
         self._packages = packages
         self.waiting: Mapping[ResourceName, frozenset[str]] = {}
-        """The packages that resources wait for."""
+        """The missing packages, by waiting resource."""
 
     def offer(self, spec: Spec) -> Unavailable | None:
         names = self.waiting.get(spec.name)

@@ -1,6 +1,6 @@
-"""The package manager: gets the packages that are configured.
+"""The package manager: downloads the configured packages.
 
-Each package that is missing has a task of its own, so that none waits for a broken one.
+Each missing package has its own task, so that a broken package does not delay the others.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from cogwork.packages.fetch import Fetch
 
 _AT_ONCE: Final = 8
-"""Packages that are downloaded at the same time."""
+"""Maximum packages that are downloaded at the same time."""
 _PROGRESS_INTERVAL: Final = 0.5
 _RETRY: Final = RetryPolicy(first=1.0, maximum=60.0)
 _RETRY_PRESENCE: Final = RetryPolicy(first=1.0, maximum=10.0)
-"""For packages without a source, whose files may be put into place by hand."""
+"""Back-off for packages without a source, whose files may be copied by hand."""
 _RETRY_BAD: Final = RetryPolicy(first=10.0, maximum=3600.0)
-"""For archives that are wrong, and large."""
+"""Back-off for invalid archives, which may be large."""
 
 _log = logging.getLogger("rdk.package_manager")
 
@@ -54,10 +54,11 @@ class PackageManager:
         allow_plaintext: bool = False,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """`notify_changed` is called when a package becomes ready or fails, or has proceeded.
+        """Create a manager without packages.
 
-        `config_file`: whose packages these are. `allow_plaintext`: the login of the machine may
-        travel unencrypted.
+        `config_file` identifies the machine among those that share the packages. `notify_changed`
+        is called when a package becomes ready or fails, or its download progresses.
+        `allow_plaintext`: allow sending the login of the machine unencrypted.
         """
         self._home = home
         self._store = PackageStore(store_of(home), config_file)
@@ -67,7 +68,7 @@ class PackageManager:
         self._redact = redact
         self._entries: dict[Path, PackageEntry] = {}
         self._directories: dict[str, Path] = {}
-        """By the names of the packages."""
+        """Directories by package name."""
         self._configs: dict[str, PackageConfig] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._ending: set[asyncio.Task[None]] = set()
@@ -78,7 +79,7 @@ class PackageManager:
         present: Collection[str],
         cloud: CloudConfig | None,
     ) -> None:
-        """Get the packages that are missing. `present`: the names of those that are there."""
+        """Download the missing packages. `present`: names of packages that need no download."""
         self._archives.cloud = cloud
         self._configs = {package.name: package for package in packages}
         self._directories = {
@@ -92,16 +93,17 @@ class PackageManager:
             self._want(self._configs[name], directory, is_present=is_present)
 
     def is_ready(self, name: str) -> bool:
-        """Return whether a package is there. Unknown ones have been reported by the check."""
+        """Return whether a package is ready. Unknown names count as ready: the check has reported
+        them."""
         directory = self._directories.get(name)
         return directory is None or self._entries[directory].state is State.READY
 
     def describe_missing(self, names: Iterable[str]) -> Unavailable | None:
-        """Return why some of the packages are not ready; None if all are."""
+        """Return the reason why some of the packages are not ready; None if all are ready."""
         missing = [self._describe(name) for name in sorted(names) if not self.is_ready(name)]
         if not missing:
             return None
-        # Failures come first: they need attention.
+        # Put failures first, because they need attention.
         missing.sort(key=lambda each: each.is_temporary)
         return Unavailable("; ".join(each.reason for each in missing), missing[0].is_temporary)
 
@@ -131,7 +133,7 @@ class PackageManager:
         ]
 
     async def remove_unused(self) -> None:
-        """Remove the versions that no configuration refers to."""
+        """Remove the versions that no configuration uses."""
         await self._store.remove_unused(lambda: set(self._directories.values()))
 
     async def aclose(self) -> None:
@@ -151,7 +153,7 @@ class PackageManager:
             if is_present:
                 entry.state = State.READY
         elif entry.config.status != config.status:
-            # The cloud may know it now.
+            # Retry now: the cloud may offer the package by now.
             self._end(entry)
         entry.config = config
         if entry.state is not State.READY and entry.task is None:
@@ -167,7 +169,7 @@ class PackageManager:
             task.add_done_callback(self._ending.discard)
 
     async def _get(self, entry: PackageEntry) -> None:
-        """Try until the package is there."""
+        """Retry until the package is ready."""
         failures = 0
         while True:
             await self._store.wait_until_prepared()
@@ -201,7 +203,7 @@ class PackageManager:
         self._set_state(entry, State.FAILED, reason)
 
     async def _try(self, entry: PackageEntry) -> None:
-        """Get a package. Raise CogworkError."""
+        """Download a package once. Raise CogworkError."""
         from cogwork.packages.fetch import Fetch
 
         config, directory = entry.config, entry.slot.directory
@@ -221,7 +223,7 @@ class PackageManager:
         await self._run(entry, fetch)
 
     async def _run(self, entry: PackageEntry, fetch: Fetch) -> None:
-        """Run a fetch in a thread, and follow its progress. Raise CogworkError."""
+        """Run a fetch in a thread, and report its progress. Raise CogworkError."""
         workers = Workers(f"package {entry.config.name}")
         work = asyncio.ensure_future(workers.run(fetch.run))
         try:
@@ -255,8 +257,8 @@ class PackageManager:
 
 
 class _FilesMissing(CogworkError):
-    """Files that are missing on this computer."""
+    """The files of a package are missing, and there is no source to download them from."""
 
 
 class _InterruptedDownload(CogworkError):
-    """A download that was interrupted after it had proceeded."""
+    """A download was interrupted after some progress."""

@@ -1,4 +1,4 @@
-"""A package that is needed, and how far the work on it is."""
+"""A required package, and the progress of its download."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cogwork.packages.slot import PackageSlot
 from cogwork.robot.hosts import PackageState as State
 
 _STEP: Final = 10
-"""Percent after which the reason of a waiting resource changes: each change is recorded."""
+"""Percentage steps of the progress in the reason of a waiting resource. Each step is recorded."""
 
 
 @dataclass
 class PackageEntry:
-    """One directory that is needed, under the names of its packages."""
+    """A required directory, which several packages may share."""
 
     config: PackageConfig
     slot: PackageSlot
@@ -36,7 +36,7 @@ class PackageEntry:
         done: int | None = None,
         total: int | None = None,
     ) -> bool:
-        """Return whether others are to be told."""
+        """Update the state. Return whether observers must be notified."""
         before = self._step
         if self.state is not state:
             self.since = now

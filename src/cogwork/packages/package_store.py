@@ -22,7 +22,7 @@ _log = logging.getLogger("rdk.package_manager")
 
 
 class PackageStore:
-    """Records what the machine of a configuration file uses, and removes what none uses."""
+    """Records the packages that this machine uses, and removes those that no machine uses."""
 
     def __init__(self, directory: Path, config_file: Path) -> None:
         self._directory = directory
@@ -32,7 +32,8 @@ class PackageStore:
         self._preparing: asyncio.Task[None] | None = None
 
     def prepare(self, directories: Collection[Path]) -> None:
-        """Record what is used, before anything new appears, and remove what crashes left."""
+        """Record the used directories before new ones appear. The first call also removes
+        leftovers."""
         before = self._preparing
 
         async def prepare() -> None:
@@ -45,7 +46,11 @@ class PackageStore:
                         "packages", _DISK_TIMEOUT, remove_leftovers, self._directory, directories
                     )
             except (OSError, TimeoutError, TooMuchWork) as error:
-                _log.warning("cannot prepare %s: %s", self._directory, typed_error_text(error))
+                _log.warning(
+                    "cannot prepare the package directory %s: %s",
+                    self._directory,
+                    typed_error_text(error),
+                )
 
         self._preparing = asyncio.get_running_loop().create_task(prepare(), name="packages")
 
@@ -57,7 +62,8 @@ class PackageStore:
         return package in self._removing
 
     async def contains(self, package: Path) -> bool:
-        """Return whether a package is there. Raise PackageUnavailable if the disk hangs."""
+        """Return whether a package is present. Raise PackageUnavailable if the disk does not
+        respond."""
         if self.is_removing(package):
             async with self._cleanup_lock:
                 pass
@@ -69,9 +75,9 @@ class PackageStore:
             ) from None
 
     async def remove_unused(self, list_wanted: Callable[[], Collection[Path]]) -> None:
-        """Remove the versions that no configuration refers to.
+        """Remove the versions that no configuration uses.
 
-        `list_wanted` returns the packages of this machine, which may be more than are recorded.
+        `list_wanted` returns the packages of this machine, which may include some not yet recorded.
         """
         async with self._cleanup_lock:
             await self.wait_until_prepared()
@@ -81,7 +87,7 @@ class PackageStore:
                 unused = [slot for slot in unused if slot.directory not in wanted]
                 self._removing = frozenset(slot.directory for slot in unused)
                 for gone in await run_in_thread("packages", _CLEANUP_TIMEOUT, remove_slots, unused):
-                    _log.info("removed %s, which is not used any more", gone)
+                    _log.info("removed %s, which is no longer used", gone)
             self._removing = frozenset()
 
     async def aclose(self) -> None:

@@ -1,7 +1,7 @@
 """The place of one package on the disk.
 
-Its directory has a final name, and appears complete or not at all. Everything before that happens
-in a working directory on the same file system, which one process at a time may use.
+Its final directory is either complete or missing. All work happens in a working directory on the
+same file system, which one process at a time may use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cogwork.core.files import atomic
 from cogwork.packages.errors import PackageUnavailable
 
 WORKING: Final = "part"
-"""The directory beside those of the packages that has their working directories."""
+"""Name of the directory that contains the working directories."""
 _RECORD_SUFFIX: Final = ".status.json"
 _LOCK_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -34,7 +34,7 @@ class PackageSlot:
 
     @property
     def record(self) -> Path:
-        """A file about the package. A directory without one was not made by us."""
+        """A file that describes the package. A directory without this file was made by hand."""
         return self.directory.with_name(f"{self.directory.name}{_RECORD_SUFFIX}")
 
     @property
@@ -43,7 +43,7 @@ class PackageSlot:
 
     @property
     def partial(self) -> Path:
-        """The archive, as far as it is downloaded."""
+        """The archive while it is being downloaded."""
         return self.working / "archive.part"
 
     @property
@@ -56,13 +56,13 @@ class PackageSlot:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Own the working directory, which is created. Raise PackageUnavailable, and OSError."""
+        """Create and lock the working directory. Raise PackageUnavailable or OSError."""
         atomic.make_directory(self.working)
         lock = os.open(self._lock, _LOCK_FLAGS, 0o600)
         try:
             if not self._try_lock(lock):
                 raise PackageUnavailable(
-                    "another server on this computer is getting it, too; waiting for it"
+                    "another server on this computer is downloading it; waiting for it"
                 )
             yield
         finally:
@@ -71,13 +71,14 @@ class PackageSlot:
     def _try_lock(self, lock: int) -> bool:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The process that had it before may have removed the directory meanwhile.
+            # The process that held the lock may have removed the directory meanwhile.
             return os.path.samestat(os.fstat(lock), self._lock.stat())
         except (BlockingIOError, FileNotFoundError):
             return False
 
     def publish(self, package: str, version: str, checksum: str) -> None:
-        """Make what is unpacked the package, with everything or not at all. Raise OSError."""
+        """Move the unpacked files to the final directory, completely or not at all. Raise
+        OSError."""
         record = {
             "package_id": package,
             "version": version,
@@ -85,18 +86,18 @@ class PackageSlot:
             "sync_status": "done",
             "tarball_checksum": checksum,
         }
-        # The data of all files, before the name that says that they are complete.
+        # Write the data of all files before the directory with the final name appears.
         os.sync()
         atomic.write(self.record, json.dumps(record).encode())
         self.unpacked.rename(self.directory)
         sync_directory(self.directory.parent)
 
     def clear(self) -> None:
-        """Remove the working directory. Call it with the lock."""
+        """Remove the working directory. The caller must hold the lock."""
         shutil.rmtree(self.working, ignore_errors=True)
 
     def remove(self) -> None:
-        """Remove the package. Under its name, it is complete until it is gone. Raise OSError."""
+        """Remove the package: move its directory away, then delete the files. Raise OSError."""
         with self.lock():
             shutil.rmtree(self.unpacked, ignore_errors=True)
             self.directory.rename(self.unpacked)
