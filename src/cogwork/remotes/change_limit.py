@@ -1,4 +1,4 @@
-"""How often the resources of another machine may change here."""
+"""A limit on how often the resources of another machine may change on this one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cogwork.core.limits.token_bucket import Rate, TokenBucket
 from cogwork.remotes.names import MAX_RESOURCES
 
 RATE: Final = 50.0
-"""Names that may appear or disappear per second, on average."""
+"""Average number of names that may appear or disappear per second."""
 BURST: Final = MAX_RESOURCES
 MAX_WAIT: Final = 30.0
-"""Seconds after which a list is always looked at again."""
+"""Maximum seconds until a list is read again."""
 
 
 _LIMIT: Final = Rate(RATE, BURST)
@@ -20,7 +20,7 @@ _MAX_SPENT: Final = BURST + RATE * MAX_WAIT
 
 
 class ChangeLimit:
-    """A machine that has used up its token bucket is asked less often."""
+    """A token bucket for changes. A remote that has used it up is asked less often."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,9 +28,10 @@ class ChangeLimit:
 
     def spend(self, changes: int) -> None:
         spent = RATE * self._bucket.wait(_LIMIT, self._clock.monotonic(), BURST)
-        # Bounded, so that a machine that has calmed down is soon asked as often as before.
+        # Limit the debt, so that a remote whose resources stop changing is soon asked as often as
+        # before.
         self._bucket.take(min(changes, _MAX_SPENT - spent))
 
     def wait_time(self) -> float:
-        """Return the seconds until the next change may be looked for."""
+        """Return the seconds until the resources may be listed again."""
         return self._bucket.wait(_LIMIT, self._clock.monotonic())

@@ -1,4 +1,4 @@
-"""A connection to another machine, whatever carries it."""
+"""A connection to another machine, independent of the transport."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from cogwork.wire.clients.metadata_channel import Pairs
 
 
 class RemoteConnection(Protocol):
-    """A connection that is open, and logged in."""
+    """An open connection that is logged in."""
 
     @property
     def control(self) -> ForwardChannel:
-        """Where this machine makes its own calls: those of its session."""
+        """The channel for this machine's own calls, which manage the session."""
 
     @property
     def calls(self) -> ForwardChannel:
-        """Where calls to resources are made."""
+        """The channel for calls to resources."""
 
     @property
     def login(self) -> Pairs:
-        """The metadata of each call that identifies this machine."""
+        """The metadata that authenticates each call."""
 
     async def wait_until_lost(self) -> None: ...
 
     async def renew(self) -> None:
-        """Make further calls of both kinds over other channels, if it can open some.
+        """Open new channels, if possible, for further calls of both kinds.
 
-        Calls that have begun go on. Raise RemoteUnavailable.
+        Active calls continue on the old channels. Raise RemoteUnavailable.
         """
 
     async def aclose(self) -> None: ...

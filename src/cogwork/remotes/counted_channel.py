@@ -11,7 +11,10 @@ import grpc.aio
 
 
 class CountedChannel:
-    """A connected channel. The grace period of grpc.aio's `close` cannot be ended early."""
+    """A connected channel that counts its calls.
+
+    It replaces the grace period of grpc.aio's `close`, which cannot end early.
+    """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
@@ -39,7 +42,7 @@ class CountedChannel:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the channel, which ends its calls."""
+        """Close the channel, and end its calls."""
         await self._channel.close(None)
 
     def _count(self, start_call: Any) -> Callable[..., Any]:

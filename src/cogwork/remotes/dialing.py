@@ -1,4 +1,4 @@
-"""Connects to another machine over gRPC, and logs in to it."""
+"""Connects to another machine over gRPC, and logs in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     ("grpc.use_local_subchannel_pool", 1),
-    # How long an attempt may take. gRPC keeps the socket of an abandoned one for the rest of it.
+    # Timeout of an attempt. gRPC keeps the socket of an abandoned attempt until then.
     ("grpc.min_reconnect_backoff_ms", 6_000),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 1_000),
@@ -58,14 +58,14 @@ def find_login(config: RemoteConfig) -> RemoteLogin | None:
 
 class DialTarget(NamedTuple):
     address: str
-    """`HOST:PORT`, with `https://` in front if TLS is required."""
+    """`HOST:PORT`, with the prefix `https://` if TLS is required."""
     login: RemoteLogin | None
     insecure: bool
-    """Without TLS, if the address allows it."""
+    """Whether to connect without TLS, if the address allows it."""
     allow_plaintext: bool
-    """Even if others can read the login."""
+    """Whether to send the login even over plaintext, which others on the network can read."""
     certificate_name: str = ""
-    """The name in its certificate, if not that of the address."""
+    """Name in the certificate, if it differs from the address."""
 
 
 async def dial(to: DialTarget, clock: Clock) -> GrpcConnection:
@@ -83,12 +83,12 @@ async def dial(to: DialTarget, clock: Clock) -> GrpcConnection:
 
 
 async def _race(open_channel: Callable[[], grpc.aio.Channel], clock: Clock) -> grpc.aio.Channel:
-    """Return the first channel that is connected. Raise RemoteUnavailable.
+    """Return the first channel that connects. Raise RemoteUnavailable.
 
-    Start another attempt every second and let them race. The first packet of an attempt is lost
-    while the network is away, and the kernel sends it again after 1, 3 and 7 seconds, so an old
-    attempt notices late that the network is back. Shorter attempts would never succeed in a slow
-    network, where TCP, TLS and HTTP/2 take several round trips.
+    Every second, start another attempt. If the network is down, the kernel resends the first packet
+    of an attempt only after 1, 3 and 7 seconds, so a new attempt connects earlier once the network
+    is back. Old attempts must continue: in a slow network, TCP, TLS and HTTP/2 need several round
+    trips.
     """
     attempts: set[asyncio.Task[grpc.aio.Channel]] = set()
     deadline = clock.monotonic() + _CONNECT_TIMEOUT
@@ -144,7 +144,7 @@ async def _wait_until_ready(channel: grpc.aio.Channel) -> None:
 
 
 async def _find_fault(channel: grpc.aio.Channel) -> RemoteUnavailable:
-    """Return why a channel cannot connect: only a call tells."""
+    """Return why a channel cannot connect. Only a call on the channel reports the reason."""
     method: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
     try:
         await method(b"", timeout=CALL_TIMEOUT)
@@ -158,11 +158,11 @@ async def _abandon(attempts: set[asyncio.Task[grpc.aio.Channel]]) -> None:
         attempt.cancel()
     for result in await asyncio.gather(*attempts, return_exceptions=True):
         if isinstance(result, grpc.aio.Channel):
-            await result.close(None)  # was ready at the same moment as the one that is used
+            await result.close(None)  # connected at the same moment as the one that is used
 
 
 async def _log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs:
-    """Return the metadata that identifies this machine. Raise AioRpcError."""
+    """Return the metadata that authenticates this machine. Raise AioRpcError."""
     if login is None:
         return ()
     method: Any = channel.unary_unary(
@@ -177,7 +177,7 @@ async def _log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs
 
 
 def resolve_address(text: str, default_port: int) -> str:
-    """Return `HOST:PORT`, with `https://` in front if given. Raise RemoteUnavailable."""
+    """Return `HOST:PORT`, with the prefix `https://` if given. Raise RemoteUnavailable."""
     try:
         return parse_address(text, default_port)
     except ValueError as error:

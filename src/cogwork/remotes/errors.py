@@ -1,4 +1,4 @@
-"""What can go wrong with another machine."""
+"""Errors of other machines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import grpc.aio
 from cogwork.core.errors import CogworkError
 
 CALL_TIMEOUT: Final = 8.0
-"""Seconds without an answer after which another machine is lost.
+"""Seconds without a reply after which another machine is considered lost.
 
-Where many packets are lost, TCP often needs several seconds to deliver one.
+TCP often needs several seconds to deliver a packet when many packets are lost.
 """
 NO_ANSWER: Final = (
     f"it did not answer within {CALL_TIMEOUT:g} s; check the network, and that the machine runs"
@@ -20,13 +20,13 @@ NO_ANSWER: Final = (
 
 
 class RemoteUnavailable(CogworkError):
-    """Another machine cannot be used now."""
+    """Another machine is unavailable now."""
 
     status = "UNAVAILABLE"
 
 
 class NotReached(RemoteUnavailable):
-    """The address has no machine, or the machine does not answer."""
+    """No machine runs at the address, or the machine does not answer."""
 
 
 _UNKNOWN_NAME: Final = "errors resolving"
@@ -43,7 +43,7 @@ _ADVICE: Final = {
 
 
 def describe(error: grpc.aio.AioRpcError) -> str:
-    """Return one sentence about why a call to another machine failed."""
+    """Return a sentence that explains why a call to another machine failed."""
     match error.code():
         case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
             return f"it refused the login: {error.details()}; check auth in the section remotes"
@@ -56,7 +56,7 @@ def describe(error: grpc.aio.AioRpcError) -> str:
 
 
 def is_unknown_name(error: grpc.aio.AioRpcError) -> bool:
-    """Return whether a call failed because the name of the computer is unknown."""
+    """Return whether a call failed because the host name is unknown."""
     return _UNKNOWN_NAME in (error.details() or "")
 
 

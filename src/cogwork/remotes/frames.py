@@ -1,4 +1,4 @@
-"""The frames of another machine, as frames of this one. Pure."""
+"""Converts the frames of another machine to frames of this machine. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cogwork.spatial.kinematics import WORLD
 _WORLD_SUFFIX: Final = "_world"
 _MAX_NAME: Final = 512
 _MAX_DEPTH: Final = 100
-"""Frames between a frame and the world."""
+"""Maximum frames between a frame and the world."""
 
 
 def place_frames(
@@ -27,10 +27,10 @@ def place_frames(
     transforms: Iterable[common.Transform],
     resources: Iterable[Spec],
 ) -> Sequence[PlacedFrame]:
-    """Attach the frames of a remote to its `frame`; none without it.
+    """Attach the frames of a remote to its `frame`; return none if it has no `frame`.
 
-    The world of the remote `line2` becomes the frame `line2_world`. `resources` are those of the
-    remote, among which are its arms and gantries: their joints are read where they are.
+    The world of the remote `line2` becomes the frame `line2_world`. `resources` are the resources
+    of the remote, including its arms and gantries, from which joint positions are read.
     """
     if config.frame is None:
         return ()
@@ -48,7 +48,7 @@ def place_frames(
 
 
 def _find_jointed(prefix: str, resources: Iterable[Spec]) -> dict[str, ResourceName]:
-    """Return the arms and gantries of the remote, by what their frames are called here."""
+    """Return the arms and gantries of the remote, by their frame names on this machine."""
     found: dict[str, ResourceName] = {}
     for spec in resources:
         if spec.name.api in JOINTED and isinstance(spec.settings, RemoteName):
@@ -60,7 +60,7 @@ def _find_jointed(prefix: str, resources: Iterable[Spec]) -> dict[str, ResourceN
 def _place(
     prefix: str, world: str, transform: common.Transform, jointed: dict[str, ResourceName]
 ) -> PlacedFrame | None:
-    """Return None for a frame that cannot be used."""
+    """Return the frame; None if it is invalid."""
     name, given = prefix + transform.reference_frame, transform.pose_in_observer_frame
     if not transform.reference_frame or len(name) > _MAX_NAME:
         return None
@@ -77,24 +77,24 @@ def _place(
 
 
 class _Distance(NamedTuple):
-    """How far a frame is from the root of its tree."""
+    """Distance of a frame from the root of its tree."""
 
     frames: int
     worlds: int
-    """Machines in between."""
+    """Number of machines between this machine and the frame."""
 
 
 def _find_near(frames: Mapping[str, PlacedFrame]) -> set[str]:
-    """Return the frames that are at most as many machines away as a resource may be.
+    """Return the frames that are not more machines away than resources may be.
 
-    Machines that are remotes of each other would otherwise repeat their frames without end. Frames
-    in a cycle, or too deep, are left out, too.
+    Otherwise, machines that are remotes of each other would repeat their frames endlessly. Frames
+    in a cycle, or too deep in the tree, are also omitted.
     """
     distances: dict[str, _Distance | None] = {}
     for name in frames:
         path: list[PlacedFrame] = []
         while name in frames and name not in distances:
-            distances[name] = None  # until it is known: a frame that leads back here is in a cycle
+            distances[name] = None  # provisional: if a frame leads back here, it is in a cycle
             path.append(frames[name])
             name = frames[name].parent
         distance = distances[name] if name in frames else _Distance(0, 0)
@@ -105,7 +105,7 @@ def _find_near(frames: Mapping[str, PlacedFrame]) -> set[str]:
 
 
 def _add_frame(parent: _Distance | None, frame: PlacedFrame) -> _Distance | None:
-    """Return None if the frame is too far away."""
+    """Return the distance of the frame; None if it is too far away."""
     if parent is None or parent.frames >= _MAX_DEPTH:
         return None
     is_world = frame.component is None and frame.name.endswith(_WORLD_SUFFIX)

@@ -1,4 +1,4 @@
-"""A connection to another machine over gRPC, whose channels can be replaced."""
+"""A gRPC connection to another machine, whose channels can be replaced."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cogwork.wire.clients.channel import ForwardChannel
 from cogwork.wire.clients.metadata_channel import Pairs
 
 _MAX_CLOSING: Final = 8
-"""Former channels with calls that go on."""
+"""Maximum replaced channels with active calls."""
 
 
 class GrpcConnection:
-    """One channel for the session, and another one for other calls.
+    """A connection with one channel for the session, and another channel for other calls.
 
-    Images fill a slow connection for seconds, during which heartbeats would wait.
+    On a slow connection, images would delay heartbeats for seconds.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class GrpcConnection:
         self._lost = asyncio.Event()
         self._watching = asyncio.ensure_future(self._watch(self._control))
         self._closing: dict[CountedChannel, asyncio.Task[None]] = {}
-        """Former channels, which still carry calls."""
+        """Replaced channels with active calls."""
 
     @property
     def control(self) -> ForwardChannel:
@@ -56,10 +56,10 @@ class GrpcConnection:
         await self.open_calls()
 
     async def open_calls(self) -> None:
-        """Open another channel for further calls, unless too many former ones are still in use.
+        """Open a new channel for further calls, unless too many replaced channels are in use.
 
-        Calls finish where they began, however long they take: moves and streams last for hours.
-        Raise RemoteUnavailable.
+        Active calls stay on their channel, however long they take: moves and streams may take
+        hours. Raise RemoteUnavailable.
         """
         if len(self._closing) >= _MAX_CLOSING:
             return

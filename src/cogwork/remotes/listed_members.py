@@ -1,4 +1,4 @@
-"""Splits a list that another machine sends, so that it can be read in small steps. Pure."""
+"""Splits a list from another machine, so that it can be parsed in small steps. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final
 from cogwork.wire.messages.protobuf_encoding import read_varint
 
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
-"""The wire types of protobuf, without groups."""
+"""The wire types of protobuf, except groups."""
 _WIDTHS: Final = {_I64: 8, _I32: 4}
 _MEMBER_TAG: Final = 1 << 3 | _LEN
-"""The tag of the members: field 1 of every such reply."""
+"""The tag of the members, which are field 1 of every such reply."""
 
 
 class UnreadableList(ValueError):
-    """It is no list of messages."""
+    """The reply is not a list of messages."""
 
 
 def split_members(reply: bytes, size: int, count: int) -> Iterator[bytes]:
-    """Yield the list in parts, each of them a message with at most `count` members.
+    """Yield the list in parts. Each part is a message with at most `count` members.
 
-    Members beyond the first `size` bytes are left out. Raise UnreadableList.
+    Members beyond the first `size` bytes are omitted. Raise UnreadableList.
     """
     start = at = 0
     found = 0
@@ -40,9 +40,9 @@ def split_members(reply: bytes, size: int, count: int) -> Iterator[bytes]:
 
 
 def _find_end(reply: bytes, at: int, end: int) -> int:
-    """Return where the field that begins here ends."""
+    """Return the end of the field that begins at `at`."""
     if reply[at] == _MEMBER_TAG and at + 1 < end and reply[at + 1] < 0x80:
-        at += 2 + reply[at + 1]  # nearly all members are that short
+        at += 2 + reply[at + 1]  # fast path: nearly all members are this short
     else:
         tag, at = read_varint(reply, at, end)
         kind = tag & 7

@@ -1,4 +1,4 @@
-"""Connects to another machine in the way that its configuration asks for."""
+"""Connects to another machine by the configured method."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class MachineDialer:
         allow_plaintext: bool,
         mdns: bool,
     ) -> None:
-        """`mdns`: look for machines on the local network, too."""
+        """Set up the connector. `mdns`: also look for machines on the local network."""
         self._clock = clock
         self._find_webrtc = find_webrtc
         self._allow_plaintext = allow_plaintext
         self._mdns = mdns
 
     async def connect(self, config: RemoteConfig) -> RemoteConnection:
-        """Raise RemoteUnavailable or AioRpcError."""
+        """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
         if config.managed_by:
             return await self._connect_by_cloud(config)
         connection = await self._dial(self._destination(config, config.address, _MACHINE_PORT))
@@ -57,9 +57,9 @@ class MachineDialer:
         return await dial(found, self._clock)
 
     async def _find_on_network(self, to: DialTarget) -> DialTarget | None:
-        """Return where a machine of this name is on the local network.
+        """Return the address of the machine on the local network; None if it is not found.
 
-        Many computers do not resolve such names themselves.
+        Many computers cannot resolve such names themselves.
         """
         prefix = TLS_PREFIX if to.address.startswith(TLS_PREFIX) else ""
         name, _, port = to.address.removeprefix(TLS_PREFIX).rpartition(":")
@@ -68,8 +68,8 @@ class MachineDialer:
         machine = await find_machine(name, _SEARCH_SECONDS)
         if machine is None:
             return None
-        # A computer may run several machines, so its name needs a port. The name of a machine
-        # does not.
+        # A computer may run several machines, so its name needs a port. The name of a machine needs
+        # none.
         port = port if name == machine.host else str(machine.port)
         host = f"[{machine.address}]" if ":" in machine.address else machine.address
         return to._replace(address=f"{prefix}{host}:{port}", certificate_name=name)

@@ -1,4 +1,4 @@
-"""The remotes that are configured, as one provider of the graph."""
+"""The remote manager: provides the resources of all configured remotes to the graph."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class RemoteManager:
         allow_plaintext: bool,
         mdns: bool = False,
     ) -> None:
-        """`set_discovered` gets the nodes of all remotes whenever they change.
+        """Create a manager without remotes.
 
-        `find_webrtc` returns the WebRTC process; None if WebRTC is off or not installed.
-        `allow_plaintext`: logins may travel unencrypted. `mdns`: look for machines on the local
-        network.
+        `set_discovered` receives the nodes of all remotes whenever they change. `find_webrtc`
+        returns the WebRTC process; None if WebRTC is off or not installed. `allow_plaintext`: allow
+        sending logins unencrypted. `mdns`: look for machines on the local network.
         """
         self._clock = clock
         self._notify_changed = notify_changed
@@ -59,7 +59,7 @@ class RemoteManager:
         self._frames: tuple[PlacedFrame, ...] = ()
 
     def apply(self, configs: Sequence[RemoteConfig]) -> None:
-        """Connect to what is configured; remotes that have not changed stay connected."""
+        """Connect to the configured remotes. Unchanged remotes stay connected."""
         self._remotes.apply({config.name: config for config in configs})
         self._on_change()
 
@@ -90,8 +90,8 @@ class RemoteManager:
         await asyncio.gather(*self._remotes.stopping, return_exceptions=True)
 
     def _make_remote(self, config: RemoteConfig) -> Remote:
-        # A machine without remotes starts without the SDK.
-        importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
+        # Import the SDK only now: machines without remotes start faster.
+        importlib.import_module("cogwork.resource.sdk.clean_import")  # before other SDK imports
         from cogwork.remotes.machine_dialing import MachineDialer
         from cogwork.remotes.remote import Remote, RemoteContext
 

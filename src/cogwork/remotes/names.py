@@ -1,4 +1,4 @@
-"""What the resources of another machine are called here. Pure."""
+"""Names of another machine's resources on this machine. Pure."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.graph.spec import Spec
 
 REMOTE_API: Final = Api(BUILTIN_NAMESPACE, "remote", "")
-"""The API of a remote itself, which is a node of the graph, too."""
+"""The API of the remote itself, which is also a node of the graph."""
 REMOTE_MODEL: Final = ModelName(BUILTIN_NAMESPACE, BUILTIN_FAMILY, "remote")
 MAX_HOPS: Final = 5
-"""Machines between a client and a resource. Machines that are remotes of each other would
-otherwise repeat their names without end."""
+"""Maximum machines between a client and a resource. Without this limit, machines that are remotes
+of each other would repeat their names endlessly."""
 MAX_RESOURCES: Final = 1_000
-"""Resources of one remote that are used here."""
+"""Maximum resources of one remote."""
 MAX_FOREIGN_APIS: Final = 50
-"""APIs of one remote that this server does not have itself. Each of them has to be described."""
+"""Maximum APIs of one remote that this server does not implement. Each needs descriptors."""
 _MAX_NAME: Final = 512
 _DEFAULT_SERVICE: Final = "builtin"
-"""Every machine has services of this name, which only concern itself."""
+"""Name of the default services of every machine, which only concern that machine."""
 
 
 class RemoteName(NamedTuple):
-    """The settings of a resource of a remote: where it is."""
+    """The settings of a remote resource: its location on the other machine."""
 
     remote: str
     name: str
-    """Its name on the other machine."""
+    """Name of the resource on the other machine."""
 
 
 def remote_spec(remote: str) -> Spec:
@@ -48,8 +48,8 @@ def remote_spec(remote: str) -> Spec:
 class ResourceList:
     """The resources that a remote lists, up to the limits: `camera` of `line2` is `line2:camera`.
 
-    Those that are there already come first. Otherwise others would be used whenever a machine with
-    too many of them lists them in another order.
+    Resources that are already in use come first. Otherwise, a machine with too many resources would
+    replace some whenever it lists them in another order.
     """
 
     def __init__(self, remote: str, prefix: str, present: Mapping[ResourceName, Spec]) -> None:
@@ -88,7 +88,7 @@ class ResourceList:
 
     @property
     def left_out(self) -> int:
-        """How many resources are beyond the limits."""
+        """Number of resources beyond the limits."""
         return self._left_out + max(0, len(self._kept) + len(self._added) - MAX_RESOURCES)
 
 

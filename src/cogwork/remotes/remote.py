@@ -1,4 +1,4 @@
-"""A configured remote: connects, learns its resources, and connects again when it is lost."""
+"""A configured remote: connects, lists its resources, and reconnects after a failure."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ from cogwork.robot.placed_frame import PlacedFrame
 _log = logging.getLogger("rdk.remotes")
 
 _MIN_INTERVAL: Final = 0.02
-"""Seconds. The intervals of a configuration may be zero."""
+"""Minimum of the configured intervals in seconds, which may be zero."""
 _FRAMES_INTERVAL: Final = 5.0
-"""Seconds after which its frames are listed again. They seldom change without its resources."""
+"""Seconds between two reads of the frames, which seldom change unless the resources do."""
 _DESCRIBING_COST: Final = 200
-"""Changes that fetching the descriptors of APIs counts for."""
+"""Number of changes that fetching the descriptors of APIs counts as."""
 _LONG_WAIT: Final = 5.0
-"""Seconds until the next list after which people are told why."""
+"""Seconds until the next list from which the status explains the delay."""
 
 Connect = Callable[[RemoteConfig], Awaitable[RemoteConnection]]
-"""Opens a connection and logs in. Raises RemoteUnavailable or AioRpcError."""
+"""A function that connects and logs in. It raises RemoteUnavailable or AioRpcError."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteContext:
     clock: Clock
     on_change: Callable[[], None]
-    """Called when its resources change, appear, or can no longer be reached."""
+    """Function to call when the remote's resources change, become available or become
+    unavailable."""
     connect: Connect
 
 
@@ -54,24 +55,24 @@ class Remote:
         self.config = config
         self._spec = remote_spec(config.name)
         self.fault = "connecting"
-        """Why it cannot be used; empty if it can."""
+        """The reason why the remote is unavailable; empty if it is connected."""
         self.is_connecting = True
-        """Whether the first attempt has not ended yet."""
+        """Whether the first attempt to connect is still running."""
         self._context = context
         self._clock = context.clock
         self.services: Mapping[Api, str] = {}
-        """The gRPC services of APIs that this server does not have itself."""
+        """The gRPC services of APIs that this server does not implement, by API."""
         self.descriptors: Mapping[str, DescriptorPool] = {}
-        """Their descriptors, by service."""
+        """Descriptors of these services, by service."""
         self.frames: Sequence[PlacedFrame] = place_frames(config, (), ())
-        """Its frames on this machine, also while it is away."""
+        """Frames of the remote on this machine. They are kept while it is disconnected."""
         self._specs: dict[ResourceName, Spec] = {}
-        """The nodes of its resources."""
+        """The nodes of the remote's resources."""
         self._listed: ResourceList | None = None
-        """The newest list, until it is applied."""
+        """The latest list of resources, until it is applied."""
         self._changes = ChangeLimit(context.clock)
         self._left_out = 0
-        """Resources that it lists and that are not used here."""
+        """Number of resources beyond the limits."""
         self._transforms: list[common.Transform] = []
         self._frames_due = 0.0
         self._frames_fault = ""
@@ -90,7 +91,7 @@ class Remote:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def specs(self) -> list[Spec]:
-        """Return the nodes of the remote and of its resources, also while it is away."""
+        """Return the nodes of the remote and of its resources, even while it is disconnected."""
         return [self._spec, *self._specs.values()]
 
     def offer(self) -> Offer | Unavailable:
@@ -108,12 +109,12 @@ class Remote:
                 self._lose(str(error))
             except grpc.aio.AioRpcError as error:
                 self._lose(describe(error))
-            # Not after the loss of a connection, which may be replaced at once.
+            # If the connection was up for longer than the interval, reconnect immediately.
             next_attempt = began + max(self.config.reconnect_interval, _MIN_INTERVAL)
             await self._clock.sleep(max(0.0, next_attempt - self._clock.monotonic()))
 
     async def _stay_connected(self) -> None:
-        """Connect, and follow the resources until the connection is lost."""
+        """Connect, and keep the resources up to date until the connection is lost."""
         connection = await self._context.connect(self.config)
         self._sessions += 1
         session = RemoteSession(self._sessions, connection, self._clock)
@@ -129,7 +130,8 @@ class Remote:
     async def _follow(
         self, session: RemoteSession, connection: RemoteConnection, heartbeat: float | None
     ) -> None:
-        """Raise RemoteUnavailable or AioRpcError when the connection is lost."""
+        """Keep the resources up to date. Raise RemoteUnavailable or AioRpcError when the connection
+        is lost."""
         watching: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._list(session))]
         watching.append(asyncio.ensure_future(connection.wait_until_lost()))
         if heartbeat is not None:
@@ -146,12 +148,11 @@ class Remote:
             await asyncio.gather(*watching, return_exceptions=True)
 
     async def _list(self, session: RemoteSession) -> None:
-        """Ask for the names of its resources, again and again.
+        """List the remote's resources periodically.
 
-        No method of the public API tells of changes. Asking is cheap: our server keeps the reply
-        until the names change, and the same reply is not parsed again. However often the resources
-        change, the graph changes only as often as they are listed, and they are listed less often
-        if many of them change.
+        The public API has no notification of changes. Polling is cheap: our server caches the reply
+        until the names change, and an unchanged reply is not parsed again. The graph changes only
+        as often as the resources are listed. If many resources change, they are listed less often.
         """
         while True:
             try:
@@ -192,13 +193,13 @@ class Remote:
         self._changes.spend(changes)
         placed, self._specs = self._transforms, specs
         await self._list_frames(session)
-        # Placing them takes a while, and a remote that is connected again often has the same.
+        # Placing frames takes a while. A remote that has reconnected often has the same frames.
         if changes or self._transforms is not placed:
             self._place_frames()
         self._find(session)
 
     def _report_limits(self, session: RemoteSession) -> None:
-        """Show which limits apply, and log it when that begins."""
+        """Set the fault of the session to the limits that apply. Log the first one."""
         was_fine, session.fault = session.fault is None, self._describe_limits(session)
         if was_fine and session.fault is not None:
             _log.warning("remote %s: %s", self.config.name, session.fault)
@@ -219,7 +220,7 @@ class Remote:
         return None
 
     async def _list_frames(self, session: RemoteSession) -> None:
-        """Ask for its frames. It keeps those that it has if it does not tell them."""
+        """Read the remote's frames. If that fails, keep the previous frames."""
         if self.config.frame is None:
             return
         try:
@@ -235,13 +236,13 @@ class Remote:
         self._frames_due = self._clock.monotonic() + interval
 
     def _place_frames(self) -> bool:
-        """Return whether its frames here have changed."""
+        """Place the frames on this machine. Return whether they have changed."""
         before = self.frames
         self.frames = place_frames(self.config, self._transforms, self._specs.values())
         return self.frames != before
 
     def _report_frames(self, fault: str) -> None:
-        """Log why its frames are unknown, once for each reason."""
+        """Log why the frames are unknown, unless the reason is the same as before."""
         if fault != self._frames_fault:
             self._frames_fault = fault
             _log.warning("the frames of remote %s are unknown: %s", self.config.name, fault)
@@ -254,7 +255,7 @@ class Remote:
 
     def _lose(self, reason: str) -> None:
         if self.fault == reason and not self.is_connecting:
-            return  # as after the last attempt
+            return  # already reported
         _log.warning("remote %s cannot be used: %s", self.config.name, reason)
         self.fault, self.is_connecting = reason, False
         self._context.on_change()

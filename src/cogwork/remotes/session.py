@@ -36,22 +36,22 @@ _SERVICE: Final = "/viam.robot.v1.RobotService/"
 _HEARTBEATS_IN_WINDOW: Final = 3
 _MIN_HEARTBEAT_INTERVAL: Final = 0.01
 _MAX_HEARTBEAT_INTERVAL: Final = 1.0
-"""Seconds. They also show that the connection still works, however long the window is."""
+"""Maximum interval in seconds. Heartbeats also check the connection, even if the window is long."""
 _MAX_HEARTBEATS: Final = 16
-"""How many may wait for their answers."""
+"""Maximum heartbeats without a reply."""
 _LATE: Final = 2.0
-"""Seconds without an answer after which another connection is opened."""
+"""Seconds without a reply after which a new connection is opened."""
 _RENEWAL_INTERVAL: Final = 0.5
-"""Seconds between attempts to open one."""
+"""Seconds between attempts to open a new connection."""
 _UNANSWERED: Final = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
 _MAX_LIST_RATE: Final = 100_000
-"""Bytes per second that the names of resources may take, and those of frames."""
+"""Maximum bytes per second for listing resources, and the same for listing frames."""
 _MAX_LIST_SIZE: Final = 4 << 20
-"""Bytes of a list that are read."""
+"""Maximum bytes of a list that are parsed."""
 _MEMBERS_AT_ONCE: Final = 100
-"""Members of a list that are read before other work may go on."""
+"""Members of a list that are parsed before other tasks can run."""
 _LIST_SHARE: Final = 0.2
-"""Share of the event loop's time for reading lists."""
+"""Maximum share of the event loop's time for parsing lists."""
 _MAX_SESSION_ID: Final = 1_000
 _NO_SESSIONS: Final = (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.NOT_FOUND)
 _MAX_DESCRIPTORS: Final = 1 << 20
@@ -61,7 +61,7 @@ _Reply = TypeVar("_Reply", bound=Message)
 
 
 class RemoteSession(Builder):
-    """Builds the clients of the resources of another machine."""
+    """A session with another machine, which builds clients of its resources."""
 
     def __init__(self, number: int, connection: RemoteConnection, clock: Clock) -> None:
         self.number = number
@@ -69,14 +69,14 @@ class RemoteSession(Builder):
         self._login = connection.login
         self._clock = clock
         self._session_id = ""
-        """Empty if the machine has no sessions."""
+        """Session id; empty if the machine has no sessions."""
         self._restarting = asyncio.Lock()
         self._heartbeats: set[asyncio.Task[None]] = set()
-        """Those without an answer yet."""
+        """Heartbeats without a reply."""
         self._heard = clock.monotonic()
-        """When a heartbeat was answered."""
+        """Time of the last reply to a heartbeat."""
         self._fault = NO_ANSWER
-        """Why heartbeats are not answered."""
+        """The reason why heartbeats get no reply."""
         self._control = MetadataChannel(lambda: connection.control, lambda: self._metadata)
         self._calls = MetadataChannel(self._find_calls_channel, lambda: self._metadata)
         self._end_reason: str | None = None
@@ -88,10 +88,11 @@ class RemoteSession(Builder):
         self._frames: list[common.Transform] = []
         self._reading = LoopBudget(clock, _LIST_SHARE)
         self.fault: str | None = None
-        """What is wrong with the machine although it can be used."""
+        """A problem of the machine that does not prevent its use; None if there is none."""
 
     async def start(self) -> float | None:
-        """Start a session, which stops what this machine moves there if this machine disappears.
+        """Start a session on the other machine. If this machine disconnects, the other one stops
+        its motion.
 
         Return the seconds between heartbeats; None if the machine has no sessions. Raise
         RemoteUnavailable or AioRpcError.
@@ -116,7 +117,8 @@ class RemoteSession(Builder):
         return min(max(interval, _MIN_HEARTBEAT_INTERVAL), _MAX_HEARTBEAT_INTERVAL)
 
     def end(self, reason: str) -> None:
-        """Refuse further calls. Resources may be in use for a moment after the connection ended."""
+        """Refuse further calls. Resources may still be in use shortly after the connection has
+        ended."""
         self._end_reason = reason
 
     def _find_calls_channel(self) -> ForwardChannel:
@@ -125,19 +127,19 @@ class RemoteSession(Builder):
         return self._connection.calls
 
     def is_lost_by(self, error: grpc.aio.AioRpcError) -> bool:
-        """Return whether an error shows that the machine is lost.
+        """Return whether an error means that the machine is lost.
 
-        One call without an answer does not, if there are heartbeats.
+        With heartbeats, a single call without a reply does not mean that.
         """
         return not self._session_id or error.code() not in _UNANSWERED
 
     async def list_resources(self, into: Callable[[Api, str], None]) -> bool:
-        """Pass each name that the machine lists; return False if the list is that of the last time.
+        """Pass each listed name to `into`. Return False if the list has not changed.
 
         Raise RemoteUnavailable or AioRpcError.
         """
         reply = await self._call_raw("ResourceNames", robot.ResourceNamesRequest())
-        # Only what is read is kept and compared.
+        # Keep and compare only the part that is parsed.
         head = reply[:_MAX_LIST_SIZE]
         self._names_size = len(reply)
         if head == self._names_reply:
@@ -150,16 +152,16 @@ class RemoteSession(Builder):
 
     @property
     def has_truncated_list(self) -> bool:
-        """Whether the machine listed more than was read."""
+        """Whether the list was longer than the part that was parsed."""
         return self._names_size > _MAX_LIST_SIZE
 
     @property
     def min_list_interval(self) -> float:
-        """Return the seconds until the resources may be listed again."""
+        """The seconds until the resources may be listed again."""
         return self._names_size / _MAX_LIST_RATE
 
     async def list_frames(self) -> list[common.Transform]:
-        """Return as many as may be used: the same list until they change.
+        """Return the frames, up to the limit. Return the same list until they change.
 
         Raise RemoteUnavailable or AioRpcError.
         """
@@ -180,13 +182,13 @@ class RemoteSession(Builder):
 
     @property
     def min_frames_interval(self) -> float:
-        """Return the seconds until the frames may be listed again."""
+        """The seconds until the frames may be listed again."""
         return self._frames_size / _MAX_LIST_RATE
 
     async def describe_services(
         self, apis: Collection[Api]
     ) -> tuple[dict[Api, str], dict[str, DescriptorPool]]:
-        """Return the gRPC services of these APIs, and the descriptors of those that have some.
+        """Return the gRPC services of these APIs, and the descriptors that the machine provides.
 
         Raise RemoteUnavailable or AioRpcError.
         """
@@ -208,9 +210,9 @@ class RemoteSession(Builder):
         return services, pools
 
     async def send_heartbeats(self, interval: float) -> None:
-        """Send heartbeats until they are no longer answered. Raise RemoteUnavailable.
+        """Send heartbeats until the replies stop. Raise RemoteUnavailable.
 
-        None waits for the answer to the one before: the next may take another connection.
+        A heartbeat does not wait for earlier replies: it may use a newer connection.
         """
         self._heard = self._clock.monotonic()
         try:
@@ -220,17 +222,17 @@ class RemoteSession(Builder):
                     self._heartbeats.add(heartbeat)
                     heartbeat.add_done_callback(self._heartbeats.discard)
                 await self._clock.sleep(interval)
-                # While this process is suspended, it hears nothing.
+                # Ignore the time during which this process was suspended.
                 self._heard += max(0.0, self._clock.monotonic() - now - interval)
         finally:
             await self._cancel_heartbeats()
         raise RemoteUnavailable(self._fault)
 
     async def renew_when_late(self) -> None:
-        """Use another connection whenever heartbeats are not answered in time.
+        """Open a new connection whenever heartbeats get no reply in time.
 
-        TCP waits twice as long each time it repeats what is lost, so after an outage the former
-        connection may be silent for as long again.
+        TCP doubles its retransmission timeout, so an old connection may stay silent for as long as
+        an outage lasted.
         """
         renewed = self._heard
         while True:
@@ -262,7 +264,7 @@ class RemoteSession(Builder):
             self._fault = str(error)
 
     async def _extend(self, session_id: str) -> None:
-        """Extend the session, or start another one if it has expired.
+        """Extend the session, or start a new one if it has expired.
 
         Raise RemoteUnavailable or AioRpcError.
         """
@@ -272,8 +274,8 @@ class RemoteSession(Builder):
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise
-            # The network was slow: the other machine has stopped what this one had moved. The
-            # connection itself still works.
+            # The heartbeats were too slow, so the other machine has stopped this machine's motion.
+            # The connection still works.
             async with self._restarting:
                 if self._session_id == session_id:
                     await self.start()
@@ -293,12 +295,12 @@ class RemoteSession(Builder):
         raise AssertionError("an offer of a remote is never in place")
 
     async def close(self, resource: object) -> None:
-        del resource  # the other machine keeps it
+        del resource  # the resource stays on the other machine
 
     async def _read_list(
         self, reply: bytes, kind: type[_Reply], what: str
     ) -> AsyncGenerator[_Reply, None]:
-        """Parse a list in parts, with pauses for other work. Raise RemoteUnavailable."""
+        """Parse a list in parts, and let other tasks run in between. Raise RemoteUnavailable."""
         parts = split_members(reply, _MAX_LIST_SIZE, _MEMBERS_AT_ONCE)
         while True:
             began = self._clock.monotonic()
@@ -313,11 +315,11 @@ class RemoteSession(Builder):
             await self._clock.sleep(self._reading.spend(took))
 
     async def _call(self, method: str, request: Message, kind: type[_Reply]) -> _Reply:
-        """Raise RemoteUnavailable or AioRpcError."""
+        """Call a method and parse its reply. Raise RemoteUnavailable or AioRpcError."""
         return _parse(await self._call_raw(method, request), kind, f"answer to {method}")
 
     async def _call_raw(self, method: str, request: Message) -> bytes:
-        """Raise AioRpcError."""
+        """Call a method and return its raw reply. Raise AioRpcError."""
         start: Any = self._control.unary_unary(
             _SERVICE + method, request_serializer=type(request).SerializeToString
         )
@@ -339,4 +341,4 @@ def _unreadable(what: str, error: Exception) -> RemoteUnavailable:
 
 
 def _stop_by_silence() -> None:
-    """Do nothing: without heartbeats, the other machine stops what this one has moved."""
+    """Do nothing: without heartbeats, the other machine stops this machine's motion."""

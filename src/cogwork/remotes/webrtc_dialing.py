@@ -1,4 +1,4 @@
-"""Connects to another machine over WebRTC, through the signaling of its cloud."""
+"""Connects to another machine over WebRTC, through the signaling server of its cloud."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from cogwork.wire.transports.webrtc_peers import NoConnection
 _SIGNALING: Final = "/proto.rpc.webrtc.v1.SignalingService/"
 _OPEN_TIMEOUT: Final = 20.0
 _SEND_BUFFER: Final = 32 * 1024
-"""Bytes of requests that wait in the socket. A heartbeat waits for what is before it."""
+"""Maximum bytes of requests in the socket's buffer, because heartbeats wait behind them."""
 _HOST_KEY: Final = "rpc-host"
 
 
 class DialingProcess(Protocol):
-    """The process that holds the connections."""
+    """A process that holds WebRTC connections."""
 
     async def dial(
         self, peer_id: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Return an offer for another machine, whose messages will travel over the socket.
+        """Return an offer for another machine, and carry its messages over the socket.
 
         Raise CogworkError.
         """
 
     async def accept(self, peer_id: str, answer: str) -> None:
-        """Use the answer, and wait until the data channel is open.
+        """Apply the answer, and wait until the data channel is open.
 
-        Raise NoConnection if the two cannot reach each other, or CogworkError.
+        Raise NoConnection if the machines cannot reach each other, or another CogworkError.
         """
 
     def add_candidate(self, peer_id: str, text: str, mid: str | None, index: int | None) -> None:
-        """Use another candidate of the machine; empty text after the last one."""
+        """Add a candidate of the machine. The text is empty after the last candidate."""
 
 
 class WebRtcConnection:
-    """A connection over WebRTC. The login on the signaling connection holds for its calls."""
+    """A WebRTC connection. The login of its signaling connection also applies to its calls."""
 
     login: Pairs = ()
 
@@ -62,7 +62,8 @@ class WebRtcConnection:
         await asyncio.shield(self.calls.lost)
 
     async def renew(self) -> None:
-        """Do nothing: calls take turns in small packets, and ICE finds another way by itself."""
+        """Do nothing: calls share the connection in small packets, and ICE finds a new path by
+        itself."""
 
     async def aclose(self) -> None:
         self.calls.close()
@@ -100,7 +101,7 @@ async def call_machine(
 
 
 class _Caller:
-    """One call of a machine by its name."""
+    """A single attempt to connect to a machine by its name."""
 
     def __init__(self, host: str, signaling: RemoteConnection, process: DialingProcess) -> None:
         self._host = host
@@ -110,7 +111,7 @@ class _Caller:
         self._peer_id = str(uuid.uuid4())
 
     async def connect(self, server: socket.socket) -> None:
-        """Return when the data channel is open, whose messages travel over the socket."""
+        """Connect, and return when the data channel is open. Its messages use the socket."""
         offer = await self._process.dial(self._peer_id, await self._list_ice_servers(), server)
         opening: asyncio.Task[None] | None = None
         try:
@@ -166,8 +167,9 @@ class _Caller:
         try:
             answer = session_description.decode(reply.init.sdp, "answer")
         except ValueError as error:
-            raise RemoteUnavailable(f"{self._host} answered wrongly: {error}") from None
-        # The offer has all candidates, so a machine that no longer waits for more does not matter.
+            raise RemoteUnavailable(f"{self._host} sent an invalid answer: {error}") from None
+        # Ignore the failure: the offer contains all candidates, so the machine needs no further
+        # ones.
         with contextlib.suppress(grpc.aio.AioRpcError):
             done = pb.CallUpdateRequest(uuid=reply.uuid, done=True)
             await self._unary("CallUpdate", done, pb.CallUpdateResponse.FromString)

@@ -203,7 +203,7 @@ async def test_call_that_ends_without_an_answer(site: Site) -> None:
 
 async def test_answer_that_is_none(site: Site) -> None:
     site.replies = [answer(kind="offer")]
-    with pytest.raises(RemoteUnavailable, match=f"{HOST} answered wrongly"):
+    with pytest.raises(RemoteUnavailable, match=f"{HOST} sent an invalid answer"):
         await site.call()
 
 
