@@ -1,4 +1,4 @@
-"""The environment variables of the server that programs inherit."""
+"""Environment variables that programs inherit from the server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from cogwork.config.text.secrets import is_secret_name
 from cogwork.subprocesses.orphans import MARK_VARIABLE
 
 HOME_VARIABLE = "VIAM_HOME"
-"""The variable that holds the directory in which the server keeps its files."""
+"""Variable with the directory in which the server stores its files."""
 _INTERPRETER_VARIABLES = (
     "PYTHONHOME",
     "PYTHONEXECUTABLE",
     "PYTHONPLATLIBDIR",
     "__PYVENV_LAUNCHER__",
 )
-"""With these, another interpreter does not start, or starts with our libraries."""
+"""Variables that keep another interpreter from starting, or make it load our libraries."""
 _SYSTEMD_VARIABLES = (
     "NOTIFY_SOCKET",
     "WATCHDOG_PID",
@@ -24,25 +24,26 @@ _SYSTEMD_VARIABLES = (
     "LISTEN_FDNAMES",
     "LISTEN_PID",
 )
-"""Variables of systemd for the server: a program that used them would act in its name."""
+"""Variables of systemd for the server. A program that used them would act as the server."""
 _CREDENTIAL_VARIABLES = ("CREDENTIALS_DIRECTORY",)
-"""Withheld in addition to all `COGWORK_` variables with the name of a secret."""
+"""Variables that are withheld, in addition to the `COGWORK_` variables that contain secrets."""
 _ESSENTIAL_VARIABLES = frozenset({"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", MARK_VARIABLE})
-"""Variables that every program gets, even if the configuration uses them in a secret."""
+"""Variables that every program inherits, even if the configuration uses them in a secret."""
 _SERVER_DEFAULTS = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "GRPC_VERBOSITY": "NONE",
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
 }
-"""Variables that the server sets for itself (serving/process.py)."""
+"""Variables that the server sets for itself in serving/process.py."""
 
 
 def inherited_environment(
     base: Mapping[str, str], *, withheld: Collection[str] = (), clean: bool = False
 ) -> dict[str, str]:
-    """Return the variables of the server without its own settings and credentials.
+    """Return the server's variables without its own settings and credentials.
 
-    `withheld`: variables that the configuration uses in secrets. `clean`: only essential variables.
+    `withheld`: variables that the configuration uses in secrets. `clean`: return only essential
+    variables.
     """
     return {
         variable: value
@@ -55,14 +56,15 @@ def inherited_environment(
 def _filter_inherited(base: Mapping[str, str]) -> dict[str, str]:
     environment = dict(base)
     if "PYTHONHOME" in environment:
-        # A bundled server sets both. PYTHONPATH alone was set by a person, maybe for programs.
+        # A bundled server sets both variables. If only PYTHONPATH is set, the user may need it for
+        # programs.
         environment.pop("PYTHONPATH", None)
     for variable in (*_INTERPRETER_VARIABLES, *_SYSTEMD_VARIABLES):
         environment.pop(variable, None)
     for variable, value in _SERVER_DEFAULTS.items():
         if environment.get(variable) == value:
             del environment[variable]
-    # A bundled server puts its own libraries first, and saves the previous value here.
+    # A bundled server puts its own libraries first, and saves the previous value in this variable.
     if (libraries := environment.pop("LD_LIBRARY_PATH_ORIG", None)) is not None:
         environment["LD_LIBRARY_PATH"] = libraries
     return environment

@@ -1,4 +1,4 @@
-"""Find the line of a program's output that explains why it ended."""
+"""Finds the line of a program's output that explains why it ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 _TRACEBACK = "Traceback (most recent call last):"
 _IGNORED = "Exception ignored "
-"""Starts Python's report of an exception in a destructor, which does not end a program."""
+"""Prefix of Python's report of an exception in a destructor, which does not end the program."""
 _CRASH = re.compile(
     r"(?:Uncaught )?(?:\w+\.)*\w*(?:Error|Exception)(?:: .*)?"  # Python, JavaScript, Java
     r"|panic: .*|fatal error: .*"  # Go
@@ -23,13 +23,13 @@ _COMPLAINT = re.compile(
 _HARMLESS = re.compile(r"\b(?:debug|info|warn|warning|\w+Warning)\b", re.IGNORECASE)
 
 _RECENT_LINES = 5
-"""Lines among which a complaint counts: an older one may be about something else."""
+"""Number of last lines in which a general error message counts: older ones may be unrelated."""
 
 
 def find_error_line(lines: Sequence[str]) -> str:
-    """Return the last line that reports a crash, else the last complaint; empty if there is none.
+    """Return the last line that reports a crash, or else the last error message; empty if none.
 
-    `lines`: the end of the output, with the indentation.
+    `lines`: the end of the output, including indentation.
     """
     written = [line.strip() for line in lines if line.strip()]
     complaints = (
@@ -48,13 +48,13 @@ def _iter_crashes(lines: Sequence[str]) -> Iterator[str]:
             in_traceback = True
             is_ignored = number > 0 and lines[number - 1].startswith(_IGNORED)
         elif in_traceback and line[:1].isspace():
-            continue  # a frame
+            continue  # a stack frame
         elif in_traceback and line:
-            # The exception itself, whatever its class is called.
+            # This line is the exception itself, whatever the name of its class.
             in_traceback = False
             if not is_ignored:
                 yield line
         elif _CRASH.fullmatch(line):
-            # Rust writes the message in the line after the place.
+            # Rust writes the message in the line after the location.
             more = lines[number + 1 : number + 2] if line.endswith(":") else []
             yield " ".join((line.strip(), *more))

@@ -1,4 +1,4 @@
-"""Check whether a program can be started, and explain why not and what to do."""
+"""Checks whether a program can be started. If not, explains why and what to do."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ _ADVICE = {
 
 
 class CannotStart(CogworkError):
-    """A program that cannot be started."""
+    """A program cannot be started."""
 
     status = "FAILED_PRECONDITION"
 
 
 class Misconfigured(CannotStart):
-    """A program that can be started only after a change of the configuration."""
+    """A program cannot be started until the configuration is changed."""
 
 
 def check_executable(executable: str, directory: Path) -> None:
-    """Raises CannotStart with advice. It reads files and may block, so call it in a thread."""
+    """Raise CannotStart, with advice, if the program cannot be started.
+
+    This reads files and may block, so call it in a thread.
+    """
     path = Path(executable)
     if not path.is_absolute():
         raise CannotStart(f'"{executable}" cannot be started: use its absolute path')
@@ -46,7 +49,7 @@ def check_executable(executable: str, directory: Path) -> None:
 
 
 def explain_start_error(executable: str, error: OSError | ValueError) -> CannotStart:
-    """Return the error of the operating system as CannotStart with advice."""
+    """Convert an error of the operating system to CannotStart, with advice."""
     if not isinstance(error, OSError):
         return CannotStart(
             f"{executable} cannot be started: {error}; fix its command and environment"
@@ -90,7 +93,8 @@ def _check_file(path: Path) -> None:
 
 
 def _read_head(path: Path) -> bytes:
-    """Return the first bytes; empty if it cannot be read, which does not prevent running it."""
+    """Return the first bytes; empty if the file cannot be read, which does not prevent its
+    execution."""
     try:
         with path.open("rb") as file:
             return file.read(_HEAD_SIZE)

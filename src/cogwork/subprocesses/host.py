@@ -1,4 +1,4 @@
-"""What all programs of a server share."""
+"""Resources that all programs of a server share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _THREADS = 2
 _TIMEOUT = 1.0
-"""Seconds to wait for a free thread. After that, work gets a thread of its own, because a disk may
+"""Seconds to wait for a free thread. After that, the work gets a new thread, because a disk may
 hang."""
 
 _REAP_DELAYS = (0.005, 0.05)
@@ -24,11 +24,12 @@ _REAP_DELAYS = (0.005, 0.05)
 
 class ProgramHost:
     def __init__(self, clock: Clock, reaper: Reaper | None = None) -> None:
-        """`reaper` ends the programs if the server is killed. The host closes it."""
+        """Create the host. `reaper` ends the programs if the server is killed. The host closes
+        it."""
         self.clock = clock
         self.reaper = reaper
         self.output_budget = LoopBudget(clock)
-        """Time of the loop that reading the output of all programs may take."""
+        """Event loop time that reading the output of all programs may use."""
         self._threads = asyncio.Semaphore(_THREADS)
         self._is_reaping = False
         self._must_reap = False
@@ -36,10 +37,10 @@ class ProgramHost:
     async def run_in_thread(
         self, name: str, limit: float, work: Callable[..., T], *arguments: Any
     ) -> T:
-        """Run work that reads files. Raises TimeoutError after `limit` seconds.
+        """Run work that reads files. Raise TimeoutError after `limit` seconds.
 
-        Only a few threads run at a time: many that read files, as when a hundred programs end at
-        once, would keep the loop from running.
+        Only a few threads run at the same time. If a hundred programs ended at once, that many
+        threads would block the event loop.
         """
         has_slot = await self._wait_for_slot()
         try:
@@ -49,7 +50,8 @@ class ProgramHost:
                 self._threads.release()
 
     async def reap_orphans(self) -> None:
-        """Reap adopted zombies whose origin is unknown. Concurrent calls leave it to the first."""
+        """Reap adopted zombies of unknown origin. If a call is already running, it repeats the
+        search."""
         self._must_reap = True
         if self._is_reaping:
             return
@@ -74,8 +76,8 @@ class ProgramHost:
 
 
 async def _reap_orphans() -> None:
-    """Zombies that other code waits for are reaped by it in the next iterations of the loop, so
-    only those that remain are reaped here."""
+    """Reap the zombies that remain after a few loop iterations: other code may reap its own
+    first."""
     if not orphans.is_adopting_orphans():
         return
     zombies = orphans.find_zombies()

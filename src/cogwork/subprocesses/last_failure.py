@@ -1,4 +1,4 @@
-"""The last failure of a supervised program: why it does not run, and when it is started again."""
+"""The last failure of a supervised program: its reason, and the time of the next start."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _STABLE_AFTER: Final = 30.0
 
 class LastFailure:
     def __init__(self, retry: RetryPolicy, redact: Callable[[str], str]) -> None:
-        """`redact` removes the secrets of the configuration from a text."""
+        """Create a record without a failure. `redact` removes secrets from a text."""
         self._backoff = Backoff(retry)
         self._redact = redact
         self.reason = ""
-        """Why the program does not run; empty if nothing is wrong."""
+        """The reason why the program does not run; empty if it runs."""
         self.last_lines: Sequence[str] = ()
-        """Last lines of output before the failure, if the reason does not quote all of them."""
+        """The last lines of output before the failure; empty if the reason already quotes them."""
         self.retry_delay: float | None = 0.0
-        """Seconds from the failure to the next start; None if the program is not started again by
-        itself."""
+        """Seconds from the failure to the next start; None if the program is not restarted
+        automatically."""
 
     @property
     def count(self) -> int:
-        """How often in a row it has failed."""
+        """Number of consecutive failures."""
         return self._backoff.failures
 
     @property
     def sentence(self) -> str:
-        """The reason, and when the program is started again."""
+        """The reason, and the time of the next start."""
         if self.retry_delay is None:
             return self.reason
         return f"{self.reason}; restarting in {self.retry_delay:.1f}s"
@@ -42,7 +42,7 @@ class LastFailure:
 
     @property
     def details(self) -> Mapping[str, object]:
-        """The failure as it is recorded in the journal of the machine."""
+        """The failure, in the form for the event journal."""
         delay = self.retry_delay
         return {
             "reason": self.reason,
@@ -53,7 +53,7 @@ class LastFailure:
     def record(
         self, reason: str, last_lines: Sequence[str] = (), *, can_retry: bool = True
     ) -> None:
-        """Count a failure. The reason quotes the last line of output already."""
+        """Count a failure. The reason must already quote the last line of output."""
         self.reason = self._redact(reason)
         self.last_lines = [self._redact(line) for line in last_lines] if len(last_lines) > 1 else ()
         delay = self._backoff.next_delay()
@@ -63,6 +63,6 @@ class LastFailure:
         self._backoff.reset()
 
     def count_run(self, seconds: float) -> None:
-        """Reset the count if the program has run for so long that it is stable."""
+        """Reset the count if the program ran long enough to be considered stable."""
         if seconds >= _STABLE_AFTER:
             self.reset_count()

@@ -1,4 +1,4 @@
-"""Find processes that a killed server left behind, by a mark in their environment, and end them."""
+"""Finds processes that a killed server left behind, by a mark in their environment. Ends them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cogwork.subprocesses.orphans import (
 )
 
 _SEARCH_TIMEOUT = 5.0
-"""Seconds that the search may take: reading the environment of a process may block."""
+"""Timeout in seconds for the search: reading the environment of a process may block."""
 _KILL_DELAY = 3.0
 """Seconds from SIGTERM to SIGKILL."""
 _POLL_INTERVAL = 0.05
@@ -29,10 +29,10 @@ _log = logging.getLogger("rdk.modmanager")
 
 
 async def end_leftovers(home: Path, clock: Clock) -> set[int]:
-    """End leftover processes, and return their PIDs.
+    """End the processes that a killed server left behind, and return their PIDs.
 
-    The reaper of a killed server is faster, unless it was killed as well. Processes of servers with
-    another `home` are not touched.
+    Usually, the reaper of the killed server has already ended them, unless it was killed as well.
+    Processes of servers with another `home` are not touched.
     """
     left = ended = await _find_with_timeout(home)
     if not left:
@@ -60,16 +60,16 @@ async def _find_with_timeout(home: Path) -> set[int]:
 
 
 def find_leftovers(home: Path) -> set[int]:
-    """Return processes that were started by a dead server with the same home.
+    """Return the processes that a dead server with the same home has started.
 
-    They belong to this user. Root may have started processes of other users, too.
+    Only processes of this user count, except if this user is root.
     """
     ours = set(os.environ.get(MARK_VARIABLE, "").split())
     namespace = _pid_namespace("self")
     found = set()
     for entry in _PROC.glob("[0-9]*"):
         pid = int(entry.name)
-        # PIDs have a different meaning in another container.
+        # Skip processes in other containers, where PIDs have a different meaning.
         if os.getuid() in (0, _owner(entry)) and _pid_namespace(entry.name) == namespace:
             environment = read_environment(pid)
             marks = set(environment.get(MARK_VARIABLE, "").split()) - ours

@@ -1,8 +1,8 @@
-"""Resource limits of child processes, and how they are enforced.
+"""Resource limits of child processes, and how to enforce them.
 
-Memory and open files are limits of the process, which /bin/sh sets before it executes the program.
-If systemd delegates a control group to the server (Delegate=yes and DelegateSubgroup=server in its
-unit), memory and CPU time are limited for the child and all of its descendants together.
+/bin/sh limits memory and open files of the process before it executes the program. If systemd
+delegates a control group to the server (Delegate=yes and DelegateSubgroup=server in its unit),
+memory and CPU time are limited for the child and all of its descendants together.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _OUT_OF_FILES = ("too many open files", "emfile")
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
     memory_bytes: int | None = None
-    """Memory in use, in a control group; otherwise address space, of which programs in Go, Java or
-    Node reserve far more than they use."""
+    """Maximum memory in use, in a control group. Otherwise, maximum address space, of which
+    programs in Go, Java or Node reserve far more than they use."""
     cpu_cores: float | None = None
     open_files: int | None = None
     no_new_privileges: bool = False
-    """Whether sudo and other setuid programs have no effect."""
+    """Whether to disable sudo and other setuid programs."""
 
 
 def make_limits(config: ProgramLimits | None) -> ProcessLimits:
@@ -52,23 +52,23 @@ def make_limits(config: ProgramLimits | None) -> ProcessLimits:
 
 
 class CannotLimit(CogworkError):
-    """A limit that cannot be enforced on this computer."""
+    """A limit cannot be enforced on this computer."""
 
     status = "FAILED_PRECONDITION"
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How the limits of one process are enforced."""
+    """The method by which the limits of one process are enforced."""
 
     argv: tuple[str, ...]
     limits: ProcessLimits
     cgroup: Cgroup | None = None
     warnings: tuple[str, ...] = ()
-    """Messages about limits that cannot be enforced here."""
+    """Warnings about limits that cannot be enforced here."""
 
     def find_exceeded_limit(self, last_lines: tuple[str, ...]) -> str:
-        """Return which limit the process probably exceeded, or an empty text."""
+        """Return the limit that the process probably exceeded; empty if none."""
         limits, output = self.limits, "\n".join(last_lines).lower()
         memory = limits.memory_bytes
         if memory is not None and self.cgroup is not None and self.cgroup.ran_out_of_memory():
@@ -85,7 +85,7 @@ def confine(
 ) -> Confinement:
     """Return the command line that applies the limits.
 
-    Creates a control group of this name if the limits need one and one is `delegated`. Raises
+    If the limits need a control group and one is `delegated`, create a group of this name. Raise
     CannotLimit.
     """
     if limits.no_new_privileges:
@@ -110,7 +110,7 @@ class Cgroup:
 
     @classmethod
     def create(cls, delegated: Path, name: str, limits: ProcessLimits) -> Cgroup | None:
-        """Return None if a group is not permitted or not needed."""
+        """Create the group; return None if it is not permitted or not needed."""
         settings = dict(_cgroup_settings(limits))
         if not settings:
             return None
@@ -143,7 +143,7 @@ class Cgroup:
         return counts.get("oom_kill", "0") != "0"
 
     def remove(self) -> bool:
-        """Remove the group, and return whether that worked: it fails while processes are in it."""
+        """Remove the group. Return False if that fails, because it still contains processes."""
         try:
             self.path.rmdir()
         except OSError as error:
@@ -152,7 +152,8 @@ class Cgroup:
 
 
 def find_delegated_cgroup(own: Path = _OWN_CGROUP, groups: Path = _CGROUP_ROOT) -> Path | None:
-    """Return the control group that systemd delegates to the server: the parent of its own."""
+    """Return the control group that systemd delegates to the server, the parent of the server's
+    own; None if there is none."""
     with contextlib.suppress(OSError):
         for line in own.read_text().splitlines():
             if not line.startswith("0::/"):

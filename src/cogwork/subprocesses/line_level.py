@@ -1,4 +1,4 @@
-"""Find the level that a program states in a line of its output."""
+"""Finds the log level in a line of a program's output."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LEVELS = {
 }
 _WORDS = "|".join(_LEVELS)
 _HEAD_LENGTH = 120
-"""Characters among which the level is: after the time and the name of a logger."""
+"""Number of characters in which the level must be: it may follow the time and a logger name."""
 _FIELD = re.compile(rf'\b(?:level|lvl|severity)"?\s*[=:]\s*"?({_WORDS})\b', re.IGNORECASE)
 _START = re.compile(rf"\s*(?:[\[<(]({_WORDS})[\])>]|({_WORDS})\s?[:|])", re.IGNORECASE)
 _UPPER_CASE = re.compile(rf"(?<![\w./=-])({_WORDS.upper()})(?![\w./=-])")
 
 
 def find_level(line: str) -> int | None:
-    """Return the level as the standard library numbers it, or None.
+    """Return the level, as a number of the standard library; None if the line has none.
 
     Recognized are a field (`level=info`, `"level": "info"`), a line that starts with the level
     (`Warning: …`, `[info] …`), and a word in upper case near the start (`12:00:01 INFO started`).

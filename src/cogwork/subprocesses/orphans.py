@@ -10,20 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK_VARIABLE = "COGWORK_CHILD"
-"""The environment variable that marks descendants of a child: one word for each child above them,
-made of the identity of the server that started it and a token."""
+"""Environment variable that marks descendants of a child. It contains one word for each child above
+the process. The word consists of a token and the identity of the server that started the child."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _PROC = Path("/proc")
 _START_TIME_FIELD = 19
-"""The index of the start time among the fields of `stat` after the program name."""
+"""Index of the start time in `stat`, counted from the program name."""
 
 
 def adopt_orphans(adopt: bool = True) -> bool:
     """Make this process the subreaper of its descendants: orphans become its children.
 
-    Returns whether that worked; only Linux supports it.
+    Return whether that worked; only Linux supports it.
     """
     with contextlib.suppress(OSError, AttributeError):
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0) == 0)
@@ -40,10 +40,10 @@ def is_adopting_orphans() -> bool:
 
 
 def find_strays(session: int, mark: str) -> set[int]:
-    """Return adopted children that belong to the session or carry its mark.
+    """Return the adopted children that belong to the session or carry its mark.
 
-    The mark is in the environment, which processes inherit. Reading it may block if a process is
-    stuck in the kernel, so call this in a thread.
+    The mark is in the environment, which processes inherit. Reading it may block if a process hangs
+    in the kernel, so call this in a thread.
     """
     encoded_mark = mark.encode()
     return {
@@ -74,7 +74,7 @@ def list_children() -> Iterator[int]:
 
 
 def kill_children() -> None:
-    """Kill children in other sessions and their process groups, which no other code ends."""
+    """Kill the children in other sessions and their process groups. No other code ends them."""
     ours = os.getsid(0)
     for pid in tuple(list_children()):
         if _session_id(pid) != ours:
@@ -83,8 +83,8 @@ def kill_children() -> None:
 
 
 def find_zombies() -> set[int]:
-    """Return zombies in other sessions; libraries reap their own children in our session."""
-    # A single call finds out that there are none, which is nearly always the case.
+    """Return the zombies in other sessions. In our session, libraries reap their own children."""
+    # In nearly all cases, this single call finds that there are no zombies.
     try:
         if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return set()
@@ -97,14 +97,14 @@ def find_zombies() -> set[int]:
 
 
 def reap_group(group: int) -> None:
-    """Reap the children of this process that have ended and belong to the group."""
+    """Reap the ended children of this process that belong to the group."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass
 
 
 def reap(pid: int) -> bool:
-    """Reap the process if it has ended, and return whether it is gone."""
+    """Reap a process if it has ended. Return whether it no longer exists."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -112,7 +112,7 @@ def reap(pid: int) -> bool:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Signal a process group, and return whether it has members, including zombies.
+    """Signal a process group. Return whether it has members, including zombies.
 
     Signal 0 only checks.
     """
@@ -149,10 +149,10 @@ def _process_state(pid: int) -> str:
 
 
 def _read_stat(pid: int) -> str:
-    """Return the fields of `stat` from the third on; empty if there is no such process."""
+    """Return the fields of `stat` from the third on; empty if the process does not exist."""
     try:
         stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return ""
-    # The program chooses the name before the last parenthesis, and it may contain parentheses.
+    # The program name ends at the last parenthesis. Programs choose it, so it may contain others.
     return stat.rpartition(") ")[2]

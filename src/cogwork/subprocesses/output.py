@@ -20,17 +20,17 @@ from cogwork.subprocesses.error_line import find_error_line
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000
 _READ_SIZE = 512
-"""Bytes per read while lines are emitted: a few lines, to keep the loop responsive."""
+"""Bytes per read while lines are logged: a few lines, so that the event loop stays responsive."""
 _SKIP_READ_SIZE = 64 << 10
 """Bytes per read while lines are dropped: the capacity of a pipe."""
 _MAX_DEBT = 0.01
-"""Seconds of a pause that is not worth the effort: a burst of output is read at once."""
+"""Maximum debt, in seconds of pause, that is ignored, so that a burst of output is read at once."""
 _TURN_COST = 0.0005
-"""Seconds of the loop that a reader reserves when it has to wait for its turn."""
+"""Seconds of event loop time that a reader reserves for its turn."""
 _DRAIN_TIMEOUT = 1.0
-"""Seconds that reading the rest may take after the process has exited, if many have output."""
+"""Timeout in seconds for reading the remaining output after the process has exited."""
 _MAX_DRAIN = 1 << 20
-"""Bytes that are read after the process has exited: its children may write forever."""
+"""Maximum bytes to read after the process has exited, because its children may write forever."""
 _TAIL_BYTES = 4 << 10
 _TAIL_LINES = 5
 _MAX_TAIL_LINE = 300
@@ -45,13 +45,13 @@ class OutputStream(enum.Enum):
 
 
 class LineSplitter:
-    """Splits bytes into lines, limiting the length of lines and the lines per second."""
+    """Splits bytes into lines, and limits the length of lines and the lines per second."""
 
     def __init__(self) -> None:
         self._partial = b""
         """The unfinished line, up to the maximum length."""
         self._is_cut = False
-        """Whether the unfinished line is too long, and the rest of it is dropped."""
+        """Whether the unfinished line is too long, so that the rest of it is dropped."""
         self._is_skipping = False
         """Whether the unfinished line is dropped entirely."""
         self._skipped = 0
@@ -74,16 +74,16 @@ class LineSplitter:
             yield from self._finish_line()
 
     def skip(self, data: bytes) -> None:
-        """Drop all of it, except for the last lines."""
+        """Drop the data, but keep the last lines."""
         self._tail = (self._tail + data[-_TAIL_BYTES:])[-_TAIL_BYTES:]
         self._drop(data, 0)
 
     def will_skip(self, now: float) -> bool:
-        """Whether the next bytes will be dropped."""
+        """Return whether the next bytes will be dropped."""
         return self._is_cut or self._is_rate_exceeded(now)
 
     def flush(self) -> Iterator[str]:
-        """Yield what is left after the last byte."""
+        """Yield the remaining text at the end of the output."""
         if self._is_skipping:
             self._is_skipping = False
             self._skipped += 1
@@ -92,7 +92,7 @@ class LineSplitter:
             yield from self._finish_line()
 
     def report_gap(self) -> Iterator[str]:
-        """Yield a message with the number of dropped lines, if there are any."""
+        """Yield a message with the number of dropped lines, if any were dropped."""
         count, self._skipped = self._skipped, 0
         if count:
             yield "dropped 1 line" if count == 1 else f"dropped {count} lines"
@@ -151,10 +151,10 @@ class LineSplitter:
 
 
 class PipeReader:
-    """Reads a pipe as long as it is open, and emits its lines within the limits.
+    """Reads a pipe until it is closed, and passes on its lines within the limits.
 
-    All readers share a budget of the loop's time. A process that writes more than that blocks, and
-    nothing else is slowed down.
+    All readers share a budget of event loop time. A process that writes too much blocks, but slows
+    nothing else down.
     """
 
     def __init__(
@@ -185,7 +185,8 @@ class PipeReader:
         return self._lines.error_line
 
     async def drain(self) -> None:
-        """Read what is in the pipe, without waiting for other processes that have it open."""
+        """Read the data in the pipe, without waiting for other processes that keep the pipe
+        open."""
         left, deadline = _MAX_DRAIN, self._loop.time() + _DRAIN_TIMEOUT
         while left > 0:
             pause = self._reserve_turn()
@@ -198,7 +199,7 @@ class PipeReader:
             left -= count
 
     def close(self) -> None:
-        """Drop what has not been read, except for the last lines."""
+        """Drop unread data, but keep the last lines."""
         if self._pipe.closed:
             return
         self._skip_rest()
@@ -217,7 +218,7 @@ class PipeReader:
             self._read()
 
     def _reserve_turn(self) -> float:
-        """Return the seconds to wait before reading. Readers that have to wait do so in turn."""
+        """Return the seconds to wait before reading. Waiting readers take turns."""
         if self._budget.spend(0.0) <= _MAX_DEBT:
             return 0.0
         return self._budget.spend(_TURN_COST)
@@ -228,9 +229,10 @@ class PipeReader:
         self._read()
 
     def _read(self) -> int:
-        """Read once, and return the number of bytes."""
+        """Read once, and return the number of bytes read."""
         now = self._clock.monotonic()
-        # Not by the clock: on a busy computer, most of that time is of other processes.
+        # Measure CPU time: on a busy computer, most of the wall-clock time belongs to other
+        # processes.
         began = time.thread_time()
         skips = self._lines.will_skip(now)
         try:
@@ -262,13 +264,14 @@ class PipeReader:
             try:
                 self._on_line(line)
             except Exception as error:
-                # A failing callback must not keep the process from being read or stopped.
+                # Continue after an error of the callback: the process must still be read and
+                # stopped.
                 context = {"message": "failed to handle a line of output", "exception": error}
                 self._loop.call_exception_handler(context)
 
 
 def _decode_line(line: bytes) -> str:
-    """Decode a line, and remove colors and tabs, which the log would show as escape sequences."""
+    """Decode a line. Remove colors and tabs, which the log would show as escape sequences."""
     text = line.removesuffix(b"\r").decode(errors="replace")
     if "\x1b" in text:
         text = _ANSI_STYLE.sub("", text)

@@ -1,4 +1,4 @@
-"""Log what a program writes to its standard output and error."""
+"""Logs the standard output and the standard error of a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class OutputLog:
             OutputStream.STDOUT: (out, logging.INFO),
             OutputStream.STDERR: (err, logging.ERROR),
         }
-        """The logger of each stream, and the level of lines that state none."""
+        """The logger of each stream, and the level of lines that contain none."""
 
     def write(self, stream: OutputStream, line: str) -> None:
         logger, level = self._loggers[stream]

@@ -26,11 +26,11 @@ from cogwork.subprocesses.output import OutputStream, PipeReader
 from cogwork.subprocesses.user_account import UserAccount, switch_user_command
 
 _CHECK_TIMEOUT = 10.0
-"""Seconds that the disk may take to read the program."""
+"""Timeout in seconds for reading the program from the disk."""
 _POLL_INTERVAL = 0.02
 """Seconds between two checks of a process on kernels without pidfd_open (before 5.3)."""
 _KILL_TIMEOUT = 5.0
-"""Seconds that killed processes may take to exit: only a device or a disk can delay them."""
+"""Timeout in seconds for killed processes to exit, which only a device or a disk can delay."""
 _KILL_MARGIN = 1.0
 _MAX_PAUSE = 0.05
 _REAP_INTERVAL = 30.0
@@ -47,7 +47,7 @@ class LaunchSpec:
     directory: Path
     limits: ProcessLimits = field(default_factory=ProcessLimits)
     account: UserAccount | None = None
-    """The user to run it as, if that is not the user of the server."""
+    """The user to run the program as; None for the user of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +62,20 @@ class StopTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """How a process ended."""
+    """The result of a process that has ended."""
 
     code: int
     """The exit code; if negative, the signal that killed it."""
     last_lines: tuple[str, ...] = ()
     """The last lines of stderr, or of stdout if stderr is empty."""
     exceeded_limit: str = ""
-    """The limit that it probably exceeded."""
+    """The limit that the process probably exceeded; empty if none."""
     error_line: str = ""
-    """The line of its output that explains the exit, if one was found."""
+    """The output line that explains the exit; empty if none was found."""
 
     @property
     def description(self) -> str:
-        """A predicate to follow the name of the process: `was killed by SIGSEGV`."""
+        """A predicate that follows the name of the process, such as `was killed by SIGSEGV`."""
         if self.code < 0:
             text = f"was killed by {signal_name(-self.code)}"
         else:
@@ -97,7 +97,7 @@ class CannotStop(CogworkError):
 
 
 class Child:
-    """A child process. Call `stop` in any case, even if the process has exited by itself.
+    """A child process. Always call `stop`, even if the process has exited by itself.
 
     Configurable timeouts use the given clock; waits for the kernel use real time.
     """
@@ -114,9 +114,9 @@ class Child:
         assert process.stderr is not None
         self.pid = process.pid
         self.exited: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
-        """Done as soon as the process itself has exited; its descendants may still run."""
+        """Done when the process itself has exited. Its descendants may still run."""
         self.warnings = confinement.warnings
-        """Messages about limits that cannot be enforced here."""
+        """Warnings about limits that cannot be enforced here."""
         self._process = process
         self._confinement = confinement
         self._mark = mark
@@ -141,7 +141,7 @@ class Child:
 
     @classmethod
     async def start(cls, launch: LaunchSpec, on_line: OnLine, host: ProgramHost) -> Self:
-        """Start the process. Raises CannotStart and CannotLimit."""
+        """Start the process. Raise CannotStart or CannotLimit."""
         await _check_executable(launch, host)
         mark = f"{orphans.process_identity(os.getpid())}.{secrets.token_hex(8)}"
         confinement = _confine(launch, mark)
@@ -158,10 +158,10 @@ class Child:
         timeouts: StopTimeouts = StopTimeouts(),  # noqa: B008 - it is frozen
         number: int = signal.SIGTERM,
     ) -> ExitStatus:
-        """Stop the process with all of its descendants, and return its exit status.
+        """Stop the process and all of its descendants, and return its exit status.
 
-        `number`: the signal that asks it to stop. Repeated calls wait for the first one, whose
-        arguments count.
+        `number`: the signal that requests the stop. Repeated calls wait for the first one, and
+        their arguments are ignored.
         """
         if self._stopping is None:
             self._stopping = asyncio.create_task(
@@ -171,7 +171,7 @@ class Child:
         return self.exited.result()
 
     async def kill(self) -> None:
-        """Kill the whole group at once. Raises CannotStop."""
+        """Kill the whole group immediately. Raise CannotStop."""
         self._is_graceful = False
         self._signal_group(signal.SIGKILL)
         await asyncio.wait({self._end_task}, timeout=_KILL_TIMEOUT + _KILL_MARGIN)
@@ -196,7 +196,7 @@ class Child:
         await self.kill()
 
     async def _supervise(self) -> None:
-        """Wait for the process, and then end its descendants."""
+        """Wait until the process exits, then end its descendants."""
         try:
             code = await self._wait_exit_code()
             await self._drain()
@@ -215,7 +215,7 @@ class Child:
     async def _drain(self) -> None:
         for reader in (self._out, self._err):
             await reader.drain()
-            # Descendants that get time to end may still write output.
+            # Otherwise, descendants may still write output while they end.
             if not self._is_graceful:
                 reader.close()
 
@@ -232,7 +232,7 @@ class Child:
 
     def _reap(self) -> int:
         if not self._is_graceful:
-            # Until the process is reaped, the number of its group cannot be reused.
+            # The number of the group cannot be reused until the process is reaped.
             self._signal_group(signal.SIGKILL)
         return self._process.wait()
 
@@ -240,7 +240,7 @@ class Child:
         return self._process.returncode is None
 
     async def _kill_descendants(self) -> bool:
-        """Kill all descendants, in the group and outside of it; return whether they are gone."""
+        """Kill all descendants, inside and outside the group. Return whether all have ended."""
         strays: set[int] = set()
         until, pause = time.monotonic() + _KILL_TIMEOUT, 0.001
         while self._is_graceful or time.monotonic() < until:
@@ -248,7 +248,7 @@ class Child:
                 orphans.reap_group(self.pid)
             self._signal_group(0 if self._is_graceful else signal.SIGKILL)
             if self._group_gone or not self._is_graceful:
-                # When a stray ends, its own children are adopted and found in the next round.
+                # When a stray ends, its children are adopted, and the next round finds them.
                 strays |= await self._find_strays()
                 if not strays and self._group_gone and self._remove_cgroup():
                     return True
@@ -286,7 +286,8 @@ class Child:
         self._group_gone = not left and not self._is_running()
 
     def _abandon(self) -> None:
-        """Release everything. Kills only if the task was cancelled without a call of `stop`."""
+        """Release everything. Kill the process if the task was cancelled without a call of
+        `stop`."""
         self._signal_group(signal.SIGKILL)
         self._out.close()
         self._err.close()
@@ -297,7 +298,7 @@ class Child:
 
 
 class _ExitWatcher:
-    """Reaps a process as soon as it has exited, not an iteration of the loop later."""
+    """Reaps a process as soon as it has exited, instead of one loop iteration later."""
 
     def __init__(self, pid: int, reap: Callable[[], int]) -> None:
         self._pid = pid
@@ -357,7 +358,7 @@ def _confine(launch: LaunchSpec, mark: str) -> Confinement:
 
 
 def _spawn(launch: LaunchSpec, argv: tuple[str, ...], mark: str) -> subprocess.Popen[bytes]:
-    """Start the process without asyncio, which would copy the page tables of the server."""
+    """Start the process. Do not use asyncio, which would copy the page tables of the server."""
     inherited = launch.environment.get(MARK_VARIABLE)
     environment = {
         **launch.environment,

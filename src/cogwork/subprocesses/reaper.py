@@ -1,8 +1,8 @@
 """Ends the programs of a server that was killed.
 
-A small separate process holds the read end of a pipe, which the kernel closes when the server dies:
-by kill -9, by the OOM killer, by a crash. Programs then get SIGTERM, so that they can stop what
-moves, and a few seconds later SIGKILL.
+A small separate process reads from a pipe. The kernel closes the pipe when the server dies, whether
+by kill -9, the OOM killer or a crash. The reaper then sends SIGTERM to the programs, so that they
+can stop motion, and a few seconds later SIGKILL.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ end CONT
 sleep {KILL_DELAY}
 end KILL
 """
-"""The script reads `+ 123` and `- 123` to add and remove process groups. Its argument is a pattern
-that matches the environment of processes that left their group."""
+"""The script of the reaper. Its input adds and removes process groups with `+ 123` and `- 123`. Its
+argument is a pattern that matches the environment of processes outside these groups."""
 _CLOSE_TIMEOUT: Final = KILL_DELAY + 2.0
-"""Seconds that `close` may take."""
+"""Timeout of `close` in seconds."""
 
 _log = logging.getLogger("rdk.modmanager")
 
@@ -51,7 +51,7 @@ _log = logging.getLogger("rdk.modmanager")
 class Reaper:
     """Ends process groups when the server dies.
 
-    Its process is started with the first group, because most machines have no programs.
+    The reaper process starts with the first group, because most machines run no programs.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Reaper:
         self._process: subprocess.Popen[bytes] | None = None
 
     def watch(self, group: int) -> None:
-        """End this process group if the server dies before `forget` is called."""
+        """Register a process group, to end it when the server dies."""
         self._groups.add(group)
         if self._process is None:
             self._start()
@@ -67,18 +67,18 @@ class Reaper:
             self._send(f"+ {group}\n")
 
     def forget(self, group: int) -> None:
-        """Remove a group that is empty, because its number may be reused."""
+        """Unregister an empty group, because its number may be reused."""
         if group in self._groups:
             self._groups.discard(group)
             self._send(f"- {group}\n")
 
     async def aclose(self) -> None:
-        """End the remaining groups."""
+        """End the registered groups."""
         with contextlib.suppress(TimeoutError):
             await run_in_thread("reaper", _CLOSE_TIMEOUT + 1, self.close)
 
     def close(self) -> None:
-        """End the remaining groups. This blocks."""
+        """End the registered groups. Blocks."""
         process, self._process = self._process, None
         if process is not None:
             _stop_process(process, at_once=not self._groups)
@@ -92,7 +92,7 @@ class Reaper:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                # Without our variables, or the pattern would match the process itself.
+                # Without our variables: otherwise, the pattern would match the reaper itself.
                 env={"PATH": os.defpath},
                 start_new_session=True,
             )
@@ -133,8 +133,8 @@ def _stop_process(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
 
 
 def _environ_pattern() -> str:
-    """Return a pattern that matches an environment with the mark of this server.
+    """Return a pattern that matches environments with the mark of this server.
 
-    A `=` would start another variable.
+    The pattern does not match beyond a `=`, which belongs to another variable.
     """
     return rf"{MARK_VARIABLE}=([^=]* )?{process_identity(os.getpid()).replace('.', '[.]')}[.]"

@@ -1,4 +1,4 @@
-"""Turn the errors of running a program into its failures."""
+"""Converts errors of running a program to failures of the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Fail(Protocol):
 
 @contextlib.contextmanager
 def failing_on_errors(program: str, fail: Fail, log: logging.Logger) -> Iterator[None]:
-    """Call `fail` instead of raising an error. `program`: its kind and name."""
+    """Suppress an error, and report it to `fail`. `program`: its kind and name."""
     try:
         yield
     except Misconfigured as error:

@@ -1,4 +1,4 @@
-"""The user that a program runs as."""
+"""The user account that a program runs as."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ class UserAccount:
     uid: int
     gid: int
     groups: tuple[int, ...]
-    """All groups of the user, with the primary one."""
+    """All groups of the user, including the primary group."""
     home: str
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that name the user."""
+        """The environment variables that describe the user."""
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
     @property
     def is_ours(self) -> bool:
-        """Whether the server runs as this user, so that nothing has to be switched."""
+        """Whether the server itself runs as this user."""
         return self.uid == os.geteuid()
 
 
 def find_account(name: str) -> UserAccount:
-    """Return the account of a user of this computer, as which the server can run a program.
+    """Return the account of a user of this computer. Raise CannotStart if programs cannot run as
+    this user.
 
-    It may ask a directory service and block, so call it in a thread. Raises CannotStart.
+    The lookup may ask a directory service and block, so call this in a thread.
     """
     try:
         entry = pwd.getpwnam(name)
@@ -59,10 +60,9 @@ def find_account(name: str) -> UserAccount:
 
 
 def switch_user_command(account: UserAccount) -> tuple[str, ...]:
-    """Return the beginning of a command line that runs the rest as this user.
+    """Return the command prefix that runs a program as this user. Raise CannotStart.
 
-    A command, because a process joins its control group as the user of the server. Raises
-    CannotStart.
+    A prefix is used because the process must join its control group as the user of the server.
     """
     program = shutil.which("setpriv")
     if program is None:
