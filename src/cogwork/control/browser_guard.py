@@ -1,10 +1,10 @@
-"""ASGI middleware that rejects requests that other web sites make a browser send.
+"""ASGI middleware that rejects requests which other web sites cause a browser to send.
 
 A page of another site must not be able to read or change anything here, with or without login.
 Three checks prevent that: the Host header (DNS rebinding points an attacker's name at our address),
 the Origin header, and fetch metadata. Response headers restrict every resource to the same origin.
-Pages of the origins that the configuration lists may make calls (CORS). Only the machine's own page
-may edit the configuration, and end its session.
+Pages from origins in the configuration may make calls (CORS). Only the machine's own page may edit
+the configuration or end its session.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cogwork.wire.transports.grpcweb import is_grpc_web
 
 _ALLOWED_METHODS = ("GET", "HEAD")
 _PAGE_PATHS = EDIT_PATHS | {session_end.PATH}
-"""The paths that take POST requests, from the machine's own page only."""
+"""Paths that accept POST requests, only from the machine's own page."""
 _CORS_HEADERS = {
     "Access-Control-Expose-Headers": "grpc-status, grpc-message, grpc-status-details-bin, opid, "
     "viam-smrn",
@@ -57,8 +57,11 @@ class BrowserGuard:
         host_names: Callable[[], Collection[str]],
         origins: Callable[[], Collection[str]],
     ) -> None:
-        """`host_names` returns the names that a Host header may contain, and `origins` the other
-        sites that may make calls, all in lower case."""
+        """Wrap an application.
+
+        `host_names` returns the names that a Host header may contain. `origins` returns the other
+        sites whose pages may make calls. All are in lower case.
+        """
         self._application = application
         self._host_names = host_names
         self._origins = origins
@@ -85,9 +88,10 @@ def find_refusal(
     host_names: Collection[str],
     origins: Collection[str] = (),
 ) -> HttpRefusal | None:
-    """Return why the request is rejected, or None if it is allowed."""
+    """Return the response if the request is rejected; None if it is allowed."""
     if "content-length" in headers and "transfer-encoding" in headers:
-        # Request smuggling: a proxy in front may use the other header to find the end.
+        # Request smuggling: a proxy in front may use the other header to find the end of the
+        # request.
         text = "the request has both Content-Length and Transfer-Encoding; send only one of them"
         return HttpRefusal(400, text, {"Connection": "close"})
     host = headers.get("host")
@@ -124,7 +128,7 @@ def find_refusal(
 
 
 def _is_call(method: str, path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether the request is a call, a login, or a browser's question whether it may."""
+    """Return whether the request is a call, a login, or the CORS preflight of one."""
     if method == "OPTIONS":
         return headers.get("access-control-request-method") == "POST"
     return method == "POST" and (path == LOGIN_PATH or is_grpc_web(headers.get("content-type", "")))
@@ -141,12 +145,12 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 
 def _is_from_own_page(headers: Mapping[str, str]) -> bool:
-    """Return whether a page of this machine sends a request whose origin, if any, is the same."""
+    """Return whether a page of this machine sends the request. The caller checks its origin."""
     return "origin" in headers and headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 
 def _is_navigation(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether the request opens our page in a browser tab, such as by following a link."""
+    """Return whether the request opens our page in a browser tab, for example from a link."""
     return (
         path == "/"
         and headers.get("sec-fetch-mode") == "navigate"

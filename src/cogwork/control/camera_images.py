@@ -22,7 +22,7 @@ from cogwork.wire.table.status import status_of
 
 CAMERA_API = Api.parse("rdk:component:camera")
 _TIMEOUT = 5.0
-"""Seconds that a browser waits for an image."""
+"""Timeout in seconds for an image."""
 _MIN_INTERVAL = 1 / 30
 """Minimum seconds between two requests to a camera, regardless of the number of browsers."""
 _UNAVAILABLE = 503
@@ -35,11 +35,11 @@ class NoImage(CogworkError):
 
 
 class NotAnImage(CogworkError):
-    """A camera returned bytes that must not be sent to a browser as an image."""
+    """A camera returned invalid data, which must not be sent to a browser."""
 
 
 class CameraImages:
-    """The newest image of each camera, fetched once for all browsers that wait for it."""
+    """The latest image of each camera, fetched once for all browsers that wait for it."""
 
     def __init__(self, machine: Machine, clock: Clock) -> None:
         self._machine = machine
@@ -87,7 +87,7 @@ async def fetch_image(machine: Machine, name: str) -> Response:
 
 
 async def _read_image(camera: Any) -> tuple[bytes, str]:
-    """Return the first color image, or the first image if there is none in color."""
+    """Return the first color image; if there is none, the first image."""
     if produces_frames(camera):
         frames = await camera.frames()
         frame = next((each for each in frames if not each.is_depth), None)
@@ -101,8 +101,8 @@ async def _read_image(camera: Any) -> tuple[bytes, str]:
 
 
 async def _detect_mime_type(name: str, data: Any) -> str:
-    """Return the MIME type of the bytes; the type that a camera declares is not trusted, because
-    it may be anything, such as text/html."""
+    """Return the MIME type of the bytes. Do not trust the type that a camera declares, which may be
+    anything, such as text/html."""
     try:
         header = await run_in_thread("image-header", _TIMEOUT, read_header, data)
     except BadImage as error:

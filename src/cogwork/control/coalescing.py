@@ -12,19 +12,20 @@ T = TypeVar("T")
 
 _PAUSE_FACTOR = 4.0
 _MAX_PAUSE = 1.0
-"""Seconds."""
+"""Maximum pause in seconds."""
 
 
 def proportional_pause(seconds: float) -> float:
-    """Return a pause that limits computing to a fifth of the time, up to a pause of one second."""
+    """Return a pause that limits computing to a fifth of the time. The pause is at most one
+    second."""
     return min(_MAX_PAUSE, _PAUSE_FACTOR * seconds)
 
 
 class Coalescer(Generic[T]):
     """Runs at most one computation at a time and shares its result.
 
-    A request gets the result of a computation that started after the request arrived, so a result
-    is never stale.
+    Each request gets the result of a computation that started after the request arrived, so results
+    are never stale.
     """
 
     def __init__(
@@ -33,7 +34,8 @@ class Coalescer(Generic[T]):
         clock: Clock,
         pause_after: Callable[[float], float] = proportional_pause,
     ) -> None:
-        """`pause_after` maps the seconds that a computation took to the seconds to pause."""
+        """Create a coalescer. `pause_after` returns the pause after a computation, given its
+        duration."""
         self._compute = compute
         self._pause_after = pause_after
         self._clock = clock
@@ -55,7 +57,7 @@ class Coalescer(Generic[T]):
         finally:
             self._waiting_count -= 1
             if not self._waiting_count:
-                self._result = None  # the result may be large
+                self._result = None  # release the result, which may be large
 
     async def _compute_next(self) -> tuple[int, T]:
         await self._pause()

@@ -1,6 +1,6 @@
-"""The HTTP endpoints with which an owner edits the machine's configuration file.
+"""HTTP endpoints for owners who edit the machine's configuration file.
 
-Errors are one sentence as text, and never quote the configuration.
+An error is one sentence of text, and never quotes the configuration.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ from cogwork.wire.transports.http_body import ClientGone, read_body
 CHECK_PATH: Final = "/configuration/check"
 SAVE_PATH: Final = "/configuration/save"
 EDIT_PATHS: Final = frozenset({CHECK_PATH, SAVE_PATH})
-"""The paths that take POST requests."""
+"""Paths that accept POST requests."""
 
 _TIMEOUT: Final = 30.0
-"""Seconds to read, check or save a configuration."""
+"""Timeout in seconds for reading, checking or saving a configuration."""
 _MAX_ESCAPED_SIZE: Final = 2 * MAX_EDIT_SIZE
-"""Bytes of a request that has the text as a JSON string."""
+"""Maximum bytes of a request that contains the text as a JSON string."""
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _FLAT_OBJECT: Final = re.compile(
     rf"\s*+\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|\d{{1,20}}|null)\s*+,?+){{0,8}}+\s*+\}}\s*+",
     re.DOTALL,
 )
-"""What an edit looks like. Other JSON of the same size could block the event loop for seconds."""
+"""The form of an edit. Parsing other JSON of the same size could block the event loop for
+seconds."""
 _TEXT_TYPES: Final = ("text/plain", "application/json")
 _NOT_OWN: Final = (
     "the configuration of this machine is not a file of its own; change it where it comes from"
@@ -76,7 +77,7 @@ Meter = Callable[[Response], MeteredResponse]
 
 
 class _HttpError(CogworkError):
-    """A refusal with its status."""
+    """A refusal with its HTTP status."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -86,9 +87,9 @@ class _HttpError(CogworkError):
 def configuration_routes(
     editor: ConfigEditor | None, revision: Callable[[], str], metered: Meter
 ) -> list[Route]:
-    """Return the routes. `editor` is None if the configuration is not a file of the machine.
+    """Return the routes. `editor` is None if the machine has no configuration file of its own.
 
-    `revision` returns that of the running configuration. `metered` limits unread responses.
+    `revision` returns the revision of the running configuration. `metered` limits unread responses.
     """
     pages = _ConfigurationPages(editor, revision)
 
@@ -114,7 +115,8 @@ class _ConfigurationPages:
         self._revision = revision
         self._edits = Quota("edits of the configuration", total=8, per_address=4)
         self._lock = asyncio.Lock()
-        """Held while a text is checked: one at a time, because that takes memory."""
+        """Held while a text is checked: only one check at a time, because each needs much
+        memory."""
         self._device_lock = asyncio.Lock()
 
     async def read(self, _: Request) -> Response:
@@ -181,7 +183,7 @@ class _ConfigurationPages:
 
     async def list_devices(self, request: Request) -> Response:
         with self._edits.hold(_address_of(request)):
-            # Imported when used: drivers of devices take time to load.
+            # Imported on demand: drivers of devices take time to load.
             from cogwork.control.devices import find_devices
 
             async with self._device_lock:
@@ -194,7 +196,7 @@ class _ConfigurationPages:
 
 
 async def _respond(endpoint: Endpoint, request: Request) -> Response:
-    """Call the endpoint for an owner, and turn errors into responses."""
+    """Call the endpoint if the caller is an owner, and convert errors to responses."""
     try:
         identity = _identity_of(request)
         if identity is not None:
@@ -215,13 +217,13 @@ def _refuse(error: CogworkError) -> Response:
     if isinstance(error, _HttpError):
         return PlainTextResponse(f"{error}\n", error.http_status)
     status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
-    # The rest of a request that is too large is not read.
+    # Close the connection if the request is too large: the rest of it is not read.
     headers = {"Connection": "close"} if status == 413 else None
     return PlainTextResponse(f"{error}\n", status, headers)
 
 
 async def _run_cancellable(work: Callable[[IsCancelled], T]) -> T:
-    """Run work in a thread. When the request ends early, the work learns that it is cancelled."""
+    """Run work in a thread. If the request ends early, set the flag that cancels the work."""
     cancelled = threading.Event()
     try:
         return await run_in_thread("configuration", _TIMEOUT, work, cancelled.is_set)
@@ -239,7 +241,7 @@ async def _read_history(work: Callable[[], Response]) -> Response:
 
 
 async def _read_body(request: Request, max_size: int) -> bytes:
-    """Read the body. Raises RequestTooLarge, before reading it if it declares its size."""
+    """Read the body. Raise RequestTooLarge, before reading if the declared size is too large."""
     declared = request.headers.get("content-length", "")
     if _is_number(declared) and int(declared) > max_size:
         raise RequestTooLarge(f"the request has more than {max_size} bytes")
@@ -273,7 +275,7 @@ def _find_entry(editor: ConfigEditor, entry_id: str) -> HistoryEntry | None:
 
 
 def _is_number(text: str) -> bool:
-    # Python takes long to parse very long numbers.
+    # Limit the length: Python takes long to parse very long numbers.
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
@@ -284,7 +286,7 @@ def _require_type(request: Request, accepted: tuple[str, ...]) -> None:
 
 
 def _identity_of(request: Request) -> Identity | None:
-    """Return who makes the request; None without login."""
+    """Return the identity of the caller; None if no login is required."""
     identity: Identity | None = request.scope["state"][IDENTITY_KEY]
     return identity
 

@@ -1,4 +1,4 @@
-"""Devices that are connected to this computer, for owners who add them to the configuration."""
+"""Devices that are connected to this computer, which owners can add to the configuration."""
 
 from __future__ import annotations
 

@@ -11,29 +11,29 @@ from cogwork.core.workers import run_in_thread
 from cogwork.robot.event_journal import EventJournal
 
 MAX_LAST = 500
-"""Events that `last` may ask for."""
+"""Maximum value of the query parameter `last`."""
 _TIMEOUT = 10.0
-"""Seconds to read the journal from disk."""
+"""Timeout in seconds for reading the journal from disk."""
 
 
 class HistoryQuery(NamedTuple):
     resource: str | None = None
-    """Only the events of this resource (full or short name)."""
+    """Return only the events of this resource (full or short name)."""
     last: int | None = None
-    """Only that many of them, the newest."""
+    """Maximum number of events; the latest are returned."""
 
 
 def parse_history_query(params: Mapping[str, str]) -> HistoryQuery:
-    """Parse the query parameters of a request. Raises ValueError if one is invalid."""
+    """Parse the query parameters of a request. Raise ValueError if one is invalid."""
     last = _parse_last(params["last"]) if "last" in params else None
     return HistoryQuery(params.get("resource"), last)
 
 
 class History:
-    """The events of all resources, read once for all requests that wait."""
+    """The events of all resources, read once for all waiting requests."""
 
     def __init__(self, records: Iterable[tuple[str, dict[str, Any]]]) -> None:
-        """`records` are the events as text and as a dictionary, oldest first."""
+        """Create a history. `records` are the events as text and as a dictionary, oldest first."""
         self._all: list[str] = []
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)
         self._encoded: dict[HistoryQuery, bytes] = {}
@@ -45,7 +45,7 @@ class History:
                 self._by_name[name.partition("/")[2]].append(text)
 
     def encode(self, query: HistoryQuery) -> bytes:
-        """Return the events that match as a JSON array."""
+        """Return the matching events as a JSON array."""
         texts = self._all if query.resource is None else self._by_name.get(query.resource)
         if texts is None:
             return b"[]"
@@ -60,7 +60,7 @@ async def read_history(journal: EventJournal) -> History:
 
 
 async def read_latest_history(journal: EventJournal) -> History:
-    """Return a history of the last `MAX_LAST` events, without reading the ones before them."""
+    """Return a history of the last `MAX_LAST` events, without reading earlier events."""
 
     def read() -> History:
         latest = list(itertools.islice(journal.iter_latest_records(), MAX_LAST))

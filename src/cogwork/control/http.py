@@ -1,8 +1,8 @@
 """The HTTP interface of a machine: pages for people, and endpoints for programs.
 
-The load stays low regardless of how many clients poll and how often: a response is computed once
-for all clients that wait for it (`coalescing.py`), and everything that grows with the number of
-clients has a quota or is throttled.
+The load stays low for any number of clients and requests. A response is computed once for all
+clients that wait for it (`coalescing.py`). Everything that grows with the number of clients has a
+quota or is throttled.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class MachineApp:
         site: StaticSite,
         editor: ConfigEditor | None = None,
     ) -> None:
-        """`editor` is None if the configuration is not a file of the machine."""
+        """Create the application. `editor` is None if the machine has no configuration file of its
+        own."""
         self._machine = machine
         self._clock = clock
         self._ring = ring
@@ -97,10 +98,10 @@ class MachineApp:
         await self._app(scope, receive, send)
 
     async def _dispatch(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass on a call, a file of the control page, or a request for a page.
+        """Dispatch a request: a call, a file of the control page, or a route.
 
-        Neither calls nor the files of the control page need a login here: the handler table
-        requires it, and the files are the same on every machine.
+        No login is checked for calls here, because the handler table checks it. The files of the
+        control page need no login, because they are the same on every machine.
         """
         headers = Headers(scope=scope)
         if scope["method"] == "POST" and is_grpc_web(headers.get("content-type", "")):
@@ -116,7 +117,7 @@ class MachineApp:
         machine = self._machine
         return Starlette(
             routes=[
-                # Without the built page, this says how to get it.
+                # If the control page is missing, this page explains how to install it.
                 Route("/", self._plain_page),
                 Route("/status", self._plain_page),
                 Route("/status.json", self._status),
@@ -180,7 +181,7 @@ class MachineApp:
             query = parse_history_query(request.query_params)
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 400)
-        # The last events of one resource may be far back.
+        # The last events of one resource may be far back in the journal.
         is_recent = query.last is not None and query.resource is None
         events = await (self._latest_histories if is_recent else self._histories).get()
         return self._respond(events.encode(query), "application/json")
@@ -192,7 +193,7 @@ class MachineApp:
         return self._meter(SlicedResponse(body, media_type=media_type, headers=headers))
 
     def _meter(self, response: Response) -> MeteredResponse:
-        """Limit what clients have not read."""
+        """Limit the size of responses that clients have not read yet."""
         return MeteredResponse(response, self._unread_bytes, len(response.body), evictable=True)
 
 
@@ -205,5 +206,5 @@ def _make_removed_response() -> Response:
 
 
 def _is_local(scope: Any) -> bool:
-    """Return whether the client is on this computer, whichever of its addresses it uses."""
+    """Return whether the client is on this computer, regardless of the address that it uses."""
     return bool(scope["state"][CLIENT_KEY].is_local)

@@ -1,6 +1,6 @@
 """ASGI middleware that requires a login for HTTP requests, and serves the login itself.
 
-While no login is required, it lets everything through.
+If no login is required, all requests pass.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from cogwork.robot.middleware.authentication import Authentication, check_role
 from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY, Application
 from cogwork.wire.transports.http_body import ClientGone, Receive, read_body
 
-if TYPE_CHECKING:  # machines without login start without its libraries
+if TYPE_CHECKING:  # not needed without login
     from cogwork.auth.authenticator import Authenticator
 
 IDENTITY_KEY: Final = "identity"
-"""Key in the ASGI scope's state of who makes the request, as an `Identity`; None without login."""
+"""Key of the caller's `Identity` in the state of the ASGI scope; the value is None without
+login."""
 _REQUIRED_ROLE: Final = Role.VIEWER
-"""The role that pages, status, logs and pictures require."""
+"""The role that pages, status, logs and images require."""
 _MAX_BODY_SIZE: Final = 1 << 16
 _MAX_LIFETIME: Final = 366 * 24 * 3600
-"""Seconds. A client that wants a token without an end asks for no lifetime."""
+"""Maximum lifetime in seconds. For a token without an end, a client omits the lifetime."""
 _EXPECTED: Final = (
     'expected {"entity": "…", "credentials": {"type": "api-key", "payload": "…"}} as JSON'
 )
@@ -116,7 +117,7 @@ class HttpLogin:
 
 def _refuse(scope: Any, error: CogworkError, notice: str = _NOTICE) -> Response:
     if scope["path"] == "/" and "authorization" not in Headers(scope=scope):
-        # Supervisors check that this path answers with success.
+        # Return a success: supervisors check this path.
         return PlainTextResponse(notice)
     status = next((code for kind, code in _STATUS_BY_ERROR.items() if isinstance(error, kind)), 400)
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
@@ -128,7 +129,7 @@ class _Login(NamedTuple):
     type: str
     payload: str
     lifetime: float | None
-    """Seconds after which the token expires; None if it does not."""
+    """Seconds until the token expires; None if it does not expire."""
 
 
 def _read_login(body: bytes) -> _Login:

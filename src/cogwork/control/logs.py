@@ -1,4 +1,5 @@
-"""The latest log lines over HTTP, as JSON Lines; with `follow`, new lines as they are logged."""
+"""The latest log lines over HTTP, as JSON Lines. With `follow`, the response continues with new
+lines."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from cogwork.logs.ring_buffer import RingBuffer, RingQuery
 _POLL_INTERVAL = 0.2
 """Seconds between two polls for new lines."""
 _BATCH = 100
-"""Lines that are filtered before other tasks of the event loop run."""
+"""Lines that are filtered before other tasks of the event loop can run."""
 _CHUNK_SIZE = 16 * 1024
-"""Characters that are sent at once."""
+"""Characters per chunk."""
 
 
 def parse_query(params: Mapping[str, str]) -> RingQuery:
-    """Parse the query parameters of a request. Raises ValueError if one is invalid."""
+    """Parse the query parameters of a request. Raise ValueError if one is invalid."""
     return RingQuery(
         level=Level.parse(params["level"]) if "level" in params else 0,
         logger=Pattern.parse(params["logger"]) if "logger" in params else None,
@@ -32,7 +33,7 @@ def parse_query(params: Mapping[str, str]) -> RingQuery:
 async def stream_log_lines(
     ring: RingBuffer, query: RingQuery, clock: Clock, throttle: LoopThrottle, *, follow: bool
 ) -> AsyncIterator[str]:
-    """Yield lines in small chunks, without buffering any for a client that is slow to read."""
+    """Yield lines in small chunks. Buffer no lines for a slow client."""
     number = 0
     while True:
         await throttle.acquire()
@@ -48,7 +49,7 @@ async def stream_log_lines(
 
 
 def _join_chunks(entries: Iterable[Entry]) -> Iterator[str]:
-    """Join lines into chunks that are small enough for a slow client to read in time."""
+    """Join lines into chunks that a slow client can read within the timeout."""
     lines: list[str] = []
     size = 0
     for entry in entries:

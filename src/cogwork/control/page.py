@@ -1,6 +1,6 @@
 """The plain page at `/status`, for browsers without scripts: resources, states and reasons.
 
-It is also at `/` if the control page is missing.
+If the control page is missing, this page is also at `/`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ for (const image of document.querySelectorAll("figure img")) {
   image.onload = () => setTimeout(() => { image.src = source + "?" + Date.now(); }, 200);
 }
 """
-"""Each image requests its successor after it is loaded, so a slow connection gets fewer images."""
+"""Script that requests the next image after one is loaded, so a slow connection gets fewer
+images."""
 
 
 def _csp_hash(inline: str) -> str:
@@ -61,7 +62,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 _GOOD_STATES = ("ready", "running", "finished")
-"""Of resources, modules, processes and packages that need no attention."""
+"""States of resources, modules, processes and packages that need no attention."""
 _PROGRESS_STATES = ("downloading", "unpacking")
 
 
@@ -100,7 +101,7 @@ def _render_notice(notice: str | None) -> str:
 
 
 def _render_config(report: dict[str, Any] | None, now: float) -> str:
-    """Render what is wrong with the configuration file, with the first diagnostic."""
+    """Render the problems of the configuration file, with the first diagnostic."""
     words = describe_report(report, now) if report is not None else None
     if report is None or words is None:
         return ""
@@ -132,7 +133,7 @@ def _render_table(resources: list[dict[str, Any]], view: dict[str, Any], now: fl
         if report is not None and report["state"] == ConfigState.REFUSED:
             return "No resources are running: fix the configuration file and save it."
         return "No resources are configured yet: add one to the configuration file and save it."
-    # Resources that need attention come first.
+    # List resources that need attention first.
     ordered = sorted(resources, key=lambda resource: resource["state"] in _GOOD_STATES)
     rows = "".join(_render_row(resource, now) for resource in ordered)
     return f"<table><tr><th>state<th>resource<th>why<th>since</tr>{rows}</table>"

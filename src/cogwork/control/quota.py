@@ -1,4 +1,4 @@
-"""Quotas that HTTP clients share, and responses that count against a quota while they are sent."""
+"""Quotas that HTTP clients share, and responses that use a quota while they are sent."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cogwork.core.limits.held_amounts import HeldAmounts
 from cogwork.wire.transports.asgi import ABORT_KEY
 
 OnEvict = Callable[[], None]
-"""Ends the holder of an allocation. Returns immediately."""
+"""A function that ends the holder of an allocation. It returns immediately."""
 
 
 _RETRY_AFTER = "1"
 
 
 class Overloaded(CogworkError):
-    """A limit is reached; the message names the limit and what to do."""
+    """A limit is reached. The message names the limit and what to do."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -37,22 +37,22 @@ class Quota:
     """A limited amount, in total and per client address."""
 
     def __init__(self, what: str, total: int, per_address: int) -> None:
-        """`what` names the limited items in error messages."""
+        """Create an unused quota. `what` names the limited items in error messages."""
         self._what = what
         self._total = total
         self._per_address = per_address
         self._allocations: dict[_Allocation, None] = {}
-        """Oldest first."""
+        """Allocations, oldest first."""
         self.held = HeldAmounts()
 
     @contextmanager
     def hold(
         self, address: str, amount: int = 1, on_evict: OnEvict | None = None
     ) -> Iterator[None]:
-        """Hold an amount, evicting older allocations if necessary.
+        """Hold an amount, and evict older allocations if necessary.
 
-        Raises Overloaded if too little is left and the oldest allocation cannot be evicted. An
-        amount that is larger than the quota is granted while nothing else is held.
+        Raise Overloaded if too little is left and the oldest allocation cannot be evicted. An
+        amount that exceeds the quota is granted if nothing else is held.
         """
         self._make_room(address, amount)
         allocation = _Allocation(address, amount, on_evict)
@@ -72,7 +72,7 @@ class Quota:
             oldest.on_evict()
 
     def _find_heaviest_user(self, address: str, amount: int) -> str | None:
-        """Return the address that has to release something, or None if the amount is available."""
+        """Return the address that must release an allocation; None if the amount is available."""
         held, total = self.held.of(address), self.held.total
         if held and held + amount > self._per_address:
             return address
@@ -88,12 +88,13 @@ class Quota:
 
 
 class MeteredResponse:
-    """A response that counts against a quota until its last byte is sent."""
+    """A response that uses a quota until its last byte is sent."""
 
     def __init__(
         self, response: Response, quota: Quota, amount: int = 1, *, evictable: bool = False
     ) -> None:
-        """`evictable`: whether the connection is closed when another response needs the quota."""
+        """Wrap a response. `evictable`: close its connection if another response needs the
+        quota."""
         self._response = response
         self._quota = quota
         self._amount = amount

@@ -1,6 +1,6 @@
 """The HTTP endpoint with which the control page ends its session when it is hidden or closed.
 
-The public API has no method for it. What the page moves would go on until the session expires.
+The public API has no such method. Without it, motion would continue until the session expires.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def session_end_route(sessions: SessionManager) -> Route:
             return PlainTextResponse(f"{error}\n", 400)
         state = request.scope["state"]
         identity: Identity | None = state[IDENTITY_KEY]
-        # One that has expired, or that belongs to another client, is none: nothing is to be ended.
+        # Ignore a session that has expired or belongs to another client.
         sessions.end(session_id, owner_of_caller(state[CLIENT_KEY].address, identity))
         return Response(status_code=204)
 

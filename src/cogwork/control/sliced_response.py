@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 SLICE_SIZE = 16 * 1024
-"""Maximum bytes that are copied for a client that does not read."""
+"""Maximum bytes that are buffered for a client that does not read."""
 
 
 class SlicedResponse(Response):

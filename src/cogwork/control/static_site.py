@@ -1,6 +1,6 @@
-"""The files of the control page: those that the package has, or those of `-shareddir`.
+"""The files of the control page, from the package or from `-shareddir`.
 
-They contain nothing of the machine, so everybody may load them: the page itself asks for a login.
+They contain no data of the machine, so everyone may load them. The page itself asks for a login.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from cogwork.control.sliced_response import SlicedResponse
 from cogwork.core.workers import run_in_thread
 
 BUILT_SITE: Final = Path(__file__).parent / "site"
-"""The control page in an installed package."""
+"""Directory of the control page in an installed package."""
 CLONE: Final = BUILT_SITE / "../../../../web/package.json"
-"""A file that is beside the package in a clone of the repository, and nowhere else."""
+"""A file that is beside the package only in a clone of the repository."""
 INDEX: Final = "index.html"
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "media-src 'self' blob:; connect-src 'self'; worker-src blob:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
-"""Allows the page's own files and calls to this machine, and blocks everything injected. The SDK
-starts a worker, which sends heartbeats, from a blob."""
+"""Allows the page's own files and calls to this machine, and blocks injected content. The SDK
+starts a worker from a blob, which sends heartbeats."""
 
 _MEDIA_TYPES: Final = {
     ".css": "text/css",
@@ -46,7 +46,7 @@ _MEDIA_TYPES: Final = {
 }
 _COMPRESSED: Final = frozenset(_MEDIA_TYPES) - {".png", ".woff2"}
 _HASHED: Final = "assets/"
-"""Files here have a hash of their content in their names, so browsers may keep them."""
+"""Directory of files with a content hash in their names, which browsers may cache."""
 _MAX_FILES: Final = 1000
 _MAX_FILE_SIZE: Final = 16 << 20
 _READ_TIMEOUT: Final = 10.0
@@ -66,7 +66,7 @@ _log = logging.getLogger("rdk.networking")
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file in memory, as it is sent."""
+    """A file in memory, in the form in which it is sent."""
 
     body: bytes
     compressed: bytes | None
@@ -92,13 +92,13 @@ class StaticFile:
 
 
 class StaticSite:
-    """The files of one directory. Each is read and compressed when it is first requested."""
+    """The files of one directory. Each file is read and compressed on its first request."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._paths = _list_files(directory)
         self.problem: Final = self._find_problem()
-        """Why there is no page and how to get it, or None if there is one."""
+        """The reason why there is no page, and how to install it; None if there is one."""
         self._files: dict[str, StaticFile] = {}
 
     def _find_problem(self) -> str | None:
@@ -113,7 +113,7 @@ class StaticSite:
         return _name_of(path) in self._paths
 
     async def read(self, path: str) -> StaticFile | None:
-        """Return the file, or None if it was removed since, as by an upgrade."""
+        """Return the file; None if it was removed since, for example by an upgrade."""
         name = _name_of(path)
         file = self._files.get(name)
         if file is None:
@@ -133,9 +133,9 @@ def _name_of(path: str) -> str:
 
 
 def _list_files(directory: Path) -> dict[str, Path]:
-    """Return the files by their names in requests. Only these are ever opened."""
+    """Return the files by their paths in requests. No other files are ever opened."""
     if not (directory / INDEX).is_file():
-        return {}  # not the directory of a page: its files may be secret
+        return {}  # this is not the directory of a page, so its files may be secret
     try:
         found = list(itertools.islice(directory.rglob("*"), _MAX_FILES + 1))
         if len(found) > _MAX_FILES:

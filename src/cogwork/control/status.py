@@ -14,9 +14,9 @@ from cogwork.robot.status.server_report import ServerReport
 from cogwork.robot.status.status_view import build_status_view
 
 _THREAD_THRESHOLD = 200
-"""Number of resources from which the status is encoded in a thread."""
+"""Number of resources above which the status is encoded in a thread."""
 _TIMEOUT = 10.0
-"""Seconds to encode the status in a thread."""
+"""Timeout in seconds for encoding the status in a thread."""
 
 
 async def encode_status(machine: Machine, report: ServerReport) -> bytes:

@@ -1,4 +1,4 @@
-"""HTTP requests spread over iterations of the event loop, so that a burst does not block it."""
+"""Throttles HTTP requests, so that a burst of requests does not block the event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogwork.wire.transports.asgi import Application
 
 
 class ThrottledApp:
-    """ASGI middleware that lets each request wait for the throttle."""
+    """ASGI middleware in which each request waits for the throttle."""
 
     def __init__(self, application: Application, throttle: LoopThrottle) -> None:
         self._application = application
