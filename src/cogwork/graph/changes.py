@@ -1,4 +1,4 @@
-"""Find the changes of live nodes: their own, and those caused by what they hold."""
+"""Finds the changes of live nodes: their own changes, and those that their dependencies cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Change:
     in_place: bool = False
     is_removed: bool = False
     gains: tuple[ResourceName, ...] = ()
-    """Dependencies that it does not hold yet."""
+    """Dependencies that the resource does not hold yet."""
 
 
 def find_changes(
@@ -123,7 +123,7 @@ def _add_gains(
 def _rebuild_if_invalidating(
     changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node], answers: OfferMap
 ) -> None:
-    """Rebuild instead of reconfiguring if holders may rely on facts that the change invalidates."""
+    """Rebuild instead of reconfiguring if the change invalidates facts that holders rely on."""
     held = {name for node in nodes.values() if node.live is not None for name in node.live.holds}
     for name, change in changes.items():
         answer = answers.get(name)
@@ -141,8 +141,8 @@ def _rebuild_for_younger_gains(
 ) -> None:
     """Rebuild nodes that would otherwise hold a younger object.
 
-    If every object holds only older ones, holds never form a cycle, and everything can be closed in
-    the order of age.
+    If every object holds only older objects, holds never form a cycle, and all objects can be
+    closed in the order of their age.
     """
     while True:
         closing = _find_closing(changes, nodes)
@@ -180,7 +180,7 @@ def _is_older(node: Node | None, than: Node) -> bool:
 def call_matches(
     call: LifecycleCall, spec: Spec, offer: Offer, edges: Edges, nodes: Mapping[ResourceName, Node]
 ) -> bool:
-    """Whether a running constructor or reconfiguration has the desired inputs."""
+    """Return whether a running constructor or reconfiguration has the desired inputs."""
     needs, wants = edges.needs[spec.name], edges.wants[spec.name]
     return (
         call.inputs is not None
@@ -195,9 +195,9 @@ def call_matches(
 def find_dependents_to_close(
     nodes: Mapping[ResourceName, Node], changes: Mapping[ResourceName, Change]
 ) -> dict[ResourceName, str]:
-    """Return the nodes to close because something that they hold is closed, with the reasons.
+    """Return the nodes to close because a resource that they hold is closed, with the reasons.
 
-    A node that could be reconfigured is closed too: it would hold a closed object in the meantime.
+    Nodes that could be reconfigured are closed too: they would hold a closed object meanwhile.
     """
     frontier = [name for name, change in changes.items() if not change.in_place]
     if not frontier:

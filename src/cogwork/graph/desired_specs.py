@@ -1,4 +1,5 @@
-"""The resources that are wanted: the configured ones, and the discovered ones that they concern."""
+"""The desired resources: the configured ones, and the discovered ones that are planned with
+them."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
 _MAX_HINTS = 4
-"""Resources of remotes that a missing dependency may mean and that are planned with the others."""
+"""Maximum discovered resources that are planned because a missing dependency may mean them."""
 
 
 class Division(NamedTuple):
-    """The discovered resources: those that are planned with the configured ones, and the others."""
+    """The discovered resources, divided by whether they are planned with the configured ones."""
 
     connected: dict[ResourceName, Spec]
     standalone: list[Spec]
@@ -27,11 +28,11 @@ class DesiredSpecs:
         self.configured: dict[ResourceName, Spec] = {}
         self.discovered: dict[ResourceName, Spec] = {}
         self.offers: dict[ResourceName, Offer | Unavailable] = {}
-        """The offers for the configured resources, as of the last division."""
+        """The offers for the configured resources at the last division."""
         self._references: set[str] = set()
-        """Names that resources refer to, as of the last division."""
+        """Names that resources referred to at the last division."""
         self._missing: set[str] = set()
-        """Those of them that are not configured."""
+        """Names in `_references` that are not configured."""
 
     def configure(self, specs: Iterable[Spec]) -> None:
         self.configured = {}
@@ -39,7 +40,7 @@ class DesiredSpecs:
             self.configured.setdefault(spec.name, spec)
 
     def discover(self, specs: Iterable[Spec]) -> list[ResourceName]:
-        """Replace the discovered resources, and return the names of those that have changed."""
+        """Replace the discovered resources. Return the names of changed ones."""
         before, self.discovered = self.discovered, {spec.name: spec for spec in specs}
         return [
             name
@@ -72,13 +73,14 @@ class DesiredSpecs:
         return division
 
     def is_connected(self, spec: Spec) -> bool:
-        """Return whether a discovered resource refers to others, or others to it."""
+        """Return whether a discovered resource refers to others, or is referred to by others."""
         return bool(spec.needs or spec.wants) or spec.name.short in self._references
 
     def is_hint(self, name: ResourceName) -> bool:
-        """Return whether a reference may mean this resource, without the name of its remote.
+        """Return whether a missing dependency may mean this resource, without the name of its
+        remote.
 
-        The fault of such a reference shows the full name.
+        If so, the fault of the dependent shows the full name.
         """
         return name.name in self._missing
 
@@ -93,7 +95,7 @@ class DesiredSpecs:
 
 
 def _find_holds(nodes: Mapping[ResourceName, Node]) -> set[ResourceName]:
-    """Return what holds or is held now, even if it no longer refers to the other."""
+    """Return the resources that hold others or are held, even if no reference says so any more."""
     found: set[ResourceName] = set()
     for name, node in nodes.items():
         for holder in (node.held, node.call):

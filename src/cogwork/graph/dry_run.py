@@ -1,4 +1,4 @@
-"""Dry run of a configuration change: the plans, simulated on a graph without resources."""
+"""Dry run of a configuration change: simulates the plans on a graph without resources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DryRun:
 
 
 def dry_run(before: Iterable[Spec], after: Iterable[Spec], offers: FindOffer) -> DryRun:
-    """Return what changing `before` to `after` would do if every constructor succeeded."""
+    """Return the steps from `before` to `after`, assuming that every constructor succeeds."""
     nodes: dict[ResourceName, Node] = {}
     for _ in _plan_rounds(before, nodes, offers):
         pass
@@ -48,7 +48,7 @@ def dry_run(before: Iterable[Spec], after: Iterable[Spec], offers: FindOffer) ->
 def _plan_rounds(
     specs: Iterable[Spec], nodes: dict[ResourceName, Node], offers: FindOffer
 ) -> Iterator[tuple[Plan, list[list[Step]]]]:
-    """Yield plans until nothing is left to do, and simulate each before making the next."""
+    """Yield plans until no step is left. Simulate each plan before making the next."""
     desired: dict[ResourceName, Spec] = {}
     for spec in specs:
         desired.setdefault(spec.name, spec)

@@ -1,4 +1,4 @@
-"""Resolve references to edges: dependencies, missing ones, cycles and topological order."""
+"""Resolves references to edges: dependencies, missing ones, cycles and topological order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DeclaredDependencies(NamedTuple):
 class MissingDependency(NamedTuple):
     reference: Reference
     on_remotes: tuple[ResourceName, ...] = ()
-    """Resources of remotes that may be meant: a dependency needs the name of the remote, too."""
+    """Resources of remotes that the reference may mean, if the name of the remote is added."""
 
     @property
     def message(self) -> str:
@@ -49,7 +49,7 @@ class AmbiguousDependency(NamedTuple):
 
 class Cycle(NamedTuple):
     path: tuple[ResourceName, ...]
-    """Each node depends on the next, and the last on the first."""
+    """The nodes of the cycle: each depends on the next, and the last depends on the first."""
 
     @property
     def message(self) -> str:
@@ -68,9 +68,9 @@ class Edges:
     wants: Mapping[ResourceName, tuple[ResourceName, ...]]
     faults: Mapping[ResourceName, tuple[EdgeFault, ...]]
     order: tuple[ResourceName, ...]
-    """Topological order, dependencies first; within a cycle, the order is arbitrary."""
+    """Topological order, dependencies first. Within a cycle, the order is arbitrary."""
     dropped_dependencies: tuple[tuple[ResourceName, ResourceName], ...]
-    """Optional edges that are left out because they are part of a cycle."""
+    """Optional edges that are omitted because they are part of a cycle."""
 
 
 def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
@@ -165,7 +165,7 @@ def _resolve_optional(
 def topological_order(graph: Adjacency) -> tuple[list[ResourceName], list[ResourceName]]:
     """Return the topological order, and the nodes that cycles block.
 
-    The given order is kept where dependencies allow it.
+    The given order is kept as far as dependencies allow.
     """
     waiting = {name: len(dependencies) for name, dependencies in graph.items()}
     dependents: dict[ResourceName, list[ResourceName]] = {}
@@ -189,7 +189,8 @@ def _merge_edges(needs: Adjacency, wants: Adjacency) -> Adjacency:
 
 
 def _drop_cycle_edges(graph: Adjacency, circular: Set[ResourceName]) -> Adjacency:
-    """Return the graph without edges between nodes in cycles, so that their dependents sort."""
+    """Return the graph without the edges between nodes in cycles, so that their dependents can be
+    sorted."""
     return {
         name: [other for other in others if name not in circular or other not in circular]
         for name, others in graph.items()
@@ -199,7 +200,8 @@ def _drop_cycle_edges(graph: Adjacency, circular: Set[ResourceName]) -> Adjacenc
 def _find_dropped_dependencies(
     needs: Adjacency, wants: Adjacency
 ) -> list[tuple[ResourceName, ResourceName]]:
-    """Return the optional edges in cycles: using them would rebuild both nodes in turn forever."""
+    """Return the optional edges in cycles. With these edges, both nodes would be rebuilt in turn
+    forever."""
     core = _cyclic_core(_merge_edges(needs, wants))
     component_of = _component_ids(core)
     return [

@@ -23,7 +23,7 @@ class StateChanged:
 
 @dataclass(frozen=True, slots=True)
 class CallSlow:
-    """A call takes long and is still awaited."""
+    """A call takes long, and the graph still waits for it."""
 
     name: ResourceName
     activity: Activity
@@ -32,7 +32,7 @@ class CallSlow:
 
 @dataclass(frozen=True, slots=True)
 class CallAbandoned:
-    """A call took too long, or is obsolete, and did not return when it was cancelled."""
+    """A call timed out or is obsolete, and did not return when it was cancelled."""
 
     name: ResourceName
     activity: Activity
@@ -40,7 +40,7 @@ class CallAbandoned:
 
 @dataclass(frozen=True, slots=True)
 class CallFailed:
-    """A call failed in a way that the node's state does not show."""
+    """A call failed, but the state of the node does not show it."""
 
     name: ResourceName
     activity: Activity
@@ -72,7 +72,7 @@ def log_event(event: Event) -> None:
 
 
 def guard_observer(observe: Observer) -> Observer:
-    """Wrap an observer so that its errors do not stop the graph."""
+    """Return an observer whose errors do not stop the graph."""
 
     def notify(event: Event) -> None:
         try:

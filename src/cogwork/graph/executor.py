@@ -1,7 +1,7 @@
-"""Execute a plan: each node is handled as soon as its own dependencies are ready.
+"""Executes a plan: handles each node as soon as its dependencies are ready.
 
-An execution can be interrupted at any time. Calls that it has started continue in their nodes; the
-next execution adopts or abandons them.
+An execution can be interrupted at any time. Its calls continue in their nodes; the next execution
+adopts or abandons them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PlanExecution:
         self.plan = plan
         self.planned_at = clock.monotonic()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when every node is ready or unhealthy; retries may still be running."""
+        """Done when every node is ready or unhealthy. Retries may still be running."""
         self._nodes = nodes
         self._calls = calls
         self._clock = clock
@@ -43,7 +43,7 @@ class PlanExecution:
         self._holders = self._find_holders()
         self._dependents_by_name: dict[ResourceName, list[ResourceName]] | None = None
         self._in_progress: set[ResourceName] = set()
-        """Nodes whose call was running when the execution started and serves the plan."""
+        """Nodes with a call that was running when the execution started and that the plan needs."""
 
     def start(self) -> None:
         steps = self.plan.steps.values()
@@ -71,7 +71,7 @@ class PlanExecution:
 
     @property
     def is_running(self) -> bool:
-        """Whether steps have not ended, including retries."""
+        """Whether some steps, including retries, have not ended."""
         return bool(self._tasks)
 
     async def interrupt(self) -> None:
@@ -82,7 +82,7 @@ class PlanExecution:
         self.done.cancel()
 
     def needs_replan(self, name: ResourceName) -> bool:
-        """Whether the node or a dependent could get a dependency that this plan leaves out."""
+        """Return whether the node or a dependent could get a dependency that this plan omits."""
         node = self._nodes.get(name)
         usable = node.usable if node is not None else None
         if usable is None:
@@ -125,7 +125,7 @@ class PlanExecution:
             self.done.set_result(None)
 
     def _announce(self, step: Step, *, again: bool) -> None:
-        """Set the state that the plan decided, and abandon a call that does not serve the plan."""
+        """Set the planned state of the node, and abandon its call if the plan does not need it."""
         node = self._nodes[step.name]
         if not node.is_doing(Activity.CLOSING) and not call_serves_plan(
             self.plan, node, self._nodes
@@ -139,16 +139,17 @@ class PlanExecution:
         elif step.action is Action.REMOVE:
             self._calls.set_state(node, NodeState.REMOVING)
         elif not again:
-            # A node that is retried keeps its reason until it is ready.
+            # A node keeps its reason during a retry until it is ready.
             self._calls.set_state(node, NodeState.CONFIGURING)
 
     def _mark_ready(self, node: Node) -> None:
-        """Reset what an earlier plan announced for the node but did not carry out."""
+        """Reset the state that an earlier plan announced for the node but did not reach."""
         node.optional_deadline = None
         self._calls.set_state(node, NodeState.READY)
 
     def _find_retries(self) -> set[ResourceName]:
-        """Return nodes that failed with the same inputs, and nodes that wait only for those."""
+        """Return the nodes that failed with the same inputs, and nodes that only wait for such
+        nodes."""
         retries: set[ResourceName] = set()
         for name, step in self.plan.steps.items():
             node = self._nodes[name]
@@ -188,7 +189,7 @@ class PlanExecution:
             await self._calls.wait_finished(node)
 
     async def _build(self, step: Step, node: Node) -> None:
-        # A call that was already running may have ended by now; it is not repeated.
+        # Do not repeat a call that was already running, even if it has ended by now.
         if step.name not in self._in_progress:
             needs, wants = self.plan.edges.needs[step.name], self.plan.edges.wants[step.name]
             for need in needs:
@@ -222,14 +223,15 @@ class PlanExecution:
         wants: Iterable[ResourceName],
     ) -> None:
         node.optional_deadline = None
-        # The spec of the node itself may already be that of the next plan.
+        # Do not use the spec of the node, which may already belong to the next plan.
         spec, offer = self.plan.specs[step.name], self.plan.offers[step.name]
         inputs = build_inputs(spec, needs, self._nodes, offer)
         if inputs is None:
             obstacle = self._find_obstacle(needs)
             self._calls.set_state(node, NodeState.UNHEALTHY, obstacle)
             if node.live is not None:
-                # Closing it requires another plan, because its holders must be closed first.
+                # Closing the resource requires another plan, because its holders must be closed
+                # first.
                 node.live.broken_reason = f"it could not be reconfigured: {obstacle.text}"
                 self._replan()
             return
@@ -248,7 +250,8 @@ class PlanExecution:
             self._calls.build(node, offer, inputs, resources, holds)
 
     def _usable_dependency(self, name: ResourceName) -> LiveResource | None:
-        """Return what a dependent gets: None if this execution has yet to handle the dependency."""
+        """Return the resource for dependents; None if this execution has not handled the node
+        yet."""
         settled = self._settled.get(name)
         return self._nodes[name].usable if settled is None or settled.is_set() else None
 

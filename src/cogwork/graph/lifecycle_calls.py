@@ -1,7 +1,7 @@
 """Calls into drivers and modules: constructors, reconfigurations and closes.
 
-Each call has a deadline and a supervisor, which writes the outcome to the node even if no other
-task awaits it. A call that does not return is abandoned, and its late result is closed.
+Each call has a deadline and a supervisor, which stores the outcome in the node even if no other
+task waits for it. A call that does not return is abandoned, and its late result is closed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class LifecycleCalls:
             self.set_state(node, NodeState.UNHEALTHY, Reason(error))
 
         def show_progress(text: str) -> None:
-            # Not an event, because constructors may report progress many times a second.
+            # No event is emitted, because constructors may report progress many times a second.
             if node.call is call and node.state is NodeState.CONFIGURING:
                 node.reason = Reason(self._redact(text))
 
@@ -144,7 +144,8 @@ class LifecycleCalls:
     def mark_lost(
         self, node: Node, held: LiveResource, why: str, inputs: BuildInputs | None
     ) -> None:
-        """Have the resource rebuilt: at once, or with back-off if it is lost repeatedly."""
+        """Mark a resource as lost, so that it is rebuilt: immediately or, if that repeats, with
+        back-off."""
         held.broken_reason = why
         lasted = self._clock.monotonic() - node.ready_at
         node.losses = node.losses + 1 if lasted < self._limits.retry.maximum else 1
@@ -152,12 +153,12 @@ class LifecycleCalls:
             node.failure = self._make_failure(inputs, node.losses - 1, why)
 
     async def wait_finished(self, node: Node) -> None:
-        """Wait for the running call; cancelling the wait does not cancel the call."""
+        """Wait for the running call. Cancelling the wait does not cancel the call."""
         if node.call is not None and node.call.supervisor is not None:
             await asyncio.wait({node.call.supervisor})
 
     async def wait_abandoned(self, node: Node) -> None:
-        """Wait a little for abandoned calls: they may hold the device that the next call needs."""
+        """Wait briefly for abandoned calls, which may hold the device that the next call needs."""
         while node.abandoned:
             deadline = max(node.abandoned.values()) + self._limits.abandon_grace
             left = deadline - self._clock.monotonic()
@@ -178,7 +179,7 @@ class LifecycleCalls:
     def set_state(self, node: Node, state: NodeState, reason: Reason | None = None) -> None:
         before, reason_before = node.state, node.reason
         if reason is not None:
-            # It may quote a driver or a module.
+            # The reason may quote a driver or a module.
             reason = reason.redact_with(self._redact)
         node.state, node.reason = state, reason
         if before is not state:
@@ -193,9 +194,9 @@ class LifecycleCalls:
         self._observe(StateChanged(node.spec.name, before, state, text))
 
     async def aclose(self, timeout: float) -> set[ResourceName]:
-        """Wait `timeout` seconds for running calls, then cancel them.
+        """Wait up to `timeout` seconds for running calls, then cancel them.
 
-        Returns the names of the resources whose calls did not end by themselves.
+        Return the names of the resources whose calls did not end by themselves.
         """
         await self._wait_all_tasks(timeout)
         unfinished = set(self._tasks.values())
@@ -273,7 +274,7 @@ class LifecycleCalls:
         reaper.add_done_callback(lambda _: self._on_reaped(node, reaper))
 
     async def _reap(self, node: Node, call: LifecycleCall) -> None:
-        """Await an abandoned call, and close the resource that it may return."""
+        """Wait for an abandoned call, and close the resource that it may return."""
         await self._clock.wait({call.work}, self._limits.abandon_grace)
         if not call.work.done():
             self._observe(CallAbandoned(node.spec.name, call.activity))
@@ -323,7 +324,7 @@ def _task_error(task: asyncio.Future[object]) -> str | None:
 
 
 def _log_code_error(name: ResourceName, task: asyncio.Future[object]) -> None:
-    """Log the traceback for the author of the driver, once and not at every attempt."""
+    """Log the traceback for the author of the driver: once, not at every attempt."""
     error = None if task.cancelled() else task.exception()
     if is_code_error(error):
         logging.getLogger(f"{_log.name}.{name}").error("bug in the driver", exc_info=error)

@@ -13,19 +13,19 @@ RETRY = RetryPolicy(first=0.5, maximum=30.0)
 @dataclass(frozen=True, slots=True)
 class GraphLimits:
     build: float = 120.0
-    """Seconds a constructor or a reconfiguration may take."""
+    """Timeout in seconds of a constructor or a reconfiguration."""
     close: float = 30.0
-    """Seconds a close may take."""
+    """Timeout in seconds of a close."""
     optional_wait: float = 2.0
-    """Seconds a node waits for an optional dependency that is being built."""
+    """Seconds that a node waits for an optional dependency that is being built."""
     abandon_grace: float = 1.0
-    """Seconds an abandoned constructor gets to return before another is started."""
+    """Seconds that an abandoned constructor has to return before another one starts."""
     retry: RetryPolicy = RETRY
-    """Delays between attempts to build a resource."""
+    """Back-off between attempts to build a resource."""
 
 
 def slow_warning_times(limit: float) -> Iterator[float]:
-    """Yield the elapsed times at which to warn about a slow call; the last one is the limit."""
+    """Yield the elapsed times at which to warn about a slow call. The last one is the limit."""
     elapsed = 2.0
     while elapsed < limit:
         yield elapsed

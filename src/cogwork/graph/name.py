@@ -40,7 +40,7 @@ class ModelName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ModelName:
-        """Parse a model; a single word is a built-in one."""
+        """Parse a model. A single word is the name of a built-in model."""
         if _WORD.match(text):
             return cls(BUILTIN_NAMESPACE, BUILTIN_FAMILY, text)
         return cls(*_split_triplet(text, "a model", "fake or acme:arms:gripper"))
@@ -79,7 +79,8 @@ class ResourceName(NamedTuple):
 
     @classmethod
     def from_short(cls, api: Api, short: str) -> ResourceName:
-        """Make a name from the short one in a request, whose service determines the API."""
+        """Return the name for a short name in a request. The service of the request determines the
+        API."""
         remote, _, name = short.rpartition(REMOTE_SEPARATOR)
         return cls(api, name, remote)
 
@@ -93,7 +94,7 @@ class ResourceName(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A dependency as written in the configuration: a short name, or a full one with the API."""
+    """A dependency as written in the configuration: a short name, or a full name with the API."""
 
     short: str
     api: Api | None = None
@@ -110,7 +111,7 @@ class Reference(NamedTuple):
 
 
 def check_name(name: str, max_length: int = _MAX_RESOURCE_NAME) -> str:
-    """Return the name if it is valid. Raises InvalidName."""
+    """Return the name if it is valid. Raise InvalidName."""
     if not name:
         raise InvalidName("the name is empty")
     if len(name) > max_length:

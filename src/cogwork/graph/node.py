@@ -1,4 +1,4 @@
-"""A node of the graph: the current state of one resource, and the reason for it."""
+"""A node of the graph: the current state of a resource, and the reason for it."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ class NodeState(enum.IntEnum):
 
 
 _TRANSIENT_STATES = (NodeState.UNCONFIGURED, NodeState.CONFIGURING, NodeState.READY)
-"""States in which a resource without a usable object is about to get one. In READY, it has just
-been lost."""
+"""States in which a resource without a usable object is about to get one. READY means that the
+object was just lost."""
 
 
 class Reason(NamedTuple):
-    """Why a node is not ready. A node that waits for another also names the root cause."""
+    """The reason why a node is not ready. If the node waits for another, it includes the root
+    cause."""
 
     text: str
     root: tuple[ResourceName, str] | None = None
     is_temporary: bool = False
-    """Whether this is not a fault: the node will be ready soon."""
+    """Whether the node is expected to be ready soon, so that this is not a fault."""
 
     def redact_with(self, redact: Callable[[str], str]) -> Reason:
         root = (self.root[0], redact(self.root[1])) if self.root is not None else None
         return Reason(redact(self.text), root, self.is_temporary)
 
     def for_dependent(self, name: ResourceName) -> Reason:
-        """Return the reason for dependents of `name`: it names the root, not every node between."""
+        """Return the reason for dependents of `name`. It names the root cause, not every node
+        between."""
         if self.root is None:
             return Reason(
                 f'depends on "{name.short}", which is not ready: {self.text}',
@@ -58,7 +60,7 @@ class Reason(NamedTuple):
 
 
 class BuildInputs(NamedTuple):
-    """Everything that a constructor gets. A failed build with the same inputs is retried later."""
+    """All inputs of a constructor. A failed build with the same inputs is retried with back-off."""
 
     spec: Spec
     dependencies: Mapping[ResourceName, int]
@@ -68,16 +70,16 @@ class BuildInputs(NamedTuple):
 
 @dataclass(slots=True)
 class LiveResource:
-    """The object of a resource, what it was built from, and the objects that it holds."""
+    """The object of a resource, its inputs, and the objects that it holds."""
 
     resource: object
     spec: Spec
     offer: Offer
     generation: int
     holds: Mapping[ResourceName, int]
-    """Generations of its dependencies; during a reconfiguration, the old and the new ones."""
+    """Generations of the dependencies. During a reconfiguration, both the old and the new ones."""
     broken_reason: str | None = None
-    """Why the resource must be replaced although its configuration has not changed."""
+    """The reason why the resource must be replaced although its configuration has not changed."""
     is_closing: bool = False
 
 
@@ -103,7 +105,7 @@ class LifecycleCall:
     work: asyncio.Future[object]
     inputs: BuildInputs | None = None
     holds: Mapping[ResourceName, int] = field(default_factory=dict)
-    """Generations of the dependencies that it was given."""
+    """Generations of the dependencies that the call received."""
     offer: Offer | None = None
     """The offer whose builder closes the late result of an abandoned call."""
     supervisor: asyncio.Task[None] | None = None
@@ -119,16 +121,16 @@ class Node:
     held: LiveResource | None = None
     failure: BuildFailure | None = None
     losses: int = 0
-    """Number of consecutive times that the resource was lost soon after it became ready."""
+    """Number of consecutive times that the resource was lost soon after it was ready."""
     ready_at: float = 0.0
-    """When the resource last became ready, on the monotonic clock."""
+    """Monotonic time when the resource last became ready."""
     is_being_replaced: bool = False
     """Whether the resource was ready and is being changed, replaced or removed."""
     call: LifecycleCall | None = None
     abandoned: dict[asyncio.Task[None], float] = field(default_factory=dict)
-    """Abandoned calls that have not returned, with the times at which they were abandoned."""
+    """Abandoned calls that have not returned, with the times when they were abandoned."""
     optional_deadline: float | None = None
-    """When to stop waiting for optional dependencies; kept from one plan to the next."""
+    """Time until which the node waits for optional dependencies, kept from one plan to the next."""
     _state_change: asyncio.Future[None] | None = None
 
     @property
@@ -137,19 +139,19 @@ class Node:
 
     @property
     def usable(self) -> LiveResource | None:
-        """The live resource if dependents may get it."""
+        """The live resource if dependents may use it; None otherwise."""
         return self.live if self.held is not None and self.held.broken_reason is None else None
 
     @property
     def is_changing(self) -> bool:
-        """Whether the resource cannot be used now, but is being built or replaced.
+        """Whether the resource is unavailable because it is being built or replaced.
 
         Retries of a failed resource do not count, because they may never succeed.
         """
         return self.usable is None and self.state in _TRANSIENT_STATES
 
     def next_state_change(self) -> asyncio.Future[None]:
-        """Return a future that all callers share; it is done when the state changes."""
+        """Return a future that is done when the state changes. All callers share it."""
         if self._state_change is None:
             self._state_change = asyncio.get_running_loop().create_future()
         return self._state_change

@@ -1,4 +1,4 @@
-"""Compute the steps from the current state to the desired one. Pure: values in, values out."""
+"""Computes the steps from the current state to the desired state. Pure: values in, values out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cogwork.graph.spec import Spec
 FindOffer = Callable[[Spec], Offer | Unavailable]
 
 MAX_ABANDONED = 4
-"""Abandoned calls of one node that may hang at the same time; beyond that, none is started."""
+"""Maximum abandoned calls of one node. While they hang, no further call is started."""
 
 
 class Action(enum.StrEnum):
@@ -32,7 +32,7 @@ class Action(enum.StrEnum):
     HALT = "halt"
     """Close the resource and keep the node, unhealthy, because it cannot run."""
     WAIT = "wait"
-    """Do nothing: the node cannot run and has nothing to close."""
+    """Do nothing: the node cannot run and has no resource to close."""
     REMOVE = "remove"
 
     @property
@@ -54,13 +54,13 @@ class Step:
     action: Action
     why: str
     reason: Reason | None = None
-    """The reason for the node's status; set for HALT and WAIT."""
+    """The reason in the node's status; set for HALT and WAIT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     steps: Mapping[ResourceName, Step]
-    """Steps of all nodes that change, dependencies first."""
+    """The steps of all nodes that change, dependencies first."""
     specs: Mapping[ResourceName, Spec]
     edges: Edges
     offers: Mapping[ResourceName, Offer]
@@ -75,7 +75,7 @@ class Plan:
         return _group_by_depth(self.steps, self.edges.order, depends_on)
 
     def closing_groups(self, nodes: Mapping[ResourceName, Node]) -> list[list[Step]]:
-        """Return the steps that close, in groups, dependents before what they hold."""
+        """Return the steps that close, in groups, dependents before their dependencies."""
         holders: dict[ResourceName, list[ResourceName]] = {
             name: [] for name, step in self.steps.items() if step.action.closes
         }
@@ -119,7 +119,7 @@ def plan(
 
 
 def call_serves_plan(plan: Plan, node: Node, nodes: Mapping[ResourceName, Node]) -> bool:
-    """Return whether the running constructor or reconfiguration is what the plan needs."""
+    """Return whether the running constructor or reconfiguration is the one that the plan needs."""
     name, call = node.spec.name, node.call
     if call is None or plan.steps[name].action not in (Action.BUILD, Action.RECONFIGURE):
         return False
@@ -132,7 +132,7 @@ def call_serves_plan(plan: Plan, node: Node, nodes: Mapping[ResourceName, Node])
 def build_inputs(
     spec: Spec, needs: Iterable[ResourceName], nodes: Mapping[ResourceName, Node], offer: Offer
 ) -> BuildInputs | None:
-    """Return what a constructor would get now, or None while a dependency is not ready."""
+    """Return the inputs of a constructor now; None while a dependency is not ready."""
     generations: dict[ResourceName, int] = {}
     for name in needs:
         node = nodes.get(name)

@@ -10,7 +10,7 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("progress_liste
 
 
 def report_progress(text: str) -> None:
-    """Report a text that is shown as the reason why the resource is not ready yet.
+    """Report progress, which the status shows as the reason why the resource is not ready yet.
 
     Without a listener, the call has no effect.
     """

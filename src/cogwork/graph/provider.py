@@ -1,7 +1,7 @@
-"""Providers of resources: built-in models, plug-ins, modules, and remotes.
+"""Providers of resources: built-in models, plug-ins, modules and remotes.
 
-Providers may appear, fail and return while the machine runs. A node waits for its provider as it
-waits for a dependency.
+Providers may appear, fail and return while the machine runs. A node waits for its provider in the
+same way as for a dependency.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Offer:
 
     builder: Builder
     provider_session: int = 0
-    """Number of the provider's session: it changes when the provider restarts, which loses what it
-    had built."""
+    """Number of the provider's session. It changes when the provider restarts, which loses all its
+    resources."""
     in_place: bool = False
     """Whether `reconfigure` can change a running resource of this model."""
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
     """Dependencies that only the provider knows, in addition to those of the spec."""
     invalidates_holders: bool = False
-    """Whether reconfiguring a resource invalidates what its holders know about it."""
+    """Whether reconfiguring a resource invalidates facts that its holders rely on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Unavailable:
 
 class Provider(Protocol):
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
-        """Return None if the resource belongs to another provider.
+        """Return an offer for a resource; None if the resource belongs to another provider.
 
-        A provider that is not ready answers only for what nothing but itself can provide.
-        Otherwise, its failure would take down the resources of others.
+        A provider that is not ready may return Unavailable only for resources that no other
+        provider can build. Otherwise, its failure would affect the resources of other providers.
         """
 
 
@@ -77,7 +77,7 @@ class Providers:
         self.notify_changed()
 
     def notify_changed(self) -> None:
-        """Notify the listeners. A provider calls this when its offers change."""
+        """Notify the listeners. Providers call this when their offers change."""
         for listener in tuple(self._listeners):
             listener()
 

@@ -1,6 +1,6 @@
-"""The APIs of the built-in namespace, and the classes that serve and call each of them.
+"""The APIs of the built-in namespace, and the classes that serve and call them.
 
-Custom APIs use namespaces of their own.
+Custom APIs use other namespaces.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cogwork.graph.name import BUILTIN_NAMESPACE, Api
 
 @dataclass(frozen=True, slots=True)
 class PublicApi:
-    """An API. Classes and functions are named as `module:name`, and imported when they are used."""
+    """An API. Classes and functions are named as `module:name`, and imported on demand."""
 
     api: Api
     service: str | None = None
@@ -24,7 +24,7 @@ class PublicApi:
     sdk_service: str | None = None
     """The SDK's class that serves the API."""
     methods_factory: str | None = None
-    """Our function that returns the methods, used instead of the SDK's class."""
+    """Our function that returns the methods; it replaces the SDK's class."""
 
     @property
     def is_served(self) -> bool:
@@ -42,7 +42,7 @@ def _service(
 
 
 def _public_api(kind: str, subtype: str, service: str, sdk: str | None, *, ours: bool) -> PublicApi:
-    """Return an API. `sdk` is the SDK's package and the prefix of its classes."""
+    """Return an API. `sdk` is the SDK's package and the prefix of its class names."""
     package, _, prefix = (sdk or "").partition(":")
     module = f"viam.{kind}s.{package}"
     return PublicApi(
@@ -58,7 +58,7 @@ _SDK_SERVICES = {
     "Controller": "InputControllerRPCService",
     "WorldStateStore": "WorldStateStoreService",
 }
-"""Classes that are not named like the others."""
+"""Classes whose names do not follow the pattern."""
 
 _APIS = (
     _component("arm", "arm.v1.ArmService", "arm:Arm", ours=True),
@@ -113,7 +113,7 @@ PUBLIC_APIS: Mapping[Api, PublicApi] = MappingProxyType({each.api: each for each
 SERVICE_BY_API: Mapping[Api, str] = MappingProxyType(
     {each.api: each.service for each in _APIS if each.service is not None}
 )
-"""The gRPC services."""
+"""The gRPC services, by API."""
 API_BY_SERVICE: Mapping[str, Api] = MappingProxyType(
     {service: api for api, service in SERVICE_BY_API.items()}
 )

@@ -1,9 +1,9 @@
-"""The reconciler: keeps the current state equal to the desired state.
+"""The reconciler: makes the current state equal to the desired state.
 
 Every trigger (a new configuration, a provider that appears or fails, a retry that is due, a lost
-resource) only marks the plan stale. One loop then makes a new plan from the current state and
-executes it; there is no other way to change the graph. Discovered resources that are connected to
-no others are planned apart (`standalone_nodes.py`).
+resource) only marks the plan as stale. One loop then makes a new plan from the current state and
+executes it. Nothing else changes the graph. Discovered resources without dependencies are planned
+separately (`standalone_nodes.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger("rdk.resource_manager")
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The configuration is applied: every node is ready, or unhealthy with a reason."""
+    """The configuration is applied: every node is either ready, or unhealthy with a reason."""
 
     revision: str
     seconds: float
@@ -53,7 +53,7 @@ Outcome = Applied | Superseded
 
 
 BeforeClose = Callable[[ResourceName, object], Awaitable[None]]
-"""Waits for calls that still use a resource, before it is closed."""
+"""A function that waits for calls that still use a resource, before it is closed."""
 
 
 class Reconciler:
@@ -67,7 +67,8 @@ class Reconciler:
         before_close: BeforeClose | None = None,
         redact: Callable[[str], str] = str,
     ) -> None:
-        """`redact` removes the secrets of the configuration from a text."""
+        """Create a reconciler with an empty graph. `redact` removes the secrets of the
+        configuration from a text."""
         self._providers = providers
         self._clock = clock
         self._limits = limits or GraphLimits()
@@ -82,7 +83,8 @@ class Reconciler:
         )
         self._specs = DesiredSpecs()
         self._desired: dict[ResourceName, Spec] = {}
-        """The configured ones, and the discovered ones that are connected to others."""
+        """The specs of configured resources, and of discovered ones that are connected to
+        others."""
         self._nodes: dict[ResourceName, Node] = {}
         self._standalone = StandaloneNodes(
             self._nodes, self._calls, clock, self._limits, providers.offer, self._adopt_spec
@@ -103,15 +105,15 @@ class Reconciler:
 
     @property
     def revision(self) -> str:
-        """The last revision that was applied completely."""
+        """The last revision that was fully applied."""
         return self._revision
 
     @property
     def is_replacing(self) -> bool:
         """Whether a running resource is being changed, replaced or removed.
 
-        Also true until a new configuration is planned, because that decides what it replaces.
-        Standalone resources do not count: another machine may change them all the time.
+        Also true until a new configuration is planned, because the plan decides which resources it
+        replaces. Standalone resources do not count: another machine may change them all the time.
         """
         if self._stale and self._pending is not None:
             return True
@@ -121,7 +123,7 @@ class Reconciler:
         )
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
-        """Return the dependencies of a resource that are configured."""
+        """Return the configured dependencies of a resource."""
         if self._execution is None:
             return ()
         edges = self._execution.plan.edges
@@ -135,14 +137,14 @@ class Reconciler:
         return tuple(fault.reference for fault in faults if isinstance(fault, MissingDependency))
 
     def dropped_dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
-        """Return the optional dependencies of a resource that are left out to avoid a cycle."""
+        """Return the optional dependencies of a resource that are omitted to avoid a cycle."""
         if self._execution is None:
             return ()
         left_out = self._execution.plan.edges.dropped_dependencies
         return tuple(wanted for wanting, wanted in left_out if wanting == name)
 
     def apply(self, specs: Iterable[Spec], revision: str = "") -> asyncio.Future[Outcome]:
-        """Set the desired state. The future is done when it is applied or superseded."""
+        """Set the desired state. The returned future is done when it is applied or superseded."""
         if self._close_outcome is not None:
             raise RuntimeError("the graph is being closed and accepts no new configuration")
         if self._loop_task is not None and self._loop_task.done():
@@ -150,9 +152,9 @@ class Reconciler:
         return self._set_desired(specs, revision)
 
     def set_discovered(self, specs: Iterable[Spec]) -> None:
-        """Set the resources that are there without being configured, such as those of remotes.
+        """Set the discovered resources, such as the resources of remotes.
 
-        A configured resource of the same name takes precedence.
+        A configured resource with the same name takes precedence.
         """
         if self._close_outcome is not None:
             return
@@ -172,9 +174,9 @@ class Reconciler:
                 self._standalone.remove(name)
 
     def report_lost(self, name: ResourceName, resource: object, why: str) -> None:
-        """Report that a resource no longer works: it is closed and rebuilt.
+        """Report that a resource no longer works, so that it is closed and rebuilt.
 
-        A late report about an object that has been replaced has no effect.
+        A report about an object that was already replaced has no effect.
         """
         node = self._nodes.get(name)
         if node is None or node.live is None or self._execution is None:
@@ -186,7 +188,8 @@ class Reconciler:
             self._replan_node(name)
 
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
-        """Close everything, dependents first. Returns what did not close within the budget."""
+        """Close all resources, dependents first. Return those that did not close within the
+        budget."""
         started = self._clock.monotonic()
         if self._close_outcome is None:
             self._specs.discovered = {}
@@ -228,7 +231,10 @@ class Reconciler:
         return {name: self._adopt_spec(spec) for name, spec in specs.items()}
 
     def _adopt_spec(self, spec: Spec) -> Spec:
-        """Return the node's own spec if it is equal, so that plans can compare by identity."""
+        """Give a spec to its node, which is created if necessary. Return the node's spec.
+
+        If the specs are equal, the node keeps its own, so that plans can compare by identity.
+        """
         node = self._nodes.get(spec.name)
         if node is None:
             self._nodes[spec.name] = self._make_node(spec)
@@ -263,7 +269,7 @@ class Reconciler:
                 await self._execution.interrupt()
 
     def _on_loop_done(self, loop: asyncio.Task[None]) -> None:
-        """Log any end of the loop other than cancellation: it is a fault of the server."""
+        """Log an unexpected end of the loop, which is an internal error of the server."""
         if not loop.cancelled() and (error := loop.exception()) is not None:
             _log.critical("the resource graph stopped working; restart the server", exc_info=error)
             if self._pending is not None:
@@ -277,7 +283,7 @@ class Reconciler:
         for spec in standalone:
             self._standalone.put(spec)
         self._standalone.release(connected)
-        # This also makes the nodes that the previous plan has removed and that are desired again.
+        # This also restores desired nodes that the previous plan has removed.
         self._desired = self._adopt_specs({**self._specs.configured, **connected})
 
     def _make_plan(self) -> Plan:
@@ -326,7 +332,7 @@ class Reconciler:
         pending.resolve(Applied(pending.revision, seconds, ready, len(self._nodes) - ready))
 
     def _on_call_end(self, node: Node) -> None:
-        """Replan if the running execution does not take the result into account."""
+        """Replan unless the running execution takes the result into account."""
         if node.spec.name in self._standalone:
             self._standalone.on_call_end(node)
             return

@@ -12,12 +12,12 @@ class Spec:
     name: ResourceName
     model: ModelName
     settings: object = None
-    """The settings for the constructor. The graph only compares them."""
+    """Settings for the constructor. The graph only compares them."""
     needs: tuple[Reference, ...] = ()
     """Required dependencies."""
     wants: tuple[Reference, ...] = ()
-    """Optional dependencies, which it gets if they are ready."""
+    """Optional dependencies, which the resource gets if they are ready."""
     fault: str | None = None
-    """Why the resource cannot be built, from the diagnostics of its configuration."""
+    """The reason why the resource cannot be built, from the diagnostics of its configuration."""
     settings_text: str = ""
-    """The settings as text, to distinguish values that Python considers equal: 1 and true."""
+    """Settings as text, to distinguish values that Python considers equal, such as 1 and true."""

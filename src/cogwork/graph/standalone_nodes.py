@@ -1,8 +1,8 @@
-"""Nodes that depend on no other node, and no other node on them: planned a few at a time.
+"""Standalone nodes, which have no dependencies and no dependents. They are planned in small slices.
 
-Most resources of other machines are such nodes, and the other machine decides how many there are
-and how often they change. The plans of the rest of the graph do not contain them, and changing them
-takes only a share of the event loop's time.
+Most resources of other machines are standalone, and the other machine decides how many there are
+and how often they change. The plans of the rest of the graph omit them, and changing them uses only
+a share of the event loop's time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from cogwork.graph.plan import FindOffer, plan
 from cogwork.graph.spec import Spec
 
 SLICE: Final = 4
-"""Nodes that are planned together. A slice takes about two milliseconds of the event loop."""
+"""Number of nodes that are planned together, which takes about two milliseconds."""
 _SHARE: Final = 0.2
-"""Share of the time that slices may take."""
+"""Maximum share of the event loop's time that slices use."""
 _EXECUTION_TIMEOUT: Final = 0.05
-"""Seconds to wait for a slice. After that the next one begins: a close may wait for calls."""
+"""Seconds to wait for a slice before the next one begins: a close may wait for calls."""
 _MAX_PAUSE: Final = 0.05
-"""Seconds between two slices."""
+"""Maximum seconds between two slices."""
 
 
 class StandaloneNodes:
@@ -41,7 +41,8 @@ class StandaloneNodes:
         offers: FindOffer,
         adopt_spec: Callable[[Spec], Spec],
     ) -> None:
-        """`nodes`: all nodes of the graph. `adopt_spec` gives a spec to its node."""
+        """Create an empty set. `nodes`: all nodes of the graph. `adopt_spec` gives a spec to its
+        node."""
         self._nodes = nodes
         self._calls = calls
         self._clock = clock
@@ -51,13 +52,13 @@ class StandaloneNodes:
         self._specs: dict[ResourceName, Spec] = {}
         """The desired state."""
         self._names: set[ResourceName] = set()
-        """The desired nodes, and those that are not removed yet."""
+        """The desired nodes, and removed nodes that are not closed yet."""
         self._stale: dict[ResourceName, None] = {}
-        """Nodes to plan, the first one first."""
+        """Nodes to plan, in order."""
         self._retries: dict[ResourceName, float] = {}
-        """When to plan nodes again that could not be built."""
+        """Times at which nodes that could not be built are planned again."""
         self._executions: list[PlanExecution] = []
-        """Those with steps that have not ended."""
+        """Executions with steps that have not ended."""
         self._wakeup: asyncio.Future[None] | None = None
 
     def __contains__(self, name: ResourceName) -> bool:
@@ -71,12 +72,12 @@ class StandaloneNodes:
             self.mark_stale([spec.name])
 
     def remove(self, name: ResourceName) -> None:
-        """Remove a node from the desired state. It is closed later."""
+        """Remove a node from the desired state. The next slices close it."""
         if self._specs.pop(name, None) is not None:
             self.mark_stale([name])
 
     def release(self, names: Iterable[ResourceName]) -> None:
-        """Leave nodes to the rest of the graph, in the state in which they are."""
+        """Move nodes to the rest of the graph, without changing their state."""
         for name in names:
             self._names.discard(name)
             self._specs.pop(name, None)
@@ -88,11 +89,11 @@ class StandaloneNodes:
 
     @property
     def has_released_steps(self) -> bool:
-        """Whether a step still runs on a node that was released."""
+        """Whether a step still runs on a released node."""
         return any(self._find_released())
 
     async def interrupt_released(self) -> None:
-        """End the steps on nodes that were released."""
+        """End the steps on released nodes."""
         await self._interrupt(list(self._find_released()))
 
     def mark_stale(self, names: Iterable[ResourceName]) -> None:
@@ -100,7 +101,7 @@ class StandaloneNodes:
         self._wake()
 
     def mark_all_stale(self) -> None:
-        # In the order in which they were added: a remote itself before its resources.
+        # In the order in which the nodes were added: a remote comes before its resources.
         self.mark_stale((*self._specs, *self._names))
 
     def on_call_end(self, node: Node) -> None:
@@ -110,7 +111,7 @@ class StandaloneNodes:
         self._wake()
 
     async def run(self) -> None:
-        """Keep the nodes as desired, until cancelled."""
+        """Keep the nodes in their desired state. Run until cancelled."""
         try:
             while True:
                 await self._wait_until_stale()
@@ -189,7 +190,7 @@ class StandaloneNodes:
         ]
 
     async def _interrupt(self, executions: list[PlanExecution]) -> None:
-        """End executions. Their nodes are planned again."""
+        """End executions, and plan their nodes again."""
         for execution in executions:
             await execution.interrupt()
             self.mark_stale(execution.plan.steps)
