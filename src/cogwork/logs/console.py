@@ -1,4 +1,5 @@
-"""Log to standard output: plain text for programs, color for terminals, JSON for collectors."""
+"""Writes the log to standard output: plain text for programs, color for terminals, JSON for
+collectors."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _COLORS = {"DEBUG": "2", "WARN": "33", "ERROR": "31", "CRITICAL": "1;31"}
 
 
 def descriptor_writer(descriptor: int) -> Write:
-    """Return a writer that waits for slow readers and ignores readers that are gone."""
+    """Return a writer that waits for slow readers, and ignores closed pipes."""
 
     def write(lines: bytes) -> None:
         try:

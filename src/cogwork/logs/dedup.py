@@ -1,9 +1,10 @@
-"""Deduplicate log messages: print each at most three times in a sliding window of ten seconds.
+"""Deduplicates log messages: each is printed at most three times in a sliding window of ten
+seconds.
 
 Pure: callers pass in the time. Only printed messages count towards the limit, so a message that
 occurs a hundred times a second is printed three times in ten seconds. Suppressed messages are
-counted, and the count is printed before the message is printed again, or after ten seconds
-without it.
+counted. The count is printed before the message is printed again, or after ten seconds without the
+message.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ Key = TypeVar("Key", bound=Hashable)
 class DedupDecision(NamedTuple):
     should_print: bool
     is_first_suppressed: bool = False
-    """Whether this is the first message to be suppressed since one was printed."""
+    """Whether this is the first suppressed message since one was printed."""
     suppressed: int = 0
-    """Number of messages suppressed since the last one was printed, to be reported now."""
+    """Number of messages suppressed since the last printed one, to be reported now."""
 
 
 PRINT = DedupDecision(should_print=True)
@@ -80,7 +81,8 @@ class Dedup(Generic[Key]):
         return PRINT if not suppressed else DedupDecision(should_print=True, suppressed=suppressed)
 
     def evict_oldest(self) -> RepeatSummary[Key] | None:
-        """Evict one message if a limit is exceeded; return None otherwise."""
+        """If a limit is exceeded, evict a message and return its summary; otherwise, return
+        None."""
         if len(self._messages) <= self._max_keys and self._size <= self._max_bytes:
             return None
         key, seen = self._messages.popitem(last=False)
@@ -88,7 +90,8 @@ class Dedup(Generic[Key]):
         return RepeatSummary(key, seen.suppressed)
 
     def take_due(self, now: float) -> Iterator[RepeatSummary[Key]]:
-        """Yield suppressed messages whose window has ended, and forget old messages."""
+        """Yield summaries of suppressed messages whose window has ended, and forget old
+        messages."""
         for key, seen in tuple(self._messages.items()):
             if seen.suppressed and not seen.is_noisy(now):
                 yield RepeatSummary(key, seen.suppressed)
@@ -98,7 +101,8 @@ class Dedup(Generic[Key]):
                 self._size -= self._size_of(key)
 
     def close(self) -> Iterator[RepeatSummary[Key]]:
-        """Yield all suppressed messages that have not been reported, and forget everything."""
+        """Yield summaries of all suppressed messages that were not reported, and forget
+        everything."""
         for key, seen in self._messages.items():
             if seen.suppressed:
                 yield RepeatSummary(key, seen.suppressed)

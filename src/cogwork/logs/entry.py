@@ -47,7 +47,8 @@ def _format_second(whole: int) -> str:
 
 
 def as_text(entry: Entry) -> str:
-    """Format tab-separated text, as log readers of this API expect, without a final line break."""
+    """Format an entry as tab-separated text without a line break, as log readers of this API
+    expect."""
     parts = [format_timestamp(entry.time), level_name(entry.level)]
     parts += map(escape, (entry.logger, entry.place, entry.message))
     if entry.fields:
@@ -66,7 +67,7 @@ def as_json(entry: Entry) -> str:
 
 
 def describe_content(entry: Entry) -> dict[str, object]:
-    """Return what both formats in JSON have in common: all but the time and the level."""
+    """Return the fields that both JSON formats share: all but the time and the level."""
     value: dict[str, object] = {
         "logger": entry.logger,
         "place": entry.place,

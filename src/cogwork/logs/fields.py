@@ -1,4 +1,4 @@
-"""Convert the fields of a log record to plain values of limited size."""
+"""Converts the fields of a log record to plain values of limited size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _to_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except Exception:
-        # An invalid field must not lose the whole log message.
+        # An invalid field must not prevent the whole message from being logged.
         return json.dumps(f"<{type(value).__name__} that cannot be formatted>")
 
 

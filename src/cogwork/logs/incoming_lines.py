@@ -1,4 +1,4 @@
-"""Log lines in memory, from the log call until the thread of the spool has written them."""
+"""Log lines in memory, from the log call until the spool's thread has written them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cogwork.logs.record_codec import encode_entry
 
 
 class IncomingLines:
-    """No method but `wait` and `wait_until_empty` blocks."""
+    """Log lines in memory. Only `wait` and `wait_until_empty` block."""
 
     def __init__(self, max_bytes: int, max_entry_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._max_entry_bytes = max_entry_bytes
-        # Reentrant: a signal handler or a destructor may log while its thread is inside put.
+        # Reentrant: a signal handler or a destructor may log while its thread is inside `put`.
         self._lock = threading.RLock()
         self._pending: list[bytes] = []
         self._overflow_count = 0
         self._bytes = 0
-        """Bytes of the lines that are pending, or taken and not forgotten yet."""
+        """Bytes of the lines that are pending, or were taken but not forgotten yet."""
         self._emptied = threading.Condition(self._lock)
         # A condition would lose a notification between the last check and the wait.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
@@ -30,8 +30,10 @@ class IncomingLines:
         self._listener: Callable[[], object] | None = None
 
     def put(self, entry: Entry) -> None:
-        """Add an entry, from any thread or signal handler. Count it as dropped if it is too large
-        or memory is full."""
+        """Add an entry, from any thread or signal handler.
+
+        If the entry is too large or the memory is full, count it as dropped.
+        """
         try:
             body = encode_entry(entry)
         except Exception:
@@ -47,8 +49,10 @@ class IncomingLines:
             self.wake()
 
     def take(self) -> tuple[list[bytes], int]:
-        """Return the pending lines, which count until they are forgotten, and how many others were
-        dropped."""
+        """Return the pending lines, and the number of dropped lines.
+
+        The returned lines use memory until `forget` is called.
+        """
         with self._lock:
             self._is_awake = False
             pending, self._pending = self._pending, []
@@ -63,23 +67,23 @@ class IncomingLines:
                 self._emptied.notify_all()
 
     def wait_until_empty(self, timeout: float) -> bool:
-        """Return whether all lines are forgotten before the timeout."""
+        """Wait until all lines are forgotten. Return False if the timeout expires first."""
         with self._emptied:
             return self._emptied.wait_for(lambda: not self._bytes, timeout)
 
     def wake(self) -> None:
-        """End the wait of the thread, unless that was done since it last took lines."""
+        """Wake up the waiting thread, unless that was already done since it last took lines."""
         with self._lock:
             if not self._is_awake:
                 self._is_awake = True
                 self._wakeups.put(None)
 
     def interrupt(self) -> None:
-        """End the wait of the thread in any case."""
+        """Wake up the waiting thread in any case."""
         self._wakeups.put(None)
 
     def wait(self, timeout: float | None) -> None:
-        """Wait for lines, or until the timeout."""
+        """Wait for lines until the timeout."""
         with contextlib.suppress(Empty):
             self._wakeups.get(timeout=timeout)
 
@@ -88,7 +92,7 @@ class IncomingLines:
             self._listener = listener
 
     def notify(self) -> None:
-        """Call the listener, which is then forgotten."""
+        """Call the listener and remove it."""
         with self._lock:
             listener, self._listener = self._listener, None
         if listener is not None:

@@ -1,6 +1,6 @@
-"""Search for many literals at once, in time that hardly depends on their number.
+"""Searches for many literals at once. The time hardly depends on their number.
 
-A regular expression finds the prefixes of literals; only the literals with a matching prefix are
+A regular expression finds the prefixes of literals. Only the literals with a matching prefix are
 compared in full.
 """
 
@@ -25,7 +25,7 @@ class LiteralMatcher:
         self._prefix_pattern = re.compile(_alternation(self._by_prefix))
 
     def replace(self, data: bytes, replacement: bytes) -> bytes:
-        """Replace all literals, and the longest where several match."""
+        """Replace all literals. If several match at the same place, replace the longest."""
         parts: list[bytes] = []
         start = done = 0
         while (found := self._prefix_pattern.search(data, start)) is not None:

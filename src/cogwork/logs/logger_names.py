@@ -1,4 +1,4 @@
-"""The names of loggers, and the names under which a pattern may match a logger."""
+"""Names of loggers, and the additional names by which a pattern may match a logger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MODULE_LOGGER_PREFIX = "rdk.modmanager."
 PROCESS_LOGGER_PREFIX = "rdk.process."
 JOB_LOGGER_PREFIX = "rdk.job_manager."
 CLIENT_LOGGER_PREFIX = "client."
-"""Prefix of the loggers of clients that use the name of a resource, a module or the server."""
+"""Prefix for the loggers of clients whose name belongs to a resource, a module or the server."""
 
 SERVER_LOGGERS = (
     "rdk",
@@ -33,7 +33,7 @@ SERVER_LOGGERS = (
 LIBRARY_LOGGERS = ("asyncio", "grpc", "uvicorn", "uvicorn.error", "viam")
 """Loggers of libraries in the process of the server."""
 OUTPUT_LOGGERS = ("StdOut", "StdErr")
-"""The loggers of the output of a module or process, below its own logger."""
+"""Loggers for the output of a module or process, below its own logger."""
 
 
 def strip_prefix(prefix: str, logger: str) -> str | None:
@@ -41,7 +41,7 @@ def strip_prefix(prefix: str, logger: str) -> str | None:
 
 
 def module_of_logger(logger: str) -> str | None:
-    """Return the module of `rdk.modmanager.<module>` and of the loggers below it."""
+    """Return the module of the logger `rdk.modmanager.<module>` or of a logger below it."""
     below = strip_prefix(MODULE_LOGGER_PREFIX, logger)
     return below.partition(".")[0] if below is not None else None
 
@@ -49,8 +49,8 @@ def module_of_logger(logger: str) -> str | None:
 def matching_names(logger: str, module: str | None = None) -> Iterator[str]:
     """Yield the names by which a pattern may refer to a logger.
 
-    These are the logger's own name and the name of its module or process. A resource also has its
-    full name, its short name, and the dotted names of its API and of itself: `rdk.components.arm`
+    These are the logger's own name and the name of its module or process. A resource can also be
+    referred to by its full name, its short name, and two dotted names, such as `rdk.components.arm`
     and `rdk.components.arm.left`. `module` is the module that provides the resource.
     """
     yield logger
@@ -67,7 +67,7 @@ def matching_names(logger: str, module: str | None = None) -> Iterator[str]:
 
 
 def _resource_names(resource: str) -> Iterator[str]:
-    """Yield the names of a resource. `resource` may have the name of a child logger appended."""
+    """Yield the names of a resource. A child logger's name may follow the name in `resource`."""
     api, _, name = resource.partition("/")
     short = name.partition(".")[0]
     namespace, _, rest = api.partition(":")

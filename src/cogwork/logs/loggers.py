@@ -1,4 +1,4 @@
-"""Apply the level rules to all loggers of the process, including those created later."""
+"""Applies the level rules to all loggers of the process, including future loggers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from cogwork.logs.rules import LevelRules
 
 _MIN_LEVELS = {
-    # It logs an error with a traceback for every client that disconnects during a call.
+    # It logs an error with a traceback whenever a client disconnects during a call.
     "grpc._cython.cygrpc": logging.CRITICAL,
     "asyncio": logging.WARNING,
     # It warns of every client that tries TLS first, as the SDK does.
@@ -31,7 +31,8 @@ class LoggerLevels:
         self._rules = rules
         for name, logger in tuple(logging.Logger.manager.loggerDict.items()):
             if isinstance(logger, logging.Logger):
-                # setLevel clears the caches of all loggers, which would take quadratic time here.
+                # Do not use `setLevel`: it clears the caches of all loggers, which would take
+                # quadratic time.
                 logger.level = self._level_of(name)
         # The root level must not filter: only the level of each logger decides.
         logging.getLogger().setLevel(logging.DEBUG)

@@ -1,6 +1,7 @@
-"""Patterns of the `log` section: wildcards or regular expressions over logger names.
+"""Patterns of the `log` section: wildcards or regular expressions for logger names.
 
-They come from clients and configurations, so RE2 matches them, which guarantees linear time.
+Patterns come from clients and configurations, so they are matched with RE2, which guarantees linear
+time.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class Pattern:
 
 def _options() -> re2.Options:
     options = re2.Options()
-    # Only one of the two expressions has to be valid; do not print the error of the other.
+    # Do not print errors: only one of the two expressions has to be valid.
     options.log_errors = False
     return options
 
 
 def _describe_error(error: Exception) -> str:
-    """Return the error message; RE2 reports it as bytes."""
+    """Return the error message, which RE2 reports as bytes."""
     reason = error.args[0] if error.args else ""
     text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(error)
     if "perl operator" in text or "escape sequence" in text:

@@ -1,4 +1,4 @@
-"""The log pipeline: redact, truncate and deduplicate records, and pass them to the outputs.
+"""The log pipeline: redacts, truncates and deduplicates records, and passes them to the outputs.
 
 Log calls never wait for an output.
 """
@@ -22,17 +22,18 @@ from cogwork.logs.redactor import Redactor
 from cogwork.logs.truncation import NAME_LIMIT, truncate
 
 Output = Callable[[Entry], None]
-"""Accepts an entry without blocking."""
+"""A function that accepts an entry without blocking."""
 
 ACTIVITY_LOGGER = "rdk.activity"
 """Logger of machine-wide events, which are never suppressed."""
 EXTRA_LINES = "lines"
-"""Key in the `extra` of a log call for text whose line breaks are kept, unlike in a message."""
+"""Key in the `extra` of a log call for additional text. Unlike a message, this text keeps its line
+breaks."""
 _PROGRAM_PREFIXES = (MODULE_LOGGER_PREFIX, PROCESS_LOGGER_PREFIX)
 _EXEMPT_SUFFIX = ".StdErr"
-"""Suffix of the loggers of modules and processes whose messages are never suppressed."""
+"""Suffix of the loggers of modules and processes whose messages are never deduplicated."""
 _EXCERPT_LENGTH = 256
-"""Characters of a message that are kept to report its repeats."""
+"""Number of characters to keep from a message, to report its repeats."""
 
 
 class MessageKey(NamedTuple):
@@ -42,7 +43,7 @@ class MessageKey(NamedTuple):
     level: int
     excerpt: str
     digest: bytes
-    """Digest of the whole message if it is longer than the excerpt."""
+    """Digest of the whole message if the message is longer than the excerpt."""
 
 
 class Pipeline(logging.Handler):
@@ -53,7 +54,7 @@ class Pipeline(logging.Handler):
         on_close: Callable[[], None] = lambda: None,
         redactor: Redactor | None = None,
     ) -> None:
-        """`on_close` flushes the outputs."""
+        """Create a pipeline. `on_close` flushes the outputs."""
         super().__init__()
         self._on_close = on_close
         self._clock = clock
@@ -87,7 +88,7 @@ class Pipeline(logging.Handler):
                 self._emit_summary(evicted)
 
     async def flush_periodically(self) -> None:
-        """Report suppressed messages that have stopped repeating. Runs until cancelled."""
+        """Report suppressed messages that have stopped repeating. Run until cancelled."""
         while True:
             await self._clock.sleep(1.0)
             self.flush_due()
@@ -121,7 +122,7 @@ class Pipeline(logging.Handler):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock of the handler, which is also held while records are emitted."""
+        """Hold the lock of the handler. Records are also emitted under this lock."""
         self.acquire()
         try:
             yield
@@ -142,7 +143,7 @@ def _format_message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except Exception:
-        # Invalid arguments in a log call must not lose the message.
+        # Invalid arguments in a log call must not prevent the message from being logged.
         return f"{record.msg} {record.args}"
 
 

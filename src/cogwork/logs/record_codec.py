@@ -14,13 +14,14 @@ MAX_ENTRY_BYTES = 256 << 10
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Encode an entry. Values that JSON does not support become text, lone surrogates "?"."""
+    """Encode an entry. Values that JSON does not support become text, and lone surrogates become
+    "?"."""
     value = {"time": entry.time, "level": entry.level, **describe_content(entry)}
     return COMPACT_JSON.encode(value).encode(errors="replace")
 
 
 def decode_entry(body: bytes) -> Entry | None:
-    """Decode an entry; return None for an incompatible format of another version."""
+    """Decode an entry. Return None if another version has written it in an incompatible format."""
     try:
         value = json.loads(body)
         entry = Entry(**value)
@@ -30,7 +31,7 @@ def decode_entry(body: bytes) -> Entry | None:
 
 
 def _is_valid(value: dict[str, Any]) -> bool:
-    """Check the types of the fields, which a dataclass does not do."""
+    """Check the types of the fields, because a dataclass does not check them."""
     return (
         all(isinstance(value[key], str) for key in ("logger", "place", "message"))
         and isinstance(value["level"], int)
@@ -55,13 +56,13 @@ _RECORD = re.compile(rb'"n":([0-9]{1,19}),"data":(.*)}\n', re.DOTALL)
 
 
 def encode_record(number: int, body: bytes) -> bytes:
-    """Encode a numbered line of JSON with a checksum."""
+    """Encode a record: a line with the number, the JSON and a checksum."""
     rest = b'"n":%d,"data":%s}\n' % (number, body)
     return b'%s%08x",%s' % (_START, zlib.crc32(rest), rest)
 
 
 def decode_record(line: bytes) -> tuple[int, bytes] | None:
-    """Return the number and the body of a line, or None if it is damaged."""
+    """Return the number and the body of a record; None if it is damaged."""
     rest = line[_PREFIX_LENGTH:]
     if not line.startswith(b'%s%08x",' % (_START, zlib.crc32(rest))):
         return None

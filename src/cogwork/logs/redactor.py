@@ -1,7 +1,7 @@
-"""Redact the secrets of a machine's configurations in all texts that may quote them.
+"""Redacts the secrets of a machine's configurations in all texts that may quote them.
 
-One redactor is shared by log lines, reasons, errors for clients and the history of the machine.
-Texts that were created before a configuration named a secret are not redacted.
+Log lines, reasons, errors for clients and the history of the machine share one redactor. A text is
+not redacted if it was created before a configuration contained the secret.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from cogwork.logs.secret_mask import SecretMask
 
 MAX_SECRETS = 1000
-"""Maximum number of secrets. The newest are kept."""
+"""Maximum number of secrets. If there are more, the newest are kept."""
 
 
 class Redactor:
@@ -23,7 +23,7 @@ class Redactor:
         self._mask = SecretMask()
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
-        """Add secrets. Earlier ones stay, because earlier configurations may still be quoted."""
+        """Add secrets. Earlier secrets stay, because earlier configurations may still be quoted."""
         newest = dict.fromkeys(secrets)
         if newest.keys() <= self._secrets.keys():
             return
@@ -36,7 +36,7 @@ class Redactor:
 
 
 def redact_value(value: Any, redact: Callable[[str], str]) -> Any:
-    """Redact all strings in a value of dicts, lists and scalars, including keys."""
+    """Redact all strings, including keys, in a value of dicts, lists and scalars."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):

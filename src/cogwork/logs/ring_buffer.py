@@ -15,7 +15,7 @@ from cogwork.logs.pattern import Pattern
 MAX_LINES = 5000
 MAX_BYTES = 16 << 20
 _OVERHEAD = 500
-"""Estimated bytes of an entry without its texts."""
+"""Estimated bytes of an entry, excluding its texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RingBuffer:
         self._size = 0
 
     def put(self, entry: Entry) -> None:
-        """Append an entry. Not thread-safe with itself."""
+        """Append an entry. Only one thread at a time may call this."""
         self._entries.append((next(self._numbers), entry))
         self._size += estimate_size(entry)
         while len(self._entries) > self._max_lines or self._size > self._max_bytes:
@@ -56,7 +56,7 @@ class RingBuffer:
     def read_after(
         self, number: int, query: RingQuery, limit: int = MAX_LINES
     ) -> tuple[int, list[Entry]]:
-        """Return the number of the last line examined and the matching entries after `number`.
+        """Return the number of the last examined line, and the matching entries after `number`.
 
         At most `limit` lines are examined.
         """

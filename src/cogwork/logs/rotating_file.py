@@ -1,9 +1,9 @@
 """A log file that is rotated by size and age, with a limit on the total size.
 
 The current file is always at its path. A full or old file is renamed with a timestamp, such as
-`robot-20261115T051132.123Z.log`, and the oldest rotated files are deleted to stay within the limit.
-Written lines survive a crash of the process, but they are not synced to the disk. Lines that
-cannot be written are dropped and counted; errors never block the caller.
+`robot-20261115T051132.123Z.log`. The oldest rotated files are deleted to stay within the limit.
+Written lines survive a crash of the process, but they are not synced to the disk. Lines that cannot
+be written are dropped and counted. Errors never block the caller.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from cogwork.logs.sink import format_missing_notice
 MIN_FILE_SIZE = 4096
 """Minimum file size in bytes: the notice about dropped lines must fit."""
 EVICTION_INTERVAL = 600.0
-"""Seconds between two deletions of rotated files because the disk is full. Another program may
-fill the freed space, too, and the log of how that happened must not be lost at once."""
+"""Minimum seconds between two deletions of rotated files because the disk is full. If another
+program fills the disk, it also fills the freed space. The log that explains the cause must not be
+deleted immediately."""
 HEAD_SIZE = 4096
-"""Bytes at the start of a file that are searched for the first timestamp."""
+"""Maximum bytes at the start of a file that are searched for the first timestamp."""
 
 # Opened for reading as well, to inspect the start and the end of the file.
 OPEN_FLAGS = os.O_RDWR | os.O_NOCTTY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -49,8 +50,8 @@ ADVICE = {
 }
 
 OnFault = Callable[[str | None], None]
-"""Called when writing starts to fail, with the reason, and with None once it works again. Must not
-raise."""
+"""A function that is called with the reason when writing starts to fail, and with None when it
+works again. It must not raise an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class RotatingFile:
         self._clock = clock
         self._on_fault = on_fault
         self.fault: str | None = None
-        """A description of the current problem, or None."""
+        """Description of the current problem; None if there is none."""
         self._names = RotatedNames(self._path.stem, self._path.suffix)
         self._lock = threading.Lock()
         self._descriptor: int | None = None
@@ -94,11 +95,11 @@ class RotatingFile:
         self._missing_count = 0
         self._missing_reason = ""
         self._rotation_error: OSError | None = None
-        """The error that prevents a due rotation."""
+        """The error that prevents a due rotation; None if there is none."""
         self._next_eviction = 0.0
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines. Blocks as long as the disk does, and never raises."""
+        """Write whole lines. Block while the disk blocks; never raise an error."""
         with self._lock:
             self._rotation_error = None
             self._write(lines)
@@ -111,7 +112,8 @@ class RotatingFile:
             return []
 
     def close(self) -> None:
-        """Close the file, unless a write still blocks; then the exit of the process closes it."""
+        """Close the file. If a write still blocks, leave the file to be closed by the exit of the
+        process."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -137,7 +139,7 @@ class RotatingFile:
         self._report(None if blocked is None else describe_error(self._path, "rotated", blocked))
 
     def _write_some(self, lines: bytes, start: int) -> int:
-        """Write as much as fits and return the start of the rest."""
+        """Write as many lines as fit. Return the start of the remaining lines."""
         size = self._ensure_open()
         head = self._leading_bytes()
         line = find_line_end(lines, start) - start
@@ -155,7 +157,7 @@ class RotatingFile:
         return start + self._append(head, lines[start:end])
 
     def _ensure_open(self) -> int:
-        """Open the file at the path if necessary and return its size."""
+        """Open the file at the path if necessary, and return its size."""
         status = self._stat_current()
         if status is None:
             self._close_descriptor()
@@ -208,7 +210,7 @@ class RotatingFile:
         return 0 < self._rotation.age <= self._clock.monotonic() - self._started_at
 
     def _append(self, head: bytes, lines: bytes) -> int:
-        """Append the data and return how many bytes of `lines` were written as whole lines."""
+        """Append the data. Return how many bytes of `lines` were written as whole lines."""
         assert self._descriptor is not None
         data = head + lines
         written = os.write(self._descriptor, data)
@@ -220,7 +222,7 @@ class RotatingFile:
         return whole - len(head)
 
     def _rotate(self) -> bool:
-        """Rename the current file; return whether that succeeded."""
+        """Rename the current file. Return whether that succeeded."""
         older = self._scan_rotated()
         name = self._names.next_name(self._clock.time(), older[-1].name if older else None)
         try:
@@ -234,7 +236,10 @@ class RotatingFile:
         return True
 
     def _limit_if_blocked(self, needed: int) -> int:
-        """Return how large a file that cannot be rotated may grow within the total limit."""
+        """Return the size limit of the current file, which may exceed the rotation size.
+
+        If rotation is blocked and the file needs more, raise the error that blocks it.
+        """
         others = sum(older.size for older in self._scan_rotated())
         size = self._rotation.size
         limit = max(size, self._rotation.total - size - others)
@@ -247,7 +252,7 @@ class RotatingFile:
             self._path.with_name(older.name).unlink(missing_ok=True)
 
     def _evict_oldest(self, error: OSError) -> bool:
-        """Delete the oldest rotated file if the disk is full; return whether that succeeded."""
+        """Delete the oldest rotated file if the disk is full. Return whether that succeeded."""
         now = self._clock.monotonic()
         if error.errno not in DISK_FULL_ERRORS or now < self._next_eviction:
             return False
@@ -299,7 +304,7 @@ class RotatedNames(NamedTuple):
         return f"{self.stem}-{re.sub('[-:]', '', format_timestamp(seconds))}{self.suffix}"
 
     def matches(self, name: str) -> bool:
-        """Whether the name is exactly that of a rotated file."""
+        """Return whether the name has exactly the form of a rotated file."""
         return self._parse_time(name) is not None
 
     def next_name(self, now: float, newest: str | None) -> str:
@@ -339,7 +344,7 @@ def find_fitting_end(lines: bytes, start: int, room: int) -> int:
 def find_start_time(beginning: bytes, changed: float) -> float:
     """Return the first timestamp in the file, which survives restarts, copies and `touch`.
 
-    Fall back to the modification time; such a file only ages while it is not written.
+    If there is none, return the modification time. Such a file only ages while it is not written.
     """
     found = TIMESTAMP.search(beginning)
     seconds = parse_utc(found[0].decode()) if found else None
@@ -362,5 +367,5 @@ def describe_error(path: Path, action: str, error: OSError) -> str:
 
 
 def display_path(path: str | Path) -> str:
-    """Return the path as text; file names may contain bytes that are not UTF-8."""
+    """Return the path as text. File names may contain bytes that are not UTF-8."""
     return os.fsencode(path).decode(errors="replace")

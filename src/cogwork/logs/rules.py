@@ -1,6 +1,6 @@
-"""Determine the level of a logger from the rules of the configuration, in order of precedence:
+"""Determines the level of a logger from the rules of the configuration, in order of precedence:
 
-debug mode  >  `log_level` of a module  >  `log_configuration`  >  last matching `log` rule  >  info
+debug mode > `log_level` of a module > `log_configuration` > last matching `log` rule > info
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from cogwork.logs.logger_names import (
 from cogwork.logs.pattern import Pattern
 
 LevelOf = Callable[[str, str | None], int]
-"""Returns the level of a logger. The second argument is the module that logs, if it is one."""
+"""A function that returns the level of a logger. The second argument is the module that logs; None
+if no module logs."""
 
 
 def log_everything(logger: str, module: str | None) -> int:
@@ -40,11 +41,12 @@ class LevelRules:
     modules: Mapping[str, Level | None] = field(default_factory=dict)
     """The `log_level` of every module by name."""
     module_by_resource: Mapping[str, str] = field(default_factory=dict)
-    """The names of the modules by full name of the modular resource."""
+    """Module names by the full names of the resources that they provide."""
     debug: bool = False
 
     def level_of(self, logger: str, module: str | None = None) -> Level:
-        """`module` is the module that logs, if `module_by_resource` may not have it yet."""
+        """Return the level of a logger. `module` is the module that logs, in case that
+        `module_by_resource` does not contain it yet."""
         if self.debug:
             return Level.DEBUG
         resource = strip_prefix(RESOURCE_LOGGER_PREFIX, logger)
@@ -59,17 +61,19 @@ class LevelRules:
         return self._pattern_level(logger, module)
 
     def launch_level(self, module: str) -> Level:
-        """Return the lowest level that a logger of the module needs, except its resources."""
+        """Return the lowest level of all loggers of a module, except its resources."""
         logger = f"{MODULE_LOGGER_PREFIX}{module}"
         level = self.level_of(logger)
         if self.debug or self.modules.get(module) is not None:
             return level
-        # Not every logger of a module is known, so a rule for one of them counts for the module.
+        # The loggers of a module are not all known, so a rule for one of them applies to the
+        # module.
         below = [rule for pattern, rule in self.patterns if pattern.text.startswith(f"{logger}.")]
         return min(level, *below) if below else level
 
     def overrides_resource_level(self, resource: str) -> bool:
-        """Whether the `log_level` of a module overrides the resource's `log_configuration`."""
+        """Return whether the `log_level` of a module overrides the resource's
+        `log_configuration`."""
         module = self.module_by_resource.get(resource, "")
         return resource in self.resources and self.modules.get(module) is not None
 
@@ -79,7 +83,7 @@ class LevelRules:
         return self.module_by_resource.get(resource.partition(".")[0])
 
     def _resource_level(self, resource: str) -> Level | None:
-        """Return the level of the resource, or of the resource that owns this child logger."""
+        """Return the level of a resource, also if the name is that of a child logger."""
         if resource in self.resources:
             return self.resources[resource]
         return self.resources.get(resource.partition(".")[0])

@@ -1,4 +1,4 @@
-"""Mask secrets in a text, in all common encodings."""
+"""Masks secrets in a text, in all common encodings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from urllib.parse import quote, quote_plus
 from cogwork.logs.literal_matcher import LiteralMatcher
 
 MIN_LENGTH = 3
-"""Minimum length of a secret. Shorter ones occur in ordinary sentences and are not masked."""
+"""Minimum length of a secret. Shorter secrets also occur in ordinary sentences, so they are not
+masked."""
 MIN_SUBSTRING_LENGTH = 6
-"""Minimum length of a secret that is masked anywhere; shorter ones only as whole words."""
+"""Minimum length of a secret that is masked anywhere. Shorter secrets are masked only as whole
+words."""
 STARS = "***"
 
 _STARS = STARS.encode()
@@ -58,7 +60,7 @@ def _encodings(secret: str) -> Iterator[bytes]:
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
-        # If a text contains both kinds of quotes, repr escapes the single ones.
+        # If a text contains both kinds of quotes, `repr` escapes the single quotes.
         repr(f'"{secret}')[2:-1],
     ):
         yield form.encode(errors="surrogatepass")

@@ -1,6 +1,6 @@
 """The files of the spool: segments of lines, and the ledger.
 
-The directory itself is locked, and its files are opened relative to it, so that a file system
+The directory is locked, and its files are opened relative to it. Therefore, a file system that is
 mounted over its path is never touched.
 """
 
@@ -56,7 +56,7 @@ class SegmentFiles:
         self._closed = False
 
     def load(self) -> tuple[Ledger | None, int]:
-        """Load the files; return the ledger and the number after the last line."""
+        """Load the files. Return the ledger, and the number after the last line."""
         self.close_files()
         self._lock_directory()
         segments = self._list_segments()
@@ -70,7 +70,7 @@ class SegmentFiles:
         return ledger, stop
 
     def remaining_bytes(self, segment_bytes: int) -> int:
-        """Return how many bytes still fit into the last segment."""
+        """Return the number of bytes that still fit into the last segment."""
         return segment_bytes - self.segments[-1].size if self.segments else 0
 
     def end_position(self) -> LinePosition:
@@ -81,7 +81,7 @@ class SegmentFiles:
         )
 
     def begin_segment(self, first: int) -> None:
-        """Sync the current segment and start a new one."""
+        """Sync the current segment, and start a new one."""
         if self._segment_fd is not None:
             os.fdatasync(self._segment_fd)
             self._segment_fd = _close(self._segment_fd)
@@ -92,7 +92,7 @@ class SegmentFiles:
         last = self.segments[-1]
         if self._segment_fd is None:
             self._segment_fd = self._open(_segment_name(last.first), _APPEND_FLAGS)
-            # Remove a torn line at the end, which was never counted.
+            # Remove an incomplete line at the end, which was never counted.
             os.ftruncate(self._segment_fd, last.size)
         self._check_not_deleted(self._segment_fd)
         write_all(self._segment_fd, lines)
@@ -110,7 +110,8 @@ class SegmentFiles:
     def read_lines(
         self, start: int, stop: int, mark: LinePosition
     ) -> Generator[QueuedLine, None, None]:
-        """Read from the first segment with any of these numbers, or from the mark in it."""
+        """Yield lines, from the first segment that contains any of these numbers, or from the mark
+        in it."""
         for segment, end in segment_ranges(self.segments, stop):
             if end > start:
                 offset = mark.offset if mark.segment == segment.first else 0
@@ -143,7 +144,7 @@ class SegmentFiles:
                 os.fsync(descriptor)
 
     def close_files(self) -> None:
-        """Close the files but keep the directory locked."""
+        """Close the files, but keep the directory locked."""
         self._segment_fd, self._ledger_fd = _close(self._segment_fd), _close(self._ledger_fd)
 
     def close(self) -> None:
@@ -168,7 +169,7 @@ class SegmentFiles:
 
     @property
     def _locked_fd(self) -> int:
-        # A dir_fd of None would mean the working directory.
+        # None as `dir_fd` would mean the working directory.
         assert self._directory_fd is not None
         return self._directory_fd
 
@@ -179,7 +180,7 @@ class SegmentFiles:
             return False
 
     def _check_not_deleted(self, descriptor: int) -> None:
-        """Raise an error for a deleted file, to which writes would be lost silently."""
+        """Raise FileNotFoundError if the file was deleted: writes to it would be lost silently."""
         if not os.fstat(descriptor).st_nlink or not self._is_in_place():
             raise FileNotFoundError(errno.ENOENT, "the file was deleted")
 
@@ -210,7 +211,7 @@ def _segment_name(segment: int) -> str:
 
 
 def _read_piece(file: BinaryIO) -> bytes:
-    """Return a line, possibly damaged; empty at the end of the file or at a disk error."""
+    """Return a line, which may be damaged; empty at the end of the file or after a disk error."""
     try:
         return file.readline(MAX_ENTRY_BYTES + RECORD_OVERHEAD)
     except OSError as error:

@@ -1,21 +1,22 @@
 """A bounded queue on disk of log lines for the cloud, with at-least-once delivery.
 
-Every line has a sequence number. A segment is a file of lines, named after its first number; the
-ledger stores the number to be delivered next. A number that is missing when it is due was dropped:
-its segment was evicted, its line is damaged, memory was full or the cloud takes fewer. No other
-state is needed for exact counts, so a kill cannot falsify them: put = delivered + dropped + queued.
+Every line has a sequence number. A segment is a file of lines, named after its first number. The
+ledger stores the number of the next line to deliver. If a number is missing when it is due, the
+line was dropped: its segment was evicted, the line is damaged, the memory was full, or the cloud's
+quota was spent. No other state is needed for exact counts, so they stay correct if the process is
+killed: put = delivered + dropped + queued.
 
-What can be lost:
+The following lines can be lost:
 
-- If the process is killed: the lines that its thread had not yet written, which are a few
-  milliseconds of lines, or the lines waiting for a disk that blocks. They are not counted.
+- If the process is killed: the lines that its thread had not written yet. These are the lines of
+  the last milliseconds, or all lines in memory if the disk blocks. They are not counted.
 - If the power fails: the lines that were not synced, which happens every five seconds. Lines that
-  were not in the ledger by then are not counted either.
-- If the disk is full, read-only or gone: nothing until memory is full; further lines are dropped
-  and counted. Meanwhile lines are delivered from memory.
+  were not recorded in the ledger by then are not counted either.
+- If the disk is full, read-only or missing: no lines until the memory is full. Then further lines
+  are dropped and counted. Meanwhile, lines are delivered from memory.
 - If files are damaged: the damaged lines, which are counted.
 
-A line that was being sent when the process ended may be sent again.
+A line may be sent twice if the process ends while the line is being sent.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _log = logging.getLogger(LOGGER)
 
 
 class SpoolInUse(CogworkError):
-    """The queue is in use by another process."""
+    """Another process uses the queue."""
 
     status = "FAILED_PRECONDITION"
 
@@ -81,7 +82,7 @@ class SpoolInUse(CogworkError):
 class SpoolCounts(NamedTuple):
     """Counts since the queue was created: put = delivered + dropped + queued.
 
-    Lines that are damaged or did not fit into memory are detected when they are due; until then
+    Lines that are damaged, or did not fit into memory, are detected when they are due. Until then,
     they count as queued.
     """
 
@@ -92,7 +93,7 @@ class SpoolCounts(NamedTuple):
 
 
 class Spool:
-    """A spool. `put` never blocks; the other methods wait for the disk."""
+    """A spool. `put` never blocks; the other methods may wait for the disk."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Spool:
         memory_bytes: int = MEMORY_BYTES,
         retry: float = RETRY_INTERVAL,
     ) -> None:
-        """Load the existing queue. Raises SpoolInUse, but never an error of the disk."""
+        """Load the existing queue. Raise SpoolInUse, but never an error of the disk."""
         if not RECORD_OVERHEAD < segment_bytes <= max_bytes // 2:
             raise ValueError(
                 f"invalid limits of {segment_bytes} bytes per segment, {max_bytes} in total: a "
@@ -111,7 +112,7 @@ class Spool:
             )
         self.directory = directory
         self.fault: str | None = None
-        """A description of the current disk problem, or None."""
+        """Description of the current disk problem; None if there is none."""
         self._max_bytes = max_bytes
         self._segment_bytes = segment_bytes
         self._retry = retry
@@ -130,7 +131,8 @@ class Spool:
         self._unwritten: deque[tuple[int, bytes]] = deque()
         self._claimed_batch: Batch | None = None
         self._first_kept = 0
-        """Lines before it were dropped, although they may still be on the disk."""
+        """Number of the first kept line. Lines before it were dropped, but may still be on the
+        disk."""
         self._read_position = NO_POSITION
         self._sync_at: float | None = None
 
@@ -141,19 +143,22 @@ class Spool:
         self._incoming.wake()
 
     def put(self, entry: Entry) -> None:
-        """Queue an entry, from any thread or signal handler. Never blocks on the disk or raises."""
+        """Queue an entry, from any thread or signal handler. Never block on the disk or raise an
+        error."""
         self._incoming.put(entry)
 
     def flush(self, timeout: float = FLUSH_TIMEOUT) -> bool:
-        """Wait until all lines are written or dropped; return whether that succeeded."""
+        """Wait until all lines are written or dropped. Return False if the timeout expires
+        first."""
         return self._incoming.wait_until_empty(timeout)
 
     def notify_once(self, listener: Callable[[], object]) -> None:
-        """Call the listener once, from another thread, when there are lines to deliver."""
+        """Call the listener once, from another thread, when lines can be delivered."""
         self._incoming.notify_once(listener)
 
     def next_batch(self, limit: int = BATCH_LINES) -> Batch | None:
-        """Return the next batch, the same one until it is delivered; None if none is readable.
+        """Return the next batch; None if no line is readable. Return the same batch until it is
+        delivered.
 
         The notice about dropped lines counts towards `limit`.
         """
@@ -164,9 +169,9 @@ class Spool:
             return self._claimed_batch
 
     def mark_delivered(self, batch: Batch) -> None:
-        """Record that the batch was delivered, along with the count of dropped lines."""
+        """Record that the batch, including its count of dropped lines, was delivered."""
         with self._disk_lock:
-            # The directory may have been replaced since the batch was read.
+            # Ignore a batch that was read before the directory was replaced.
             if batch is not self._claimed_batch:
                 return
             self._claimed_batch = None
@@ -181,9 +186,9 @@ class Spool:
                 self._incoming.wake()
 
     def drop_older(self, kept: int) -> int:
-        """Drop the queued lines except for the newest ones, and return how many.
+        """Drop all queued lines except the newest `kept`. Return the number of dropped lines.
 
-        They are reported with the next batch. A kill before that brings them back.
+        The next batch reports them. If the process is killed before, they are queued again.
         """
         with self._disk_lock:
             self._assign_numbers()
@@ -207,7 +212,7 @@ class Spool:
             )
 
     def close(self, timeout: float = FLUSH_TIMEOUT) -> None:
-        """Write the pending lines, at most until the timeout."""
+        """Write the pending lines until the timeout."""
         self._closed.set()
         self._incoming.interrupt()
         self._thread.join(timeout)
@@ -216,7 +221,7 @@ class Spool:
         closed = False
         while not closed:
             self._wait()
-            # Read the flag before taking the lines, so that all lines before close are written.
+            # Read the flag before taking the lines, so that all lines before `close` are written.
             closed = self._closed.is_set()
             error = self._write_all(last=closed)
             self._report_disk_state(error)
@@ -227,7 +232,7 @@ class Spool:
             self._files.close()
 
     def _wait(self) -> None:
-        """Wait for lines or the next sync; after a disk error, for the next attempt."""
+        """Wait for lines, for the next sync or, after a disk error, for the next attempt."""
         due = None if self._sync_at is None else max(0.0, self._sync_at - time.monotonic())
         if self.fault is not None:
             self._closed.wait(self._retry)
@@ -252,7 +257,7 @@ class Spool:
 
     @contextlib.contextmanager
     def _handling_disk_errors(self) -> Iterator[_DiskFailure]:
-        """Handle disk errors: the files are closed and loaded again at the next attempt."""
+        """On a disk error, close the files. The next attempt loads them again."""
         failure = _DiskFailure()
         try:
             yield failure
@@ -264,14 +269,14 @@ class Spool:
     def _report_disk_state(self, error: OSError | None) -> None:
         before = self.fault
         self.fault = None if error is None else _describe_error(self.directory, error)
-        # Log each change only once: these lines enter the queue, too.
+        # Log each change only once, because these lines enter the queue, too.
         if before is None and self.fault is not None:
             _log.warning("%s", self.fault)
         elif before is not None and self.fault is None:
             _log.info("the log queue in %s is writable again", self.directory)
 
     def _assign_numbers(self) -> None:
-        """Assign sequence numbers; dropped lines consume one too."""
+        """Assign sequence numbers. Dropped lines also consume a number."""
         pending, dropped = self._incoming.take()
         first = self._ledger.following
         self._unwritten.extend(enumerate(pending, first))
@@ -279,7 +284,7 @@ class Spool:
         self._ledger_unsaved |= dropped > 0
 
     def _forget_until(self, stop: int) -> None:
-        """Remove lines from memory that are written or delivered."""
+        """Remove the lines before `stop`, which are written or delivered, from memory."""
         size = 0
         while self._unwritten and self._unwritten[0][0] < stop:
             size += len(self._unwritten.popleft()[1])
@@ -294,7 +299,7 @@ class Spool:
             self._files.close_files()  # The thread retries and reports the error.
 
     def _load(self) -> None:
-        """Load the state from the disk, unless it is loaded."""
+        """Load the state from the disk, unless it is already loaded."""
         if self._loaded:
             return
         found, stop = self._files.load()
@@ -304,13 +309,13 @@ class Spool:
         if found is not None and found.queue != self._ledger.queue:
             self._adopt_queue(found, max(found.following, found.position, stop))
         else:
-            # Lines that a failed write left intact on the disk need not be written again.
+            # If a failed write left lines intact on the disk, do not write them again.
             self._forget_until(stop)
         self._ledger.queue = self._ledger.queue or secrets.token_hex(8)
         self._ledger_unsaved, self._read_position, self._loaded = True, NO_POSITION, True
 
     def _adopt_queue(self, found: Ledger, following: int) -> None:
-        """Switch to another queue on disk; the lines in memory follow those of that queue."""
+        """Switch to another queue on the disk. The lines in memory follow its lines."""
         shift = following - self._ledger.position
         self._unwritten = deque((number + shift, body) for number, body in self._unwritten)
         found.following = self._ledger.following + shift
@@ -332,9 +337,10 @@ class Spool:
         self._schedule_sync()
 
     def _save_progress(self) -> None:
-        """Save the ledger, then delete the segments that are delivered."""
+        """Save the ledger, then delete the delivered segments."""
         if self._ledger_unsaved:
-            # Only count written lines: lines in memory that a kill destroys must not be counted.
+            # Only count written lines: a kill destroys the lines in memory, which must not be
+            # counted.
             self._files.save_ledger(replace(self._ledger, following=self._first_unwritten()))
             self._ledger_unsaved = bool(self._unwritten)
             self._schedule_sync()
@@ -352,14 +358,14 @@ class Spool:
         with self._handling_disk_errors():
             self._load()
         if not self._loaded and self._files.segments:
-            return None  # The segments may still be there, and precede the lines in memory.
+            return None  # The segments may still exist, and precede the lines in memory.
         end = self._files.end_position()
         first = max(self._ledger.position, self._first_kept)
         on_disk = self._files.read_lines(first, self._first_unwritten(), self._read_position)
         in_memory = (QueuedLine(number, body, end) for number, body in self._unwritten)
         try:
             with contextlib.closing(on_disk):
-                # A segment may begin before the first one.
+                # A segment may contain lines before the first one.
                 lines = (line for line in chain(on_disk, in_memory) if line.number >= first)
                 batch, position = collect_batch(
                     lines, self._ledger.position, self._ledger.following, limit
@@ -374,7 +380,7 @@ class Spool:
         return self._unwritten[0][0] if self._unwritten else self._ledger.following
 
     def _count_unreported_drops(self) -> int:
-        """Return how many lines are known to be dropped but not yet reported."""
+        """Return the number of lines that were dropped but not reported yet."""
         claimed, segments = self._claimed_batch, self._files.segments
         oldest = segments[0].first if segments else self._first_unwritten()
         oldest = max(oldest, self._first_kept)

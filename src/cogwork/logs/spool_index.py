@@ -1,6 +1,7 @@
-"""The index of the spool: where each line is stored, and which lines are due, delivered or evicted.
+"""The index of the spool: the location of each line, and whether it is due, delivered or evicted.
 
-Lines have sequence numbers; a number that is missing when it is due was dropped. Pure, without I/O.
+Lines have sequence numbers. If a number is missing when it is due, the line was dropped. Pure,
+without I/O.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ class QueuedLine(NamedTuple):
 @dataclass(slots=True)
 class Segment:
     first: int
-    """The number of its first line. The segment ends where the next one starts."""
+    """The number of the segment's first line. The segment ends where the next one starts."""
     size: int
 
 
 @dataclass(slots=True)
 class Ledger:
     queue: str
-    """Random ID of the queue, to detect another one at the same path."""
+    """Random ID of the queue, which shows if another queue is at the same path."""
     position: int
-    """The number to be delivered next. All earlier ones were delivered or dropped."""
+    """The number of the next line to deliver. All earlier lines were delivered or dropped."""
     following: int
-    """The number of the next new line."""
+    """The number that the next new line gets."""
     dropped: int
 
 
@@ -87,7 +88,7 @@ def collect_batch(
 
 
 def count_excess(segments: Sequence[Segment], max_bytes: int) -> int:
-    """Count the oldest segments to evict, but never the last, which is being written."""
+    """Count the oldest segments to evict. Never evict the last, which is being written."""
     total = sum(segment.size for segment in segments)
     count = 0
     while total > max_bytes and count < len(segments) - 1:
@@ -97,7 +98,7 @@ def count_excess(segments: Sequence[Segment], max_bytes: int) -> int:
 
 
 def count_delivered(segments: Sequence[Segment], position: int) -> int:
-    """Count the oldest segments that are completely delivered."""
+    """Count the oldest segments whose lines were all delivered."""
     return sum(following.first <= position for _, following in pairwise(segments))
 
 
@@ -120,7 +121,7 @@ def encode_fitting(lines: Iterable[tuple[int, bytes]], room: int) -> list[bytes]
 
 
 def scan_segment(pieces: Iterable[bytes], first: int) -> tuple[int, int]:
-    """Return the number after the last valid line, and the size without a torn line."""
+    """Return the number after the last valid line, and the size without an incomplete line."""
     stop, size, whole = first, 0, 0
     for piece in pieces:
         size += len(piece)
@@ -132,8 +133,8 @@ def scan_segment(pieces: Iterable[bytes], first: int) -> tuple[int, int]:
 
 
 SLOT_SIZE = 512
-"""Size of a slot in bytes. The ledger has two slots that are written alternately, so that one is
-always intact. Overwriting a slot also works on a full disk."""
+"""Size of a slot in bytes. The ledger has two slots that are written alternately, so that one of
+them is always intact. Overwriting a slot also works on a full disk."""
 
 
 def encode_slot(turn: int, ledger: Ledger) -> bytes:
@@ -142,7 +143,7 @@ def encode_slot(turn: int, ledger: Ledger) -> bytes:
 
 
 def decode_slots(data: bytes) -> tuple[int, Ledger | None]:
-    """Return the number of the last write and its ledger, or None if no slot is valid."""
+    """Return the number of the last write, and its ledger; None if no slot is valid."""
     slots = (data[start : start + SLOT_SIZE].rstrip() + b"\n" for start in (0, SLOT_SIZE))
     found = max(filter(None, map(decode_record, slots)), default=None)
     if found is None:

@@ -1,4 +1,4 @@
-"""Limit the size of log messages, tracebacks and fields."""
+"""Limits the size of log messages, tracebacks and fields."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ LIMIT = 32 << 10
 NAME_LIMIT = 1 << 10
 """Maximum size of a logger name, a field name or a code location, in bytes of UTF-8."""
 _MARGIN = 4 << 10
-"""Characters redacted beyond the limit, so that truncation does not reveal half a secret."""
+"""Characters redacted beyond the limit, so that truncation does not reveal a part of a secret."""
 _MAX_CHARACTER_BYTES = 4
 """Maximum size of one character in bytes of UTF-8."""
 
 
 def truncate(text: str, redact: Callable[[str], str] = str, limit: int = LIMIT) -> str:
-    """Redact the text and truncate it at the limit, with a mark that shows how much is missing.
+    """Redact the text and truncate it at the limit. Append a mark with the size of the missing
+    text.
 
     The cost depends on the limit, not on the length of the text.
     """

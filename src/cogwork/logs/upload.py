@@ -1,4 +1,4 @@
-"""Upload the log queue in batches, and retry until each batch is delivered."""
+"""Uploads the log queue in batches, and retries until each batch is delivered."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from cogwork.logs.spool import LOGGER, Spool
 from cogwork.logs.spool_index import Batch
 
 DEADLINE = 30.0
-"""Seconds that sending one batch may take."""
+"""Timeout in seconds for sending one batch."""
 GRACE = 1.0
-"""Seconds that a cancelled send may take to finish."""
+"""Seconds that a cancelled send has to end."""
 RETRY = RetryPolicy(first=5.0, maximum=60.0)
 PAUSE = 0.1
-"""Seconds to wait after the queue was emptied, so that new lines are sent together."""
+"""Seconds to wait after the queue was emptied, so that several new lines are sent together."""
 IDLE = 60.0
 """Seconds between two checks of an empty queue without a notification."""
 
 KEPT_LINES = 1000
-"""The newest lines, which are kept when the cloud refuses more."""
+"""Number of newest lines that are kept while the cloud's quota is spent."""
 MIN_PAUSE, MAX_PAUSE = 1.0, 300.0
-"""Seconds to wait after a refusal, whatever the cloud asks for."""
+"""Minimum and maximum seconds to wait after the quota is spent, regardless of the cloud's reply."""
 REPORT_INTERVAL = 60.0
-"""Seconds between two lines about lines that were dropped."""
+"""Minimum seconds between two log lines about dropped lines."""
 DROPPED = "dropped"
-"""The field of a notice with the number of lines that are missing before it."""
+"""Field of a notice that contains the number of lines missing before it."""
 
 Send = Callable[[Sequence[Entry]], Awaitable[None]]
-"""Returns once the entries are delivered. If it raises, they are sent again, or dropped after
-QuotaSpent."""
+"""A function that returns when the entries are delivered. If it raises an error, they are sent
+again; after QuotaSpent, older ones may be dropped."""
 
 _log = logging.getLogger(LOGGER)
 _T = TypeVar("_T")
 
 
 class QuotaSpent(Exception):
-    """The cloud takes no more lines of this machine for now."""
+    """The quota is spent: the cloud accepts no more lines of this machine for now."""
 
     def __init__(self, retry_after: float) -> None:
         super().__init__(f"the quota of log lines is spent for {duration.render(retry_after)}")
@@ -68,15 +68,15 @@ class Uploader:
         self._deadline = deadline
         self._backoff = Backoff(retry)
         self._retry: asyncio.Future[None] | None = None
-        """Done to end the pause after a failure."""
+        """Completed to end the pause after a failure."""
         self._is_down = False
         self._failed_at: float | None = None
         self._over_quota = 0
-        """Lines that were dropped since the last report."""
+        """Number of lines dropped since the last report."""
         self._reported_at: float | None = None
 
     async def run(self) -> None:
-        """Upload until cancelled. Must not run twice at the same time."""
+        """Upload until cancelled. Must not run more than once at the same time."""
         self._backoff.reset()
         with contextlib.closing(Workers("log-upload")) as thread:
             while True:
@@ -96,19 +96,20 @@ class Uploader:
                     await self._pause(self._backoff.next_delay())
                 else:
                     self._backoff.reset()
-                    # Pause, or a sender that logs would upload its own lines in an endless loop.
+                    # Pause: otherwise, a sender that logs would upload its own lines in an endless
+                    # loop.
                     await self._clock.sleep(0 if batch.more else PAUSE)
 
     def retry_now(self) -> None:
-        """Do not wait any longer after a failure: the cloud answers again."""
+        """End the pause after a failure, because the cloud is reachable again."""
         if self._retry is not None:
             _resolve(self._retry)
 
     async def _wait_for_quota(self, seconds: float, thread: Workers) -> None:
-        """Wait until the cloud takes lines again, and drop those that are too many for it.
+        """Wait until the cloud accepts lines again, and drop all but the newest meanwhile.
 
-        Lines that were dropped would be sent hours later, because they come faster than the cloud
-        takes them.
+        Otherwise, lines would arrive hours late, because they are logged faster than the quota
+        allows.
         """
         if self._reported_at is None:
             _log.warning(
@@ -123,7 +124,7 @@ class Uploader:
         self._report_drops()
 
     def _report_drops(self) -> None:
-        """Log now and then how many lines were dropped. That line enters the queue as well."""
+        """Log periodically how many lines were dropped. The report enters the queue as well."""
         now = self._clock.monotonic()
         if self._reported_at is None or now - self._reported_at < REPORT_INTERVAL:
             return
@@ -140,7 +141,7 @@ class Uploader:
         await self._clock.wait({self._retry}, seconds)
 
     async def finish(self, budget: float) -> None:
-        """Upload the rest after `run` has ended; stop at the first failure."""
+        """Upload the remaining lines after `run` has ended. Stop at the first failure."""
         with contextlib.suppress(TimeoutError, QuotaSpent):
             await _with_timeout(self._clock, self._drain(), budget)
 
@@ -157,7 +158,7 @@ class Uploader:
         return news
 
     async def _deliver(self, batch: Batch, thread: Workers) -> bool:
-        """Send a batch and return whether it was delivered. Raise QuotaSpent."""
+        """Send a batch. Return whether it was delivered. Raise QuotaSpent."""
         try:
             sending = self._send(entries_to_send(batch, self._clock.time()))
             await _with_timeout(self._clock, sending, self._deadline)
@@ -171,7 +172,7 @@ class Uploader:
         return True
 
     def _report_failure(self, error: Exception) -> None:
-        """Log one line per outage, because that line enters the queue as well.
+        """Log one line per outage, because the line enters the queue as well.
 
         A failure soon after a success belongs to the same outage.
         """
@@ -193,7 +194,7 @@ class Uploader:
 
 
 def entries_to_send(batch: Batch, now: float) -> list[Entry]:
-    """Return the entries of a batch, preceded by a notice about dropped lines."""
+    """Return the entries of a batch, after a notice about dropped lines if any were dropped."""
     if not batch.dropped:
         return [*batch.entries]
     time = batch.entries[0].time if batch.entries else now

@@ -26,7 +26,7 @@ from cogwork.net.peer import Peer
 from cogwork.robot.middleware.operations import Operation, Operations, current_operation
 from cogwork.wire.table.handlers import Handler, Method, Stream
 
-if TYPE_CHECKING:  # not needed by machines without login
+if TYPE_CHECKING:  # not needed without login
     from cogwork.auth.authenticator import Authenticator
 
 T = TypeVar("T")
