@@ -189,7 +189,7 @@ async def measure_passthrough(
         used["encoded again"].append(await measure_processor(server, duration))
         await browser.run("resize")
     assert count_encoders(server) >= rounds
-    sent = "sending the video of encoding as the camera encodes it"
+    sent = "forwarding the encoded video of camera encoding"
     assert server.output.count(sent) >= rounds + 1
     for name, loads in used.items():
         print_line(f"RTSP camera, {name}", format_load(loads))

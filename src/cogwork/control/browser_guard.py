@@ -128,7 +128,7 @@ def find_refusal(
 
 
 def _is_call(method: str, path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether the request is a call, a login, or the CORS preflight of one."""
+    """Return whether the request is a call, a login, or a CORS preflight."""
     if method == "OPTIONS":
         return headers.get("access-control-request-method") == "POST"
     return method == "POST" and (path == LOGIN_PATH or is_grpc_web(headers.get("content-type", "")))

@@ -87,7 +87,7 @@ class _HttpError(CogworkError):
 def configuration_routes(
     editor: ConfigEditor | None, revision: Callable[[], str], metered: Meter
 ) -> list[Route]:
-    """Return the routes. `editor` is None if the machine has no configuration file of its own.
+    """Return the routes. `editor` is None if the machine's configuration is not a local file.
 
     `revision` returns the revision of the running configuration. `metered` limits unread responses.
     """

@@ -65,8 +65,8 @@ class MachineApp:
         site: StaticSite,
         editor: ConfigEditor | None = None,
     ) -> None:
-        """Create the application. `editor` is None if the machine has no configuration file of its
-        own."""
+        """Create the application. `editor` is None if the machine's configuration is not a local
+        file."""
         self._machine = machine
         self._clock = clock
         self._ring = ring

@@ -98,7 +98,7 @@ class StaticSite:
         self._directory = directory
         self._paths = _list_files(directory)
         self.problem: Final = self._find_problem()
-        """The reason why there is no page, and how to install it; None if there is one."""
+        """The reason why the page is missing, and how to install it; None if it is present."""
         self._files: dict[str, StaticFile] = {}
 
     def _find_problem(self) -> str | None:

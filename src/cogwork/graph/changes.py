@@ -30,9 +30,9 @@ def find_changes(
     edges: Edges,
     blocked: Mapping[ResourceName, Reason],
 ) -> dict[ResourceName, Change]:
-    """Return the change of each live node that needs one.
+    """Return the changes of the live nodes that need a change.
 
-    `find_dependents_to_close` returns the nodes that must be closed with them.
+    `find_dependents_to_close` returns the nodes that must be closed with these nodes.
     """
     changes: dict[ResourceName, Change] = {}
     for name, node in nodes.items():

@@ -78,6 +78,6 @@ def guard_observer(observe: Observer) -> Observer:
         try:
             observe(event)
         except Exception:
-            _log.exception("an observer of the resource graph failed on %s", event)
+            _log.exception("an observer of the resource graph failed to handle %s", event)
 
     return notify

@@ -206,7 +206,7 @@ class LifecycleCalls:
         return unfinished
 
     def abandoned_calls(self, name: ResourceName) -> dict[asyncio.Task[None], float]:
-        """Return the abandoned calls of a resource, including those of removed nodes."""
+        """Return the abandoned calls of a resource, even of a removed node."""
         return self._abandoned.setdefault(name, {})
 
     def forget_abandoned(self, name: ResourceName) -> None:

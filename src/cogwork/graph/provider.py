@@ -40,7 +40,7 @@ class Offer:
     """Whether `reconfigure` can change a running resource of this model."""
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
-    """Dependencies that only the provider knows, in addition to those of the spec."""
+    """Optional dependencies that only the provider knows, in addition to those in the spec."""
     invalidates_holders: bool = False
     """Whether reconfiguring a resource invalidates facts that its holders rely on."""
 

@@ -28,7 +28,7 @@ class DedupDecision(NamedTuple):
     is_first_suppressed: bool = False
     """Whether this is the first suppressed message since one was printed."""
     suppressed: int = 0
-    """Number of messages suppressed since the last printed one, to be reported now."""
+    """Number of messages suppressed since the last printed message, to be reported now."""
 
 
 PRINT = DedupDecision(should_print=True)

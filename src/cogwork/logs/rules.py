@@ -83,7 +83,7 @@ class LevelRules:
         return self.module_by_resource.get(resource.partition(".")[0])
 
     def _resource_level(self, resource: str) -> Level | None:
-        """Return the level of a resource, also if the name is that of a child logger."""
+        """Return the level of a resource; the name may also be the name of a child logger."""
         if resource in self.resources:
             return self.resources[resource]
         return self.resources.get(resource.partition(".")[0])

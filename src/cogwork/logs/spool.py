@@ -365,7 +365,7 @@ class Spool:
         in_memory = (QueuedLine(number, body, end) for number, body in self._unwritten)
         try:
             with contextlib.closing(on_disk):
-                # A segment may contain lines before the first one.
+                # A segment may contain lines before the first kept line.
                 lines = (line for line in chain(on_disk, in_memory) if line.number >= first)
                 batch, position = collect_batch(
                     lines, self._ledger.position, self._ledger.following, limit

@@ -113,8 +113,8 @@ class Uploader:
         """
         if self._reported_at is None:
             _log.warning(
-                "the cloud takes no more log lines for now, because the quota is spent; keeping "
-                "the newest %d and dropping older ones; log less, or ask the operator of the "
+                "the cloud accepts no more log lines for now, because the quota is spent; keeping "
+                "the newest %d lines and dropping older ones; log less, or ask the operator of the "
                 "cloud for a larger quota",
                 KEPT_LINES,
             )

@@ -56,9 +56,9 @@ class PackageManager:
     ) -> None:
         """Create a manager without packages.
 
-        `config_file` identifies the machine among those that share the packages. `notify_changed`
-        is called when a package becomes ready or fails, or its download progresses.
-        `allow_plaintext`: allow sending the login of the machine unencrypted.
+        `config_file` identifies this machine among the machines that share the packages.
+        `notify_changed` is called when a package becomes ready or fails, or its download
+        progresses. `allow_plaintext`: allow sending the login of the machine unencrypted.
         """
         self._home = home
         self._store = PackageStore(store_of(home), config_file)
@@ -186,7 +186,7 @@ class PackageManager:
             except CogworkError as error:
                 reason = str(error)
             except Exception as error:
-                _log.exception("getting package %s failed", entry.config.name)
+                _log.exception("internal error while downloading package %s", entry.config.name)
                 retry, reason = _RETRY_BAD, typed_error_text(error)
             else:
                 _log.info("package %s is ready in %s", entry.config.name, entry.slot.directory)

@@ -70,7 +70,7 @@ def _find_program(text: str, directory: Path, environment: Mapping[str, str]) ->
     found = shutil.which(name, path=environment.get("PATH", os.defpath))
     if found is None:
         raise CannotStart(
-            f'there is no program "{name}" in PATH; install it, or write its whole path'
+            f'program "{name}" was not found in PATH; install it, or write its absolute path'
         )
     return str(directory / found)
 

@@ -1,4 +1,4 @@
-"""A limit on how often the resources of another machine may change on this one."""
+"""A limit on the rate at which a remote's resources may change on this machine."""
 
 from __future__ import annotations
 

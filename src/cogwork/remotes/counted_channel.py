@@ -1,4 +1,4 @@
-"""A channel that counts its calls, so that it can be closed after the last one."""
+"""A channel that counts its calls, so that it can be closed after the last call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of other machines."""
+"""Errors of connections to other machines."""
 
 from __future__ import annotations
 

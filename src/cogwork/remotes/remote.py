@@ -35,7 +35,7 @@ _FRAMES_INTERVAL: Final = 5.0
 _DESCRIBING_COST: Final = 200
 """Number of changes that fetching the descriptors of APIs counts as."""
 _LONG_WAIT: Final = 5.0
-"""Seconds until the next list from which the status explains the delay."""
+"""If the next list is this many seconds away or more, the status explains the delay."""
 
 Connect = Callable[[RemoteConfig], Awaitable[RemoteConnection]]
 """A function that connects and logs in. It raises RemoteUnavailable or AioRpcError."""
@@ -199,7 +199,8 @@ class Remote:
         self._find(session)
 
     def _report_limits(self, session: RemoteSession) -> None:
-        """Set the fault of the session to the limits that apply. Log the first one."""
+        """Show the limits that apply as the fault of the session. Log when the first limit
+        applies."""
         was_fine, session.fault = session.fault is None, self._describe_limits(session)
         if was_fine and session.fault is not None:
             _log.warning("remote %s: %s", self.config.name, session.fault)

@@ -107,8 +107,8 @@ class RemoteSession(Builder):
             raise
         if len(reply.id) > _MAX_SESSION_ID:
             raise RemoteUnavailable(
-                f"the ID of its session has {len(reply.id)} characters, not at most "
-                f"{_MAX_SESSION_ID}; check that it is a machine"
+                f"its session ID has {len(reply.id)} characters, but the limit is {_MAX_SESSION_ID}; "
+                "check that a machine runs at the address"
             )
         self._session_id = reply.id
         self._metadata = (*self._login, (SESSION_KEY, reply.id))
@@ -336,7 +336,7 @@ def _parse(reply: bytes, kind: type[_Reply], what: str) -> _Reply:
 
 def _unreadable(what: str, error: Exception) -> RemoteUnavailable:
     return RemoteUnavailable(
-        f"its {what} cannot be read: {error}; check that the address is that of a machine"
+        f"its {what} cannot be read: {error}; check that a machine runs at the address"
     )
 
 

@@ -25,7 +25,7 @@ from cogwork.logs.sink import Sink
 ROTATION = Rotation(size=1 << 20, age=0.0, total=4 << 20)
 
 _MAX_READ_BYTES = 8 << 20
-"""Maximum bytes to read: twice what rotation keeps, in case another program wrote to the files."""
+"""Maximum bytes to read: twice the rotation limit, in case another program wrote to the files."""
 _BLOCK = 1 << 16
 """Bytes per read from the end of a file."""
 
@@ -90,7 +90,7 @@ class EventJournal:
     def iter_latest_records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield each line as text and as a dictionary, newest first.
 
-        Read the files only as far as the caller iterates.
+        Read the files in blocks from the end, and only while the caller iterates.
         """
         for raw in _read_lines_backwards(reversed((*self._file.list_rotated(), self._path))):
             text = raw.decode(errors="replace")

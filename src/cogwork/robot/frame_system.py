@@ -157,7 +157,7 @@ class FrameSystem:
 
 
 async def _await_answer(placed: PlacedFrame, answer: Awaitable[T]) -> T:
-    """Return what a component answers. Raise NoKinematics if the call fails or times out."""
+    """Return the answer of a component. Raise NoKinematics if the call fails or times out."""
     name = placed.name
     try:
         async with asyncio.timeout(KINEMATICS_TIMEOUT):

@@ -191,7 +191,7 @@ class Machine:
     def begin_stopping(self) -> None:
         """Refuse new calls of clients, except calls that stop something.
 
-        Calls of modules are still accepted: when a module closes, it may need its dependencies.
+        Calls of modules are still accepted: a module may need its dependencies while it closes.
         """
         if not self.serving.is_serving:
             return

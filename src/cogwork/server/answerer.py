@@ -45,7 +45,7 @@ from cogwork.wire.transports.webrtc_peers import MAX_PEERS, WebRtcPeers
 
 _ANSWERERS = 2
 """Number of open streams that wait for offers. When a stream gets an offer, another stream is
-opened, so that a client that does not complete its offer does not delay the next one."""
+opened. A client that does not complete its offer therefore does not delay the next client."""
 _MAX_OFFERS = 2 * MAX_PEERS
 """Maximum offers that are answered at the same time. It exceeds the limit on peers, which is shared
 fairly among clients, so that the offers of one client do not block other clients."""

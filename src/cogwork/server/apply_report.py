@@ -28,8 +28,8 @@ class ApplyReport:
         self._journal = journal
 
     def follow(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
-        """Report a configuration when it is applied. `changes` are its changes from the previous
-        one."""
+        """Report a configuration when it is applied. `changes`: the differences from the previous
+        configuration."""
         outcome.add_done_callback(lambda done: self._report(done, changes))
 
     def _report(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:

@@ -17,7 +17,7 @@ class Certificates:
         *,
         no_tls: bool,
     ) -> None:
-        """Create the selection. `find_cloud_certificate` returns the file with the cloud's
+        """Create the selector. `find_cloud_certificate` returns the file with the cloud's
         certificate and key; None if the cloud has sent none."""
         self._watcher = watcher
         self._find_cloud_certificate = find_cloud_certificate

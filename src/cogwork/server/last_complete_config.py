@@ -1,6 +1,7 @@
 """The last configuration that ran with all of its packages.
 
-If the packages of a newer configuration are missing at the start, the machine runs this one.
+If packages of the newest configuration are missing at the start, the machine runs the last complete
+configuration.
 """
 
 from __future__ import annotations

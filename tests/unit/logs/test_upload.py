@@ -466,7 +466,7 @@ async def test_machine_that_logs_too_much_drops_counts_and_stays_up_to_date(
     assert spool.counts() == (put, len(numbers), dropped, 0)
     assert dropped > 0.8 * put
     first, *rest = [record.message for record in caplog.records]
-    assert first.startswith("the cloud takes no more log lines for now")
+    assert first.startswith("the cloud accepts no more log lines for now")
     assert 3 <= len(rest) <= 15
     assert all("because the quota of the cloud is spent" in each for each in rest)
     assert sum(int(each.split()[1]) for each in rest) == dropped

@@ -264,7 +264,7 @@ async def test_events_are_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"name": "no-such-program"}, 'there is no program "no-such-program" in PATH'),
+        ({"name": "no-such-program"}, 'program "no-such-program" was not found in PATH'),
         ({"name": "/no/such/program"}, "/no/such/program does not exist"),
         ({"cwd": "/no/such/directory"}, "the working directory /no/such/directory does not exist"),
         ({"name": "/etc/passwd"}, "/etc/passwd is not executable; run: chmod +x"),

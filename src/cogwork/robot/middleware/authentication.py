@@ -117,9 +117,9 @@ class Authentication:
                 return newest.log_in(entity, kind, payload, address, lifetime)
 
     async def admit(self, client: Peer, end: Callable[[], None]) -> AdmittedClient:
-        """Hold the connection of a client that a signaling server has introduced.
+        """Admit a client that connects through a signaling server. Raise Unauthenticated.
 
-        `end` is called when the client loses its access. Raise Unauthenticated.
+        `end` is called when the client loses its access.
         """
         identity = await self.ask_cloud_if_unlisted(lambda: self._identify_introduced(client))
         return AdmittedClient(identity, self.hold_connection(identity, end))
@@ -168,7 +168,7 @@ class Authentication:
 
     @contextlib.contextmanager
     def hold(self, identity: Identity | None, end: Callable[[], None]) -> Iterator[None]:
-        """Call `end` if the caller loses its access inside the `with` block.
+        """Call `end` if the caller loses its access while the `with` block runs.
 
         Use this for HTTP requests, which are not operations.
         """

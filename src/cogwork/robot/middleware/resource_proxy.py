@@ -222,8 +222,10 @@ class ResourceProxy:
         return rename_both
 
     def _camera_there(self, name: str, target: RemoteResource) -> str:
-        """Return the name of a camera in the process of the vision service, if both are in the same
-        one."""
+        """Return the name that the process of the vision service uses for a camera.
+
+        If the camera is in another process, return its name on this machine.
+        """
         camera = self._machine.nodes.get(ResourceName.from_short(_CAMERA_API, name))
         live = camera.usable if camera is not None else None
         if live is None or not isinstance(live.resource, RemoteResource):
@@ -260,7 +262,7 @@ class _CompletedCapture:
         return getattr(self._stream, name)
 
     async def send_message(self, message: bytes, *, end: bool = False) -> None:
-        # Append the fields: protobuf merges an empty field with an earlier one.
+        # Append the empty fields: protobuf merges an empty field with an earlier field.
         await self._stream.send_message(message + _EMPTY_PARTS, end=end)
 
 

@@ -257,7 +257,7 @@ class MotionStopper:
         try:
             await self._call_with_timeout(service.stop_plan(plan.component))
         except Exception as error:
-            # The service has no such plan if it moved the component without one.
+            # The service has no plan to stop if it moved the component without a plan.
             if status_of(error, "the plan")[0] not in _NO_PLAN:
                 raise
 

@@ -33,8 +33,8 @@ _LOGIN_KEY = "authorization"
 
 
 class _SignalingService(UnimplementedSignalingServiceBase):
-    """The signaling service of this machine. It accepts every host name, because only it
-    answers."""
+    """The signaling service of this machine. It serves no other machine, so it accepts every host
+    name."""
 
     def __init__(self, peers: WebRtcPeers, authentication: Authentication) -> None:
         self._peers = peers

@@ -133,7 +133,7 @@ async def _forward_to_client(stream: Stream, connection: socket.socket, up: _Cli
 
 
 class _ClientToPort:
-    """The direction from the client to the port."""
+    """Forwards data from the client to the port."""
 
     def __init__(self, first: bytes, stream: Stream, connection: socket.socket) -> None:
         self._first = first

@@ -116,7 +116,7 @@ class VideoStream:
         """Send the video that the camera encodes, until it ends or the viewers' networks are too
         slow."""
         assert self._transport is not None
-        _log.debug("sending the video of %s as the camera encodes it", self.name)
+        _log.debug("forwarding the encoded video of camera %s", self.name)
         self.encoder.stop()
         self._needs_key = True
         awaits_key = True

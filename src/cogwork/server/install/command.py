@@ -19,8 +19,10 @@ GUIDE = "https://OWNER.github.io/cogwork/guides/install-on-a-machine.html"
 
 
 def install(packed: Path | None) -> int:
-    """Install the one-file executable `packed`, and return the exit code. `packed` is None if this
-    server is not one."""
+    """Install the one-file executable `packed`, and return the exit code.
+
+    `packed` is None if this server is not a one-file executable.
+    """
     try:
         source = _require_packed(packed)
         _require_root(source, "--aix-install")
