@@ -1,1 +1,1 @@
-"""Archives from others: read and unpacked without trusting them."""
+"""Reading and unpacking of untrusted archives."""

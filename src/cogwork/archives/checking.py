@@ -13,10 +13,10 @@ def check(
     packed_size: int,
     limits: ArchiveLimits = ArchiveLimits(),  # noqa: B008 - it is frozen
 ) -> None:
-    """Read an archive to its end without unpacking it. Raises BadArchive.
+    """Read an archive to its end without unpacking it. Raise BadArchive if a check fails.
 
-    `read` and `packed_size` are those of `extract`, which may still refuse an archive that
-    passes: entries that contradict each other only show on a disk.
+    The arguments are the same as for `extract`, which may still refuse an archive that passes: some
+    contradictions between entries only show on a disk.
     """
     meter = MeteredReader(read, packed_size, limits)
     seen, directories = set[int](), _DirectoryCount(limits)
@@ -37,7 +37,7 @@ def check(
 
 
 class _DirectoryCount:
-    """Counts the directories that paths name, without creating them."""
+    """The number of directories that paths name, counted without creating them."""
 
     def __init__(self, limits: ArchiveLimits) -> None:
         self._limits = limits

@@ -14,7 +14,7 @@ _CHUNK = 1 << 16
 
 
 def decompress(file: IO[bytes]) -> IO[bytes]:
-    """Return the content of the file, whose format is detected from its first bytes."""
+    """Return the decompressed content of the file. Detect the format from the first bytes."""
     magic = file.read(6)
     file.seek(0)
     if magic.startswith(b"\x1f\x8b"):
@@ -54,7 +54,7 @@ class _XzReader(io.RawIOBase):
         return len(data)
 
     def _find_stream(self) -> bytes:
-        """Return the beginning of another stream after this one, without the padding."""
+        """Return the beginning of the next stream in the file, without the padding before it."""
         fresh = self._decompressor.unused_data.lstrip(b"\0")
         while not fresh and (more := self._file.read(_CHUNK)):
             fresh = more.lstrip(b"\0")

@@ -2,7 +2,7 @@
 
 Every entry is created relative to the descriptor of its directory, component by component and
 without following links, so neither the archive nor another process can redirect it. Symbolic links
-are created last: nothing is ever written through one.
+are created last, so nothing is ever written through a link.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cogwork.core.files.complete_write import write_all
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
 _NAME_ERRORS: Final = (errno.ENAMETOOLONG, errno.EMLINK, errno.EINVAL, errno.EILSEQ)
-"""What a file system answers to names, or numbers of links, that it cannot store."""
+"""Errors of a file system that cannot store a name, or as many links to a file."""
 
 
 def extract(
@@ -42,9 +42,10 @@ def extract(
     directory: Path,
     limits: ArchiveLimits = ArchiveLimits(),  # noqa: B008 - it is frozen
 ) -> None:
-    """Unpack an archive. Raises BadArchive and OSError; the directory is then incomplete.
+    """Unpack an archive. Raise BadArchive or OSError; the directory is then incomplete.
 
-    `read`: returns the decompressed archive. `packed_size`: bytes of the compressed archive.
+    `read` returns the decompressed archive. `packed_size` is the size of the compressed archive in
+    bytes.
     """
     root = os.open(directory, DIRECTORY_FLAGS)
     try:
@@ -61,7 +62,7 @@ class _Extractor:
         self._limits = limits
         self._directories = OpenDirectories(root, limits)
         self._pending_links: dict[tuple[str, ...], str] = {}
-        """Targets of the symbolic links that are yet to be created, by path."""
+        """The targets of the symbolic links that are not created yet, by path."""
 
     def run(self) -> None:
         with contextlib.closing(self._directories):
@@ -106,11 +107,11 @@ class _Extractor:
         self._pending_links[path] = check_target(path, target, self._limits)
 
     def _create_hard_link(self, member: Member, path: tuple[str, ...]) -> None:
-        """Create another name for a file that is already unpacked."""
+        """Create a hard link to a file that is already unpacked."""
         target = split_path(member.target, self._limits)
         if target == path:
             return
-        # Opening the other directory may close this one.
+        # Opening the second directory may close the first one.
         source = os.dup(self._directories.open(target[:-1]))
         try:
             if not target or not _is_file(target[-1], source):
@@ -136,18 +137,18 @@ class _Extractor:
         os.symlink(target, path[-1], dir_fd=parent)
 
     def _make_room(self, path: tuple[str, ...], parent: int) -> None:
-        """Remove an earlier entry of the same path, which the new one replaces."""
+        """Remove an earlier entry with the same path. Raise BadArchive if the limits are strict."""
         if _remove(path, parent) and self._limits.is_strict:
             raise repeated_entry(path)
 
 
 @contextlib.contextmanager
 def _explained_errors(path: tuple[str, ...]) -> Iterator[None]:
-    """Tell errors of the disk from those that the names in the archive cause."""
+    """Raise BadArchive for names that the disk cannot store, and name the path in other errors."""
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # damaged compressed data
+        if error.errno is None:  # damaged compressed data raises errors without a number
             raise
         reason = f"{quote_path(path)} cannot be created: {error.strerror}"
         if error.errno in _NAME_ERRORS:
@@ -158,7 +159,7 @@ def _explained_errors(path: tuple[str, ...]) -> Iterator[None]:
 
 
 def _remove(path: tuple[str, ...], parent: int) -> bool:
-    """Remove an earlier entry of the same path, and return whether there is one."""
+    """Remove an earlier entry with the same path. Return False if it does not exist."""
     try:
         os.unlink(path[-1], dir_fd=parent)
     except FileNotFoundError:

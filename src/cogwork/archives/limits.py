@@ -1,4 +1,4 @@
-"""Limits of archives, and the errors that name them."""
+"""Limits of archives."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ class ArchiveLimits:
 
     entries: int = 100_000
     directories: int = 20_000
-    """Directories, including those that only the paths of other entries name."""
+    """Number of directories, including directories that only the paths of other entries name."""
     links: int = 10_000
-    """Symbolic links, which are kept in memory until everything else is created."""
+    """Number of symbolic links, which stay in memory until all other entries are created."""
     unpacked: int = 16 * _GIB
-    """Bytes of all files together."""
+    """Total size of all files in bytes."""
     reserve: int = 256 << 20
-    """Bytes that stay free on the disk."""
+    """Bytes of disk space that stay free."""
     path: int = 1024
-    """Bytes of a path."""
+    """Length of a path in bytes."""
     depth: int = 64
-    """Components of a path."""
+    """Number of components of a path."""
     ratio: int = 200
-    """Unpacked bytes per byte of the archive."""
+    """Compression ratio: unpacked bytes per byte of the archive."""
     ratio_from: int = 64 << 20
-    """Unpacked bytes up to which any ratio is allowed: small files of zeros are common."""
+    """Unpacked bytes up to which any ratio is allowed, because small files of zeros are common."""
     is_strict: bool = False
-    """Whether absolute paths, a second entry of the same path and data after the end are refused,
-    too. Otherwise, paths are relative to the directory, the second entry replaces the first, and
-    the data is ignored."""
+    """Whether to refuse absolute paths, repeated entries and data after the end. If False, paths
+    are relative to the directory, a repeated entry replaces the first one, and the data is
+    ignored."""
 
 
 def check_count(count: int, limits: ArchiveLimits) -> None:

@@ -1,4 +1,4 @@
-"""Paths in archives: relative, short, and never outside."""
+"""Validation of the paths and link targets in archives."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import BadArchive, quote
 
 _MAX_NAME: Final = 255
-"""Bytes of one component of a path, on nearly all file systems."""
+"""Maximum length of one path component in bytes, on nearly all file systems."""
 
 
 def split_path(path: str, limits: ArchiveLimits) -> tuple[str, ...]:
-    """Split a path of the archive. Raises BadArchive.
+    """Split a path of the archive into components. Raise BadArchive if it is not allowed.
 
-    The result is empty for the root itself.
+    The result is empty for the root.
     """
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if limits.is_strict and path.startswith("/"):
@@ -33,10 +33,10 @@ def split_path(path: str, limits: ArchiveLimits) -> tuple[str, ...]:
 
 
 def check_target(path: tuple[str, ...], target: str, limits: ArchiveLimits) -> str:
-    """Return the target of a link if it is inside of the directory. Raises BadArchive.
+    """Return the target of a link. Raise BadArchive if it may be outside of the directory.
 
-    `..` is allowed only at the beginning, where it leaves real directories, so that levels can be
-    counted; a component before a later `..` might itself be a link.
+    `..` is allowed only at the beginning, where every component is a real directory, so the levels
+    can be counted. A component before a later `..` might be a link.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))

@@ -1,4 +1,4 @@
-"""Read decompressed data, within the limits of its size and of the disk."""
+"""A reader of decompressed data that enforces limits on its size and on the disk space."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import CHUNK_SIZE, BadArchive, NoSpace, ReadBytes
 
 _DISK_INTERVAL: Final = 256
-"""Reads after which the free disk space is checked again: at most 16 MiB."""
+"""Number of reads (at most 16 MiB) between two checks of the free disk space."""
 _FREE_FILES: Final = 1000
-"""Files that can still be created on the disk afterwards."""
+"""Minimum number of files that the disk must still be able to store."""
 
 
 class MeteredReader:
-    """Reads decompressed data, and enforces the limits on its size."""
+    """A reader of decompressed data that enforces the limits on its size."""
 
     def __init__(
         self, read: ReadBytes, packed_size: int, limits: ArchiveLimits, root: int | None = None
     ) -> None:
-        """`root`: the directory on the disk whose free space is checked."""
+        """`root` is the directory on the disk whose free space is checked."""
         self._read = read
         self._packed_size = packed_size
         self._limits = limits
         self._root = root
         self._free_space: int | None = None
-        """Bytes that were free before the first one was written."""
+        """Bytes that were free on the disk before unpacking."""
         self._reads = 0
         self._count = 0
 
@@ -42,7 +42,8 @@ class MeteredReader:
         return data
 
     def read_to_end(self) -> None:
-        """Read what follows the archive: the checksum of a compressed file is at its end."""
+        """Read the data after the archive, because the checksum of a compressed file is at its
+        end."""
         while data := self.read(CHUNK_SIZE):
             if self._limits.is_strict and data.strip(b"\0"):
                 raise BadArchive("it has data after its end, like two archives in one file")
@@ -60,7 +61,8 @@ class MeteredReader:
             )
 
     def _check_disk(self, root: int) -> None:
-        """Ask the disk, because small files and directories need more than their bytes."""
+        """Check the free disk space, because small files and directories need more than their
+        bytes."""
         disk = os.statvfs(root)
         free = disk.f_bavail * disk.f_frsize - self._limits.reserve
         if self._free_space is None:
@@ -70,7 +72,7 @@ class MeteredReader:
                 f"it unpacks to more than the free disk space of {_format_size(self._free_space)} "
                 f"(after a reserve of {_format_size(self._limits.reserve)}); free some space"
             )
-        # Some file systems have no such limit.
+        # Some file systems have no limit on the number of files.
         if disk.f_files and disk.f_favail < _FREE_FILES:
             raise NoSpace("the disk cannot store as many files; remove some")
 

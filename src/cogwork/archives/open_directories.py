@@ -14,9 +14,9 @@ DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLO
 
 
 class OpenDirectories:
-    """The descriptors of the last directory, and of those around it.
+    """The open descriptors of the current directory and its parents.
 
-    Archives list the content of a directory together, so most entries find theirs open.
+    Archives list the entries of a directory together, so most entries find their directory open.
     """
 
     def __init__(self, root: int, limits: ArchiveLimits) -> None:
@@ -27,7 +27,8 @@ class OpenDirectories:
         self._created = 0
 
     def open(self, path: tuple[str, ...]) -> int:
-        """Return the descriptor of a directory until the next call; create what is missing."""
+        """Return the descriptor of a directory, valid until the next call. Create missing
+        directories."""
         shared = 0
         while shared < min(len(path), len(self._names)) and path[shared] == self._names[shared]:
             shared += 1

@@ -1,8 +1,8 @@
 """A streaming reader of the tar format.
 
 The standard library's reader loads headers of any declared size into memory, and the regular
-expressions of some supported versions take quadratic time on them. This one reads the formats that
-archivers write (ustar, GNU long names, pax) and rejects everything else.
+expressions of some supported versions take quadratic time on them. This reader accepts the formats
+that archivers write (ustar, GNU long names, pax) and rejects everything else.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from cogwork.core.errors import CogworkError
 
 BLOCK_SIZE: Final = 512
 MAX_HEADER_SIZE: Final = 1 << 16
-"""Bytes of one extended header; a path has at most 4,096."""
+"""Maximum size of an extended header in bytes; a path has at most 4,096."""
 CHUNK_SIZE: Final = 1 << 16
 _MAX_EXTENSIONS: Final = 16
-"""Extended headers before one member."""
+"""Maximum number of extended headers before one member."""
 MAX_RECORDS = 1_000_000
-"""Records of all extended headers: parsing many takes longer than unpacking files."""
+"""Maximum number of records in all extended headers: parsing many takes longer than unpacking."""
 
 ReadBytes = Callable[[int], bytes]
-"""Returns the given number of bytes, fewer only at the end."""
+"""Function that returns the given number of bytes, or fewer at the end of the data."""
 
 
 class BadArchive(CogworkError):
@@ -53,7 +53,7 @@ class Member:
     path: str
     kind: MemberKind
     size: int = 0
-    """Bytes of its content; 0 for everything but a file."""
+    """Size of the content in bytes; 0 for every member that is not a file."""
     mode: int = 0o644
     modified: float = 0.0
     target: str = ""
@@ -78,7 +78,7 @@ _UNSUPPORTED_TYPES: Final = {
 
 _SPARSE: Final = "GNU.sparse"
 _PAX_KEYS: Final = {key.encode(): key for key in ("path", "linkpath", "size", "mtime")}
-"""The attributes that are used. Global ones stay in memory, so the others are not kept."""
+"""The attributes that the reader uses. Others are discarded, because global ones stay in memory."""
 
 
 def quote(path: str) -> str:
@@ -99,7 +99,7 @@ class TarReader:
         """Attributes from global headers, which apply to all members after them."""
 
     def __iter__(self) -> Iterator[Member]:
-        """Yield the members, skipping content that was not read. Raises BadArchive."""
+        """Yield the members, and skip content that was not read. Raise BadArchive."""
         while (header := self._next_header()) is not None:
             yield self._read_member(header)
             for _ in self.content():
@@ -117,7 +117,7 @@ class TarReader:
     def _next_header(self) -> bytes | None:
         block = self._read(BLOCK_SIZE)
         if not block and self._has_members:
-            # Some archivers omit the two empty blocks at the end.
+            # Some archivers omit the two empty blocks at the end of an archive.
             return None
         if len(block) < BLOCK_SIZE:
             raise Truncated("the archive is incomplete")
@@ -159,7 +159,7 @@ class TarReader:
         return True
 
     def _read_pax(self, block: bytes) -> dict[str, str]:
-        """Return the attributes of an extended header that are used."""
+        """Return the attributes of an extended header that the reader uses."""
         found: dict[str, str] = {}
         for key, value in _parse_pax(self._read_extension(block)):
             self._records += 1
@@ -184,7 +184,7 @@ class TarReader:
         path = found.get("path") or _parse_path(block)
         kind = _parse_kind(block[156:157], path, found)
         size = _parse_size(found["size"]) if "size" in found else _parse_number(block[124:136])
-        # Archivers write the size of the file into the headers of links to it, too.
+        # Archivers write the size of a file into the headers of its hard links, too.
         size = size if kind is MemberKind.FILE else 0
         self._remaining, self._padding = size, -size % BLOCK_SIZE
         return Member(
@@ -210,7 +210,7 @@ def _parse_kind(flag: bytes, path: str, found: Mapping[str, str]) -> MemberKind:
     if kind is None:
         what = _UNSUPPORTED_TYPES.get(flag, f"an entry of the unknown type {flag!r}")
         raise BadArchive(f"{quote(path)} is {what}; only files, directories and links are unpacked")
-    # Archives from before the directory type mark directories with a slash.
+    # Archives older than the directory type mark directories with a slash at the end.
     return MemberKind.DIRECTORY if kind is MemberKind.FILE and path.endswith("/") else kind
 
 
@@ -225,7 +225,7 @@ def _is_checksum_valid(block: bytes) -> bool:
 
 
 def _parse_number(field: bytes) -> int:
-    """Parse octal digits, or the binary form of numbers that do not fit."""
+    """Parse a number in octal digits, or in the binary form for large numbers."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.split(b"\0", 1)[0].strip()

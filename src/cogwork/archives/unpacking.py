@@ -1,4 +1,4 @@
-"""Unpack a file with an archive into a directory, and report how far it is."""
+"""Unpack an archive file of any supported format into a directory, and report the progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from cogwork.archives.limits import ArchiveLimits
 from cogwork.archives.tar import BadArchive, Truncated
 
 OnRead = Callable[[int], None]
-"""Gets the bytes of the archive that have been read. An error that it raises ends the work."""
+"""Callback with the number of bytes read from the archive. An error that it raises ends the
+unpacking."""
 
 _UNSUPPORTED: Final = {
     b"PK\x03\x04": "a zip file",
@@ -23,7 +24,7 @@ _UNSUPPORTED: Final = {
     b"Rar!": "a rar file",
     b"\x28\xb5\x2f\xfd": "compressed by zstd",
 }
-"""What other formats begin with."""
+"""The first bytes of files in formats that are not supported."""
 
 
 def unpack(
@@ -34,8 +35,8 @@ def unpack(
 ) -> None:
     """Unpack an archive of any supported format.
 
-    Raise BadArchive, Truncated if it is incomplete or not an archive at all, and OSError; the
-    directory is then incomplete.
+    Raise Truncated if the archive is incomplete or not an archive at all, and BadArchive or OSError
+    for other faults. The directory is then incomplete.
     """
     try:
         with _ProgressFile(archive, on_read) as file:
@@ -43,7 +44,7 @@ def unpack(
             with decompress(file) as content:
 
                 def read(size: int) -> bytes:
-                    # A few bytes of the file may be many entries.
+                    # A few bytes of a compressed file may contain many entries.
                     on_read(file.tell())
                     return content.read(size)
 
@@ -51,7 +52,7 @@ def unpack(
     except (EOFError, zlib.error, LZMAError) as error:
         raise Truncated("it is not an archive, or is incomplete") from error
     except OSError as error:
-        # That is how gzip and bz2 report damage; errors of the disk have a number.
+        # gzip and bz2 report damage as an OSError without a number; errors of the disk have one.
         if error.errno is not None:
             raise
         raise Truncated(f"it is damaged: {error}") from error
