@@ -1,1 +1,1 @@
-"""systemd: its commands, and the protocol by which services report to it."""
+"""systemd: `systemctl`, and the notify protocol of services."""

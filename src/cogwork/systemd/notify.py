@@ -1,7 +1,6 @@
-"""The notify protocol of systemd: tell the service manager that the server is ready, alive or
-stopping.
+"""The notify protocol of systemd: report that the server is ready, alive or stopping.
 
-If the event loop hangs, the messages of the watchdog stop as well, and systemd restarts the server.
+If the event loop hangs, the watchdog messages stop as well, and systemd restarts the server.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from cogwork.core.clock import Clock
 from cogwork.systemd.notify_socket import NotifySettings
 
 _RETRY = 0.5
-"""Seconds until a message is sent again that the service manager had no space for."""
+"""Seconds until a message is sent again for which the service manager had no space."""
 
 
 class SystemdNotifier:
-    """Reports the state of the server. Without settings, it does nothing."""
+    """Reports the state of the server to systemd. Does nothing if the settings are None."""
 
     def __init__(self, settings: NotifySettings | None, clock: Clock) -> None:
         self._settings = settings
@@ -25,7 +24,7 @@ class SystemdNotifier:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Report that the server is ready, and from now on that it is alive."""
+        """Report that the server is ready, and send the watchdog messages from now on."""
         if self._settings is not None:
             loop = asyncio.get_running_loop()
             self._task = loop.create_task(self._report(self._settings), name="systemd")
@@ -33,15 +32,16 @@ class SystemdNotifier:
     def report_stop(self, *, restarts: bool) -> None:
         """Report that the server stops.
 
-        `restarts`: the same process starts again. systemd would end a process that is stopping, so
-        it learns of a reload instead, which ends when the server is ready again.
+        `restarts` is True if the same process starts again. It is then reported as a reload that
+        lasts until the server is ready, because systemd would end a process that is stopping.
         """
         if self._settings is not None:
             text = f"RELOADING=1\n{self._format_time()}" if restarts else "STOPPING=1"
             self._settings.send(text)
 
     async def aclose(self) -> None:
-        """Stop reporting. Until then, a server that closes slowly counts as alive."""
+        """Stop sending watchdog messages. Until then, a server that closes slowly counts as
+        alive."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -1,6 +1,6 @@
-"""The socket on which a service reports to systemd, and what systemd expects there.
+"""The notify socket of systemd, and the settings for it in the environment of a service.
 
-It needs the standard library only, because the agent's launcher contains it.
+This module imports only the standard library, because the agent's launcher contains it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _log = logging.getLogger("rdk")
 @dataclass(frozen=True, slots=True)
 class NotifySettings:
     address: str
-    """The socket of the service manager; it starts with a null character if it is abstract."""
+    """The address of the socket; it starts with a null character if the socket is abstract."""
     watchdog_interval: float | None = None
-    """Seconds between two signs of life; None if the service manager does not expect them."""
+    """Seconds between two watchdog messages; None if systemd expects none."""
 
     def send(self, text: str) -> bool:
-        """Return False if the service manager has no space for the message at the moment."""
+        """Send a message. Return False if the service manager has no space for it at the moment."""
         kind = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
         try:
             with socket.socket(socket.AF_UNIX, kind) as ours:
@@ -38,7 +38,7 @@ class NotifySettings:
 
 
 def read_notify_settings(environment: Mapping[str, str], process_id: int) -> NotifySettings | None:
-    """Return what systemd expects of the process; None if it expects nothing."""
+    """Return the notify settings of the process; None if systemd expects no messages."""
     address = environment.get(SOCKET_VARIABLE, "")
     if address.startswith("@"):
         address = f"\0{address[1:]}"
@@ -53,5 +53,5 @@ def _read_watchdog_interval(environment: Mapping[str, str], process_id: int) -> 
     text = environment.get(WATCHDOG_VARIABLE, "")
     if not (text.isascii() and text.isdecimal()) or int(text) == 0:
         return None
-    # systemd recommends half of the time, so that one late message does no harm.
+    # systemd recommends half of the interval, so that one late message does no harm.
     return int(text) / 1e6 / 2

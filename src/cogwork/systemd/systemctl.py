@@ -1,4 +1,4 @@
-"""Runs `systemctl`."""
+"""Run `systemctl`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 from cogwork.core.errors import CogworkError
 
 RUNNING: Final = Path("/run/systemd/system")
-"""The directory that exists while systemd runs, as sd_booted(3) tests it."""
+"""The directory that exists while systemd runs; sd_booted(3) tests for it, too."""
 
 _DEADLINE = 11 * 60.0
-"""Seconds; `restart` waits until the server is ready, for up to ten minutes."""
+"""Timeout in seconds; `restart` waits up to ten minutes until the server is ready."""
 
 
 class SystemctlFailed(CogworkError):
-    """systemd does not do what it was asked to do."""
+    """`systemctl` failed."""
 
     status = "FAILED_PRECONDITION"
 
@@ -26,7 +26,8 @@ class SystemctlFailed(CogworkError):
 @dataclass(frozen=True, slots=True)
 class Systemctl:
     root: Path = Path("/")
-    """With another root, only commands that change files work, such as `enable`."""
+    """The root directory. With a root other than /, only commands that edit files work
+    (`enable`)."""
     program: str = "systemctl"
 
     @property
@@ -34,7 +35,8 @@ class Systemctl:
         return shutil.which(self.program) is not None
 
     def run(self, *arguments: str) -> str:
-        """Return the output. Raise SystemctlFailed with what `systemctl` printed if it fails."""
+        """Run a command and return its output. Raise SystemctlFailed, with the printed error, if it
+        fails."""
         root = () if self.root == Path("/") else (f"--root={self.root}",)
         command = [self.program, *root, *arguments]
         shown = " ".join(command)
@@ -59,6 +61,6 @@ class Systemctl:
         return done.stdout
 
     def show(self, unit: str, *properties: str) -> dict[str, str]:
-        """Return properties of a unit."""
+        """Return the given properties of a unit."""
         output = self.run("show", "--property", ",".join(properties), unit)
         return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
