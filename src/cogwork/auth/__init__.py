@@ -1,1 +1,1 @@
-"""Who a client is and what it may call: credentials, tokens and roles."""
+"""Authentication and authorization: credentials, tokens and roles."""

@@ -1,8 +1,9 @@
-"""The access list of a part: who may use it through its cloud, and with which role.
+"""The access list of a part: the clients that may use it through its cloud, and their roles.
 
-The cloud makes one for each part. It decides every login, token, call and open connection, also
-while the cloud is away. It contains nothing with which one could log in: verifiers are of this part
-only (`verifier.py`). Only the standard library is used, because small servers need no more.
+The cloud makes one list for each part. The list decides every login, token, call and open
+connection, also while the cloud cannot be reached. It contains no credentials: a verifier is valid
+for this part only (`verifier.py`). This module imports only the standard library, because small
+servers need no more.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ MAX_ENTRIES: Final = 100_000
 
 class PrincipalKind(enum.StrEnum):
     KEY = "key"
-    """An API key, by its ID."""
+    """An API key, identified by its ID."""
     LOCATION = "location"
-    """A secret of the machine's location, by the ID of the secret."""
+    """A secret of the machine's location, identified by the ID of the secret."""
 
 
 class Principal(NamedTuple):
-    """Who acts, as the cloud knows it."""
+    """A client, as the cloud identifies it."""
 
     kind: PrincipalKind
     id: str
     epoch: int = 0
-    """Raised when the secret is replaced, which ends everything that was begun with the former."""
+    """Increased when the secret is replaced; tokens and connections of the old secret then end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,14 @@ class AccessEntry:
     principal: Principal
     role: Role
     verifier: bytes
-    """What this part stores of the secret of the principal."""
+    """The verifier of the principal's secret for this part (`verifier.py`)."""
     until: float = math.inf
-    """Seconds since 1970 when the entry ends."""
+    """The expiry time of the entry, in seconds since 1970."""
 
     @property
     def fingerprint(self) -> str:
-        """Identify the secret in a token, so that the token ends with it."""
+        """The digest that identifies the secret in a token, so that the token ends with the
+        secret."""
         return hashlib.sha256(self.verifier).hexdigest()[:16]
 
 
@@ -56,19 +58,22 @@ class AccessList:
     part: str
     """The ID of the part."""
     entries: Mapping[tuple[PrincipalKind, str], AccessEntry] = field(default_factory=dict)
-    """By the kind and the ID of the principal."""
+    """The entries by kind and ID of their principals."""
     jwks: Mapping[str, Any] = field(default_factory=dict)
     """The public keys of the cloud that sign tokens for this part."""
     revision: str = ""
     issued_at: float = 0.0
-    """When the cloud confirmed it last, in seconds since 1970 by the clock of the cloud."""
+    """The time of the last confirmation by the cloud, in seconds since 1970 by the cloud's
+    clock."""
     fresh_until: float = math.inf
-    """When it ends unless the cloud confirms it again."""
+    """The time when the list expires if the cloud does not confirm it again."""
     ended: frozenset[str] = frozenset()
-    """Principals that the cloud has removed since it made the list. They are not stored."""
+    """The IDs of principals that the cloud has removed since it made the list. They are not
+    stored."""
 
     def find(self, principal: Principal) -> AccessEntry | None:
-        """Return the entry of a principal, unless its secret was replaced since."""
+        """Return the entry of a principal; None if its secret was replaced after the list was
+        made."""
         entry = self.entries.get((principal.kind, principal.id))
         return entry if entry is not None and entry.principal.epoch == principal.epoch else None
 
@@ -83,7 +88,7 @@ class AccessList:
         return replace(self, entries=kept, revision="", ended=self.ended.union(ids))
 
     def at(self, now: float) -> AccessList:
-        """Return what of the list holds at a time."""
+        """Return the list without the entries and keys that have expired at a time."""
         if now >= self.fresh_until:
             return replace(self, entries={}, jwks={})
         kept = {key: entry for key, entry in self.entries.items() if now < entry.until}
@@ -111,7 +116,8 @@ def encode_access_list(access: AccessList) -> str:
 
 
 def parse_access_list(text: str | bytes) -> AccessList:
-    """Raise ValueError. Entries of kinds and roles that do not exist here grant nothing."""
+    """Parse a list. Raise ValueError. Skip entries of kinds and roles that this version does not
+    know."""
     try:
         found = json.loads(text)
         rows = found["entries"][:MAX_ENTRIES]
@@ -140,7 +146,7 @@ def _encode_entry(entry: AccessEntry) -> list[Any]:
 
 
 def _parse_entry(row: list[Any]) -> AccessEntry | None:
-    """Return None for an entry that this version does not know."""
+    """Return the entry; None if this version does not know its kind or role."""
     name, kind, role, epoch, until, verifier = row[:6]
     if kind not in tuple(PrincipalKind) or role not in ROLE_NAMES:
         return None

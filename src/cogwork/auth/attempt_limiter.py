@@ -1,13 +1,14 @@
 """Limits failed logins.
 
-A generated secret cannot be guessed, so it is always checked, and a correct one is accepted however
-often others have failed. Failures have budgets: of a pair of a network and an entity, so that a
-client with an outdated key uses up only its own, and larger ones of the network and of the entity.
-When one is spent, a failure is answered with TooManyAttempts instead of Unauthenticated.
+A generated secret cannot be guessed, so it is always checked, and a correct one is accepted even
+after many failures. Failed logins use up budgets: one for each pair of network and entity, and
+larger ones for each network and for each entity. So a client with an outdated key uses up only the
+budget of its own pair. If a budget is used up, a failed login raises TooManyAttempts instead of
+Unauthenticated.
 
-A short secret, which someone has made up, can be guessed. It is checked only while there are tokens
-in the budget of its pair, and in that of its entity if the network has failed with it before. So
-guesses from elsewhere do not lock out an honest client.
+A short secret, which a person has made up, can be guessed. It is checked only while the budget of
+its pair has tokens left. If the network has failed with the entity before, the budget of the entity
+must have tokens left, too. So guesses from other networks do not lock out an honest client.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cogwork.auth.errors import TooManyAttempts
 from cogwork.core.limits.token_bucket import Rate, TokenBuckets
 
 MIN_GENERATED_LENGTH: Final = 22
-"""Characters of the shortest secret that is out of reach of guesses: 128 bits in Base64."""
+"""Length of the shortest secret that cannot be guessed: 128 bits in Base64."""
 
 
 class AttemptLimits(NamedTuple):
@@ -28,24 +29,24 @@ class AttemptLimits(NamedTuple):
     network: Rate = Rate.every(1.0, burst=100)
     entity: Rate = Rate.every(2.0, burst=30)
     max_tracked: int = 4096
-    """Pairs, networks and entities that are remembered, of each. The oldest is forgotten."""
+    """Maximum number of pairs, of networks and of entities to track. The oldest is dropped."""
 
 
 class AttemptLimiter:
     def __init__(self, now: Callable[[], float], limits: AttemptLimits | None = None) -> None:
-        """`now` is monotonic, in seconds."""
+        """`now` returns monotonic seconds."""
         limits = limits or AttemptLimits()
         self._pairs = TokenBuckets(now, limits.pair, limits.max_tracked)
         self._networks = TokenBuckets(now, limits.network, limits.max_tracked)
         self._entities = TokenBuckets(now, limits.entity, limits.max_tracked)
 
     def check_guessable(self, address: str, entity: str, secret: str) -> None:
-        """Raise TooManyAttempts if a secret is short and may not be checked."""
+        """Raise TooManyAttempts if the secret is short and a budget is used up."""
         if len(secret) < MIN_GENERATED_LENGTH:
             _refuse_for(self._wait_for_pair(network_of(address), entity))
 
     def record_failure(self, address: str, entity: str) -> None:
-        """Raise TooManyAttempts if too many logins have failed before this one."""
+        """Record a failed login. Raise TooManyAttempts if too many logins have failed before it."""
         network = network_of(address)
         _refuse_for(max(self._wait_for_pair(network, entity), self._networks.wait(network)))
         self._pairs.take((network, entity))
@@ -63,19 +64,21 @@ class AttemptLimiter:
 
 
 class SharedAttemptLimiter:
-    """Limits failures with secrets that name no entity. A correct one is always accepted."""
+    """Limits failed logins with secrets that name no entity. A correct secret is always
+    accepted."""
 
     def __init__(self, now: Callable[[], float], rate: Rate) -> None:
         self._failures = TokenBuckets(now, rate, 1)
 
     def record_failure(self) -> None:
-        """Raise TooManyAttempts if too many have failed before this one."""
+        """Record a failed login. Raise TooManyAttempts if too many logins have failed before it."""
         _refuse_for(self._failures.wait(None))
         self._failures.take(None)
 
 
 def network_of(address: str) -> str:
-    """Return the address, or for IPv6 its network: one client may have all addresses of it."""
+    """Return the address, or its /64 network for IPv6, because one client may use the whole
+    network."""
     family, _, host = address.partition(":")
     if family != "ipv6":
         return address

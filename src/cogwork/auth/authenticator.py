@@ -1,4 +1,4 @@
-"""Logs clients in, and identifies them by their tokens afterwards."""
+"""Logs clients in, and identifies them by their tokens."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cogwork.auth.tokens import Claims, TokenIssuer, read_key_id
 from cogwork.core.clock import Clock
 
 _MAX_CACHED = 1024
-"""Verified tokens that are remembered, because verifying one takes longer than a small call."""
+"""Maximum number of verified tokens to cache: verifying a token takes longer than a small call."""
 _CLOCK_TOLERANCE = 30.0
-"""Seconds by which the clock of an external issuer may be ahead."""
+"""Seconds by which the clock of an external issuer may be ahead of this machine's clock."""
 _MAX_QUOTED_LENGTH = 64
 _BEARER = "Bearer "
 
@@ -37,10 +37,10 @@ class Authenticator:
         clock: Clock,
         granted: GrantedAccess | None = None,
     ) -> None:
-        """`granted`: the access list of the cloud that the machine has joined."""
+        """`granted` is the access from the cloud; None if the machine has not joined a cloud."""
         self._credentials = credentials
         self._granted = granted
-        # Once, because it looks at each entry of the access list.
+        # Computed once, because it iterates over the access list.
         self._accepted_types = {
             *credentials.accepted_types,
             *(granted.accepted_types if granted is not None else ()),
@@ -50,20 +50,23 @@ class Authenticator:
         self._limiter = limiter
         self._clock = clock
         self.refusals = RefusalDelay(clock)
-        """Applies to `log_in`."""
+        """The delay of refused logins."""
         self._verified: OrderedDict[str, tuple[Identity, Claims]] = OrderedDict()
-        """By `authorization` header, least recently verified first."""
+        """Verified tokens by `authorization` header, the least recently verified first."""
 
     def log_in(
         self, entity: str, kind: str, payload: str, address: str, lifetime: float | None = None
     ) -> str:
-        """Return a token for valid credentials. `address` is where the client is. The token expires
-        after `lifetime` seconds, if that is given."""
+        """Return a token if the credentials are valid.
+
+        `address` is the client's address. The token expires after `lifetime` seconds; never if it
+        is None.
+        """
         if not kind and not payload:
             raise InvalidLogin("credentials required")
         if kind not in self._accepted_types:
             raise InvalidLogin(f'do not know how to handle credential type "{_quote(kind)}"')
-        # Any name of the machine is an entity of a location secret, so they share a budget.
+        # A location secret is valid for every name of the machine, so all names share a budget.
         limited = kind if kind == CredentialType.LOCATION_SECRET else entity
         self._limiter.check_guessable(address, limited, payload)
         identity = self._credentials.check(entity, kind, self._key.digest(payload))
@@ -81,7 +84,7 @@ class Authenticator:
         return self._issuer.issue(entity, kind, identity.fingerprint, now, lifetime)
 
     def identify(self, authorization: str) -> Identity:
-        """Return who sent a call, given its `authorization` header."""
+        """Return the identity of a caller by its `authorization` header. Raise Unauthenticated."""
         known = self._verified.get(authorization)
         if known is None:
             known = self._verify(authorization)
@@ -96,16 +99,17 @@ class Authenticator:
         return identity
 
     def identify_certificate(self, digest: str) -> Identity:
-        """Return who sent a call, given the digest of the name that its certificate proves."""
+        """Return the identity of a caller by the digest of the name in its certificate."""
         identity = self._credentials.identify_certificate(digest)
         if identity is None:
             raise Unauthenticated("authentication required")
         return identity
 
     def introduce(self, entity: str, introduction: Mapping[str, str]) -> Identity:
-        """Return who a client is that a signaling server has authenticated. Raise NotListed.
+        """Return the identity of a client that a signaling server has authenticated. Raise
+        NotListed.
 
-        The access list decides, and not what the signaling server says about the role.
+        If the machine has an access list, the list determines the role, not the signaling server.
         """
         if self._granted is None:
             return Identity(
@@ -115,11 +119,11 @@ class Authenticator:
         return self._granted.introduce(principal, entity)
 
     def seconds_left(self, identity: Identity) -> float:
-        """Return for how long a call of this identity may go on."""
+        """Return the seconds until the identity expires, and its calls must end."""
         return identity.valid_until - self._clock.time()
 
     def is_valid(self, identity: Identity) -> bool:
-        """Return whether the credentials behind an identity still exist, with no lower role."""
+        """Return whether the credentials of an identity still exist and still grant its role."""
         if identity.principal is not None:
             return self._granted is not None and self._granted.grants(identity)
         if identity.type is CredentialType.SIGNALING and self._granted is not None:

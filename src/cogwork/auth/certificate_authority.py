@@ -1,4 +1,4 @@
-"""A certificate authority of one's own: it signs the certificates of machines and clients."""
+"""A private certificate authority, which signs the certificates of machines and clients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cryptography.x509.oid import NameOID
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 397
-"""Browsers refuse certificates that are valid for longer."""
+"""Validity in days. Browsers refuse certificates that are valid for longer."""
 _CLOCK_TOLERANCE = datetime.timedelta(days=1)
-"""How far ahead of a client the clock of this computer may be."""
+"""Maximum time by which the clock of this computer may be ahead of a client's clock."""
 
 
 class PemPair(NamedTuple):
@@ -57,7 +57,7 @@ def create_authority(now: datetime.datetime, name: str) -> Authority:
 
 
 def parse_authority(pem: PemPair) -> Authority:
-    """Raise ValueError if the two do not belong together."""
+    """Parse the certificate and the key of an authority. Raise ValueError if they do not match."""
     certificate = x509.load_pem_x509_certificate(pem.certificate)
     try:
         key = load_pem_private_key(pem.key, password=None)
@@ -66,7 +66,7 @@ def parse_authority(pem: PemPair) -> Authority:
     if not isinstance(key, ec.EllipticCurvePrivateKey) or (
         key.public_key() != certificate.public_key()
     ):
-        raise ValueError("the key is not that of the certificate")
+        raise ValueError("the key does not match the certificate")
     return Authority(certificate, key)
 
 
@@ -77,7 +77,7 @@ def issue_certificate(
     purpose: x509.ObjectIdentifier,
     days: int = CERTIFICATE_DAYS,
 ) -> PemPair:
-    """Return a certificate for these names, and its key."""
+    """Return a certificate for these names, and its private key."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         x509.CertificateBuilder()
@@ -88,7 +88,7 @@ def issue_certificate(
         .not_valid_before(now - _CLOCK_TOLERANCE)
         .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        # Clients written in Rust accept no certificate of an authority as that of a server.
+        # Clients written in Rust refuse the certificate of an authority as a server certificate.
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)

@@ -1,4 +1,4 @@
-"""Reads the credentials of a machine from its configuration."""
+"""Read the credentials of a machine from its configuration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> KnownCredentials
 
 
 def read_granted(config: MachineConfig, access: AccessList) -> GrantedAccess:
-    """Return the access that the cloud of the configuration grants."""
+    """Return the access that the access list of the cloud grants."""
     names = allowed_host_names(config, socket.gethostname())
     try:
         return GrantedAccess(access, partial(is_allowed_host, names=names))
@@ -51,10 +51,10 @@ def read_granted(config: MachineConfig, access: AccessList) -> GrantedAccess:
 
 
 def audience_of(config: MachineConfig, key: SigningKey) -> str:
-    """Return what the tokens of this machine name it: the ID of its part if it has joined a cloud.
+    """Return the audience of this machine's tokens: the ID of its part, if it has joined a cloud.
 
-    A name may become that of another machine, but an ID does not. It is short, because every call
-    sends it.
+    Another machine may get the same name later, but not the same ID. The audience is short, because
+    every call sends it.
     """
     if config.cloud is not None:
         return config.cloud.id

@@ -1,4 +1,4 @@
-"""The credentials that may log in. Only digests of the secrets are kept."""
+"""The credentials with which clients may log in. Only digests of the secrets are kept."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ class StoredSecret:
 
 
 _NO_SECRET = StoredSecret(bytes(32))
-"""Stands in for an unknown credential, so that refusing one takes as long as refusing another."""
+"""A placeholder for an unknown credential, so that refusing one takes as long as refusing a known
+one."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCredentials:
     api_keys: Mapping[str, StoredSecret] = field(default_factory=dict)
-    """By the ID of the key."""
+    """The stored secrets by the ID of the API key."""
     location_secrets: Sequence[StoredSecret] = ()
     is_own_name: Callable[[str], bool] = lambda _: False
-    """Whether an entity is a name of this machine, as location secrets require."""
+    """Returns whether an entity is a name of this machine. Location secrets require it."""
     external: ExternalKeys | None = None
     certificate_names: Mapping[str, str] = field(default_factory=dict)
-    """The names in client certificates that are accepted, by their digests."""
+    """The accepted names of client certificates, by their digests."""
 
     @property
     def accepted_types(self) -> tuple[CredentialType, ...]:
-        """The types with which clients can log in."""
+        """The types of credentials with which clients can log in."""
         accepted = {
             CredentialType.API_KEY: bool(self.api_keys),
             CredentialType.LOCATION_SECRET: bool(self.location_secrets),
@@ -50,9 +51,10 @@ class KnownCredentials:
         return tuple(kind for kind, is_accepted in accepted.items() if is_accepted)
 
     def check(self, entity: str, kind: str, digest: bytes) -> Identity | None:
-        """Return the identity of a client that presents a secret with this digest.
+        """Return the identity of a client that presents a secret with this digest; None if it is
+        wrong.
 
-        Every stored secret that could apply is compared, and at least one.
+        Compare the digest with every secret that could match, and with at least one.
         """
         if kind == CredentialType.API_KEY:
             candidates = [self.api_keys.get(entity, _NO_SECRET)]
@@ -65,7 +67,8 @@ class KnownCredentials:
         return Identity(entity, CredentialType(kind), found.role, found.fingerprint)
 
     def identify(self, claims: Claims) -> Identity | None:
-        """Return the identity that the claims of a verified token name, if it still exists."""
+        """Return the identity in the claims of a verified token; None if its credential was
+        removed."""
         if claims.key_fingerprint:
             identity = Identity(
                 claims.entity,
@@ -90,9 +93,9 @@ class KnownCredentials:
         return Identity(name, CredentialType.CERTIFICATE, Role.OWNER, digest)
 
     def grants(self, identity: Identity) -> bool:
-        """Return whether an identity still exists, with no lower role."""
+        """Return whether the credential of an identity still exists and still grants its role."""
         if identity.type is CredentialType.SIGNALING:
-            return True  # its connection ends with the trust in the signaling server
+            return True  # its connection ends when the machine no longer trusts the signaling server
         if identity.type is CredentialType.CERTIFICATE:
             return identity.fingerprint in self.certificate_names
         if identity.type is CredentialType.EXTERNAL:

@@ -6,13 +6,13 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 
 
 class Unauthenticated(CogworkError):
-    """The caller has not proved who it is."""
+    """The caller has not proved its identity."""
 
     status = "UNAUTHENTICATED"
 
 
 class NotListed(Unauthenticated):
-    """The cloud vouches for the caller, but the access list of this machine does not have it.
+    """The cloud has authenticated the caller, but the caller is not on this machine's access list.
 
     The list may be older than the caller's access.
     """
@@ -25,10 +25,10 @@ class RoleTooLow(CogworkError):
 
 
 class TooManyAttempts(CogworkError):
-    """Logins fail too often. Correct ones are accepted all the same, unless the secret is short."""
+    """Too many logins have failed. Correct ones are still accepted, except with a short secret."""
 
     status = "RESOURCE_EXHAUSTED"
 
 
 class InvalidLogin(InvalidRequest):
-    """The request to log in is incomplete or misplaced."""
+    """The login request is incomplete, or not allowed here."""

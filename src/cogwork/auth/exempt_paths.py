@@ -1,13 +1,14 @@
-"""What clients may call without a login: the one list for all transports."""
+"""The paths that clients may call without a login, for all transports."""
 
 from __future__ import annotations
 
 from typing import Final
 
 LOGIN_PATH: Final = "/rpc/v1/authenticate"
-"""The login over HTTP."""
+"""The HTTP path of the login."""
 EXEMPT_METHODS: Final = frozenset({"/proto.rpc.v1.AuthService/Authenticate"})
-"""Methods: the login over gRPC."""
+"""gRPC methods without a login: the login itself."""
 EXEMPT_PAGES: Final = frozenset({LOGIN_PATH, "/restart_status"})
-"""HTTP paths. The second is answered on the machine's own computer only. The files of the control
-page (`control/static_site.py`) need no login either: they are the same on every machine."""
+"""HTTP paths without a login. /restart_status answers only clients on the same computer. The files
+of the control page (`control/static_site.py`) need no login either, because they are the same on
+every machine."""

@@ -16,7 +16,7 @@ from cogwork.auth.verifier import credential_digest, part_verifier
 KIND: Final = "kind"
 PRINCIPAL: Final = "principal"
 EPOCH: Final = "epoch"
-"""Who acts, in the metadata of tokens for machines and of offers."""
+"""Metadata keys that identify the principal, in tokens for machines and in signaling offers."""
 
 _KINDS: Final = {
     CredentialType.API_KEY: PrincipalKind.KEY,
@@ -29,21 +29,22 @@ class GrantedAccess:
     def __init__(
         self, access: AccessList, is_own_name: Callable[[str], bool] = lambda _: False
     ) -> None:
-        """`is_own_name`: whether an entity is a name of this machine, as location secrets require.
+        """`is_own_name` returns whether an entity is a name of this machine. Location secrets
+        require it.
 
-        Raise ValueError if a key of the cloud cannot be used.
+        Raise ValueError if a public key of the cloud cannot be used.
         """
         self._access = access
         self._is_own_name = is_own_name
         self.issuer = ExternalKeys(access.jwks, access.part)
-        """The keys with which the cloud signs tokens for this part."""
+        """The public keys of the cloud, which signs tokens for this part."""
 
     @property
     def accepted_types(self) -> tuple[CredentialType, ...]:
         return tuple(kind for kind, of in _KINDS.items() if self._access.of_kind(of))
 
     def check(self, entity: str, kind: str, secret: str) -> Identity | None:
-        """Return the identity of a client that presents a secret."""
+        """Return the identity of a client that presents a secret; None if the secret is wrong."""
         digest = credential_digest(secret)
         entry = next(
             (each for each in self._candidates(entity, kind) if self._matches(each, digest)), None
@@ -55,10 +56,11 @@ class GrantedAccess:
         return _identity_of(entry, entity, CredentialType(kind), entry.fingerprint)
 
     def identify(self, claims: Claims) -> Identity | None:
-        """Return the identity that the claims of a verified token name, if it still exists.
+        """Return the identity in the claims of a verified token; None if its credential was
+        removed.
 
-        Raise NotListed for a token of the cloud whose principal is not listed, or Unauthenticated
-        if the cloud has removed it.
+        For tokens from the cloud, raise NotListed if the principal is not on the list, or
+        Unauthenticated if the cloud has removed it.
         """
         if claims.key_fingerprint:
             entry = self._find_listed(read_principal(claims.metadata, claims.entity))
@@ -79,12 +81,13 @@ class GrantedAccess:
     def introduce(self, principal: Principal | None, entity: str) -> Identity:
         """Return the identity of a client that the cloud has authenticated.
 
-        Raise NotListed, or Unauthenticated if the cloud has removed it.
+        Raise NotListed if the client is not on the list, or Unauthenticated if the cloud has
+        removed it.
         """
         return _identity_of(self._find_listed(principal), entity, CredentialType.SIGNALING)
 
     def grants(self, identity: Identity) -> bool:
-        """Return whether an identity of the list still exists, with no lower role."""
+        """Return whether the list still has the client of an identity and still grants its role."""
         entry = self._access.find(identity.principal) if identity.principal is not None else None
         if entry is None or entry.role < identity.role:
             return False
@@ -95,7 +98,7 @@ class GrantedAccess:
         )
 
     def _candidates(self, entity: str, kind: str) -> list[AccessEntry]:
-        """Return the entries whose secret a client may present."""
+        """Return the entries whose secrets the client may present."""
         if kind == CredentialType.API_KEY:
             entry = self._access.entries.get((PrincipalKind.KEY, entity))
             return [entry] if entry is not None else []
@@ -118,12 +121,12 @@ class GrantedAccess:
 
 
 def describe_principal(principal: Principal) -> dict[str, str]:
-    """Return a principal as the metadata of a token or an offer."""
+    """Return the metadata that identifies a principal in a token or a signaling offer."""
     return {KIND: principal.kind, PRINCIPAL: principal.id, EPOCH: str(principal.epoch)}
 
 
 def read_principal(metadata: Mapping[str, str], entity: str) -> Principal | None:
-    """Return the principal that metadata names; None if it names none that exists here."""
+    """Return the principal in the metadata; None if this version does not know its kind."""
     kind, epoch = metadata.get(KIND, ""), metadata.get(EPOCH, "")
     if kind not in tuple(PrincipalKind) or not epoch.isdecimal():
         return None

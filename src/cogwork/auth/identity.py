@@ -11,30 +11,31 @@ from cogwork.auth.roles import Role
 
 
 class CredentialType(enum.StrEnum):
-    """The kinds of credentials, as the public API names them."""
+    """The types of credentials, by their names in the public API."""
 
     API_KEY = "api-key"
     LOCATION_SECRET = "robot-location-secret"  # noqa: S105 - a name, not a secret
     EXTERNAL = "external"
     CERTIFICATE = "certificate"
-    """A client certificate. Clients do not log in with it; their connection proves it."""
+    """A client certificate. The connection proves it, so clients do not log in."""
     SIGNALING = "signaling"
-    """Authenticated by a signaling server that the machine trusts."""
+    """A client that a trusted signaling server has authenticated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     entity: str
-    """Who it is: the ID of an API key, a name of the machine, the subject of a token, or the name
-    in a certificate."""
+    """The ID of an API key, a name of the machine, the subject of a token, or the name in a
+    certificate."""
     type: CredentialType
     role: Role
     fingerprint: str = ""
-    """Identifies the secret that was used, so that a token ends when its secret is replaced."""
+    """A digest of the secret, so that a token ends when its secret is replaced."""
     valid_until: float = math.inf
-    """Seconds since 1970 when its token expires."""
+    """The expiry time of the token, in seconds since 1970."""
     principal: Principal | None = None
-    """Who it is in the access list of the cloud; None if the machine's own configuration has it."""
+    """The client in the access list of the cloud; None for credentials of the machine's own
+    configuration."""
 
     def __str__(self) -> str:
         return f'{self.type} "{self.entity}"'

@@ -1,4 +1,4 @@
-"""Delays the answer to logins that fail too often, so that clients that keep trying slow down."""
+"""Delays the responses to refused logins, to slow down clients that keep trying."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cogwork.auth.errors import TooManyAttempts
 from cogwork.core.clock import Clock
 
 DELAY: Final = 1.0
-"""Seconds."""
+"""Seconds by which a response is delayed."""
 _MAX_DELAYED: Final = 100
-"""Answers that wait at once. Further ones are given without a delay, so memory stays bounded."""
+"""Maximum number of delayed responses. Further ones are sent at once, so memory stays bounded."""
 
 
 class RefusalDelay:
@@ -22,7 +22,7 @@ class RefusalDelay:
 
     @contextlib.asynccontextmanager
     async def apply(self) -> AsyncIterator[None]:
-        """Delay TooManyAttempts, and nothing else."""
+        """Delay TooManyAttempts, but no other error."""
         try:
             yield
         except TooManyAttempts:

@@ -1,7 +1,7 @@
 """Roles of clients, and the role that each method requires.
 
-A method requires the same role in every service that has it. The table is complete for the public
-API: a method that it lacks is reserved for owners, and a test fails until it is classified.
+A method name requires the same role in every service. The table lists every method of the public
+API, and a test fails if one is missing. Methods that are not listed require an owner.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 
 
 class Role(enum.IntEnum):
-    """What a client may call. Each role includes the ones below it."""
+    """The role of a client. Each role may also call the methods of the lower roles."""
 
     VIEWER = 1
-    """Methods that move nothing and change nothing."""
+    """May call methods that move nothing and change nothing."""
     OPERATOR = 2
-    """Everything except shells, file copies, tunnels, configuration and shutdown."""
+    """May call everything except shells, file copies, tunnels, configuration and shutdown."""
     OWNER = 3
-    """Everything."""
+    """May call everything."""
 
 
 ROLE_NAMES: Final = {role.name.lower(): role for role in Role}
@@ -41,8 +41,9 @@ _VIEWER_METHODS: Final = """
     Call CallUpdate OptionalWebRTCConfig ReportConnectionMetadata
     AddStream GetStreamOptions ListStreams RemoveStream SetStreamOptions
 """
-"""The last lines are health, reflection, signaling and video. A session by itself moves nothing;
-calls over WebRTC have the role of the client that opened the connection."""
+"""Methods that a viewer may call. The last lines are health, reflection, signaling and video.
+Starting a session moves nothing, and calls over WebRTC have the role of the client that opened the
+connection."""
 
 _OPERATOR_METHODS: Final = """
     AddLocation AddRoute AddZone Cancel CancelOperation DeleteLocation DeleteRoute DeleteZone
@@ -65,7 +66,7 @@ ROLE_BY_METHOD: Final = {
     **dict.fromkeys(_OPERATOR_METHODS.split(), Role.OPERATOR),
     **dict.fromkeys(_OWNER_METHODS.split(), Role.OWNER),
 }
-"""The required role by the name of the method."""
+"""The required roles by method name."""
 
 ROLE_BY_OTHER_METHOD: Final = {
     "AddWaypoint": Role.OPERATOR,
@@ -79,19 +80,19 @@ ROLE_BY_OTHER_METHOD: Final = {
     "RemoveWaypoint": Role.OPERATOR,
     "SetMode": Role.OPERATOR,
 }
-"""The same for methods of other versions of the API, which modules and remotes may have."""
+"""The required roles of methods in other versions of the API, which modules and remotes may use."""
 
 ROLE_BY_PATH: Final = {
     # A shell service may run any command.
     "/viam.service.shell.v1.ShellService/DoCommand": Role.OWNER,
 }
-"""Exceptions, by the path of the method."""
+"""The required roles that differ from the role of the method name, by method path."""
 
 
 def granted_role(name: str | None) -> Role:
-    """Return the role that an issuer elsewhere grants: owner if it names none.
+    """Return the role that an external issuer grants.
 
-    A role that does not exist here grants the least.
+    Return owner if the issuer names no role, and viewer if this version does not know the role.
     """
     return ROLE_NAMES.get(name.lower(), Role.VIEWER) if name else Role.OWNER
 
@@ -99,8 +100,8 @@ def granted_role(name: str | None) -> Role:
 def required_role(path: str, *, is_public: bool) -> Role:
     """Return the role that a method requires.
 
-    `is_public`: whether the method belongs to the public API, in any version. The methods of other
-    APIs, which modules define, may set something in motion, so they require an operator.
+    `is_public` is True for methods of the public API, in any version. Other methods, which modules
+    define, require an operator, because they may move something.
     """
     if not is_public:
         return Role.OPERATOR

@@ -27,7 +27,7 @@ class SigningKey:
         self.private = private
         raw_public = self.public.public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.id = base64.urlsafe_b64encode(raw_public).rstrip(b"=").decode()
-        """The key's ID in token headers: the public key itself."""
+        """The ID of the key in token headers: the encoded public key."""
         self._digest_key = hashlib.sha256(
             b"digests of secrets" + private.private_bytes_raw()
         ).digest()
@@ -42,7 +42,7 @@ class SigningKey:
 
 
 def load_signing_key(path: Path) -> SigningKey:
-    """Return the key in the file, or a new one, which is saved there if possible."""
+    """Load the key from the file. If the file does not exist, create a key and try to save it."""
     try:
         private = _parse(path.read_bytes(), path)
     except FileNotFoundError:

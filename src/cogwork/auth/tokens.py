@@ -1,4 +1,4 @@
-"""JSON Web Tokens: the ones that this machine issues, and those of an external issuer."""
+"""JSON Web Tokens of this machine and of an external issuer."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _MIN_RSA_BITS: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a valid token says."""
+    """The claims of a valid token."""
 
     entity: str
     type: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     valid_from: float = 0.0
-    """Seconds since 1970."""
+    """The beginning and the end of the validity, in seconds since 1970."""
     valid_until: float = math.inf
     key_fingerprint: str = ""
-    """Identifies the key of the external issuer; empty for a token of this machine."""
+    """The fingerprint of the external issuer's key; empty for tokens of this machine."""
 
 
 class TokenIssuer:
@@ -58,10 +58,10 @@ class TokenIssuer:
         issued_at: float,
         lifetime: float | None = None,
     ) -> str:
-        """Return a token, which ends when its credential is removed or replaced, or after
-        `lifetime` seconds.
+        """Return a token that is valid until its credential is removed or replaced.
 
-        By default it does not expire: clients of this API never log in again by themselves.
+        It expires after `lifetime` seconds, if given. By default it does not expire, because
+        clients of this API never log in a second time by themselves.
         """
         claims: dict[str, Any] = {
             "sub": entity,
@@ -84,7 +84,7 @@ class ExternalKeys:
     """The public keys of an external issuer, from its JSON Web Key Set."""
 
     def __init__(self, jwks: Mapping[str, Any], audience: str, name: str = "") -> None:
-        """`name` is that of the machine, for issuers whose tokens name nothing else.
+        """`name` is the name of the machine, which some issuers use as the only audience.
 
         Raise ValueError if a key cannot be used.
         """
@@ -105,7 +105,7 @@ class ExternalKeys:
 
 
 def read_key_id(token: str) -> str:
-    """Return the ID of the key that a token claims to be signed with."""
+    """Return the key ID in the header of a token, without verifying the signature."""
     if len(token) > MAX_TOKEN_LENGTH:
         raise Unauthenticated("unauthenticated: the token is too long")
     try:
@@ -122,14 +122,14 @@ def _verify(
     only_name: str = "",
     key_fingerprint: str = "",
 ) -> Claims:
-    """`only_name` is accepted in a token that has no other audience."""
+    """Verify a token. `only_name` is accepted as the audience if the token has no other."""
     try:
         claims = jwt.decode(
             token,
             key,
             algorithms=list(algorithms),
             audience=[each for each in (audience, only_name) if each],
-            # The caller compares the times with its own clock.
+            # The caller compares the times with a clock that tests can control.
             options={
                 "require": ["aud"],
                 "verify_exp": False,
@@ -175,7 +175,7 @@ def _refusal(error: jwt.PyJWTError) -> Unauthenticated:
 
 
 def _read_key(value: Any) -> tuple[str, tuple[Any, str]]:
-    """Return a key's ID, the key, and its fingerprint. Raise ValueError if it cannot be used."""
+    """Return the ID, the key and its fingerprint. Raise ValueError if the key cannot be used."""
     if not isinstance(value, dict) or not isinstance(value.get("kid"), str):
         raise ValueError('a key has no "kid"')  # noqa: TRY004 - as all other faults
     if value.get("kty") != "RSA":
