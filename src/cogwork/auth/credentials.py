@@ -95,7 +95,8 @@ class KnownCredentials:
     def grants(self, identity: Identity) -> bool:
         """Return whether the credential of an identity still exists and still grants its role."""
         if identity.type is CredentialType.SIGNALING:
-            return True  # its connection ends when the machine no longer trusts the signaling server
+            # Its connection ends when the machine no longer trusts the signaling server.
+            return True
         if identity.type is CredentialType.CERTIFICATE:
             return identity.fingerprint in self.certificate_names
         if identity.type is CredentialType.EXTERNAL:
