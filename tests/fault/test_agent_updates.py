@@ -122,7 +122,7 @@ async def test_agent_that_is_killed_leaves_the_server_and_finds_it_again(
         await agent.exit_code()
     assert (await machine.ask()).version == "1.0.0"
     async with machine.run() as agent:
-        await agent.err.wait_for("runs already")
+        await agent.err.wait_for("already runs")
         await pass_time(0.5)
         assert json.loads((machine.layout.root / "server.pid").read_bytes())["pid"] == pid
         psutil.Process(pid).kill()

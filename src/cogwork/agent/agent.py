@@ -1,4 +1,4 @@
-"""The running agent: everything that it does, with its owner."""
+"""The running agent, and the owner of its tasks."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 EXIT_OK: Final = 0
 _SERVING_VARIABLE: Final = "COGWORK_SERVING_FILE"
-"""Tells the server where to write its address; `server/serving_file.py` reads it."""
+"""Name of the variable with the file to which the server writes its address."""
 
 _ACCEPT_AFTER: Final = 60.0
-"""Seconds that a new agent runs before it is accepted, if it can look for updates."""
+"""Seconds until a new agent is accepted, if it can check for updates."""
 _ACCEPT_ANYWAY: Final = 600.0
-"""Seconds after which it is accepted even if it cannot, because there may be no network."""
+"""Seconds until a new agent is accepted even if it cannot: there may be no network."""
 
 _log = logging.getLogger("agent")
 
 
 class Agent:
     def __init__(self, layout: Layout, settings: AgentSettings, clock: Clock) -> None:
-        """Raise BadSettings."""
+        """Create the agent. Raise BadSettings."""
         self._layout = layout
         self._clock = clock
         remove_unfinished(layout)
@@ -82,12 +82,12 @@ class Agent:
         self._stops_server = False
 
     async def run(self) -> int:
-        """Run until a signal or an update of the agent, and return the exit code."""
+        """Run until a signal or an update of the agent. Return the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_signal, False)
-        # Someone at a terminal expects that everything ends.
+        # Ctrl-C at a terminal stops the server, too.
         loop.add_signal_handler(signal.SIGINT, self._on_signal, True)
-        _log.info("cogwork-agent %s keeps %s", __version__, self._layout.root)
+        _log.info("cogwork-agent %s started in %s", __version__, self._layout.root)
         tasks = [
             asyncio.ensure_future(each)
             for each in (
@@ -121,7 +121,7 @@ class Agent:
             self._ended.set_result(code)
 
     async def _switch_agent(self, version: str) -> None:
-        """Make another version of the agent current, and end: the launcher starts it."""
+        """Make another version of the agent current, and exit. The launcher then starts it."""
         current = self._layout.current_version(Product.AGENT)
         state = self._states[Product.AGENT]
         self._states[Product.AGENT] = state.begin_trial(version, current, self._clock.time())
@@ -135,7 +135,7 @@ class Agent:
             await self._clock.sleep(ALIVE_INTERVAL)
 
     async def _accept_itself(self) -> None:
-        """Accept this version of the agent once it has shown that it works."""
+        """Accept this version of the agent after it has run for a while."""
         trial = self._states[Product.AGENT].trial
         if trial is not None and trial.version == __version__:
             began = self._clock.monotonic()
@@ -153,7 +153,7 @@ class Agent:
 
 
 async def run_agent(layout: Layout, settings: AgentSettings, clock: Clock) -> int:
-    """Raise AgentRunning or BadSettings."""
+    """Run the agent. Raise AgentRunning or BadSettings."""
     layout.lock.touch(0o600)
     with layout.lock.open("w") as lock:
         try:
@@ -164,9 +164,10 @@ async def run_agent(layout: Layout, settings: AgentSettings, clock: Clock) -> in
 
 
 def server_command(layout: Layout, settings: AgentSettings) -> list[str]:
-    """Return how the current version is started.
+    """Return the command that starts the current version of the server.
 
-    Not through the link: after a switch, the old version would import modules of the new one.
+    Use the path of the version instead of the link: after a switch, a running server would import
+    modules of the new version through the link.
     """
     version = layout.current_version(Product.SERVER)
     if version is None:
@@ -185,7 +186,7 @@ def _server_environment(layout: Layout) -> dict[str, str]:
 
 
 def _find_server(layout: Layout, settings: AgentSettings) -> tuple[ServerProcess, ServerProbe]:
-    """Return the server as systemd runs it, if it does, and else as a process of the agent."""
+    """Return the server as a systemd service if its unit exists, else as a child process."""
     if _is_systemd_service():
         return SystemdServer(Systemctl()), ServerProbe(SERVING_FILE)
     server = ChildServer(
@@ -200,14 +201,14 @@ def _find_server(layout: Layout, settings: AgentSettings) -> tuple[ServerProcess
 def _make_source(settings: AgentSettings) -> UpdateSource:
     if settings.updates is not None:
         return FolderSource(settings.updates)
-    # Machines without a cloud do not need gRPC.
+    # Imported here, because machines without a cloud do not need gRPC.
     from cogwork.agent.updates.cloud_source import CloudSource
 
     return CloudSource(settings.config, _find_server_home())
 
 
 def _find_server_home() -> Path:
-    """Return where the server keeps its data."""
+    """Return the directory in which the server stores its data."""
     return DATA if _is_systemd_service() else cogwork_home(os.environ)
 
 

@@ -1,7 +1,5 @@
-"""The commands of `cogwork-agent`.
-
-Each imports what it needs, so that --help and the other commands start fast.
-"""
+"""The commands of `cogwork-agent`. Each command imports its modules when it runs, so that --help
+and the other commands start fast."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from cogwork.core.errors import CogworkError
 EXIT_OK: Final = 0
 DEFAULT_USER: Final = "cogwork"
 DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
-"""In a directory of its own, in which the user of the server may replace it."""
+"""The file has its own directory, so that the user of the server may replace it."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -123,7 +121,7 @@ def install(arguments: argparse.Namespace) -> int:
     layout = Layout(arguments.root.absolute())
     settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
     user = arguments.user or _find_user()
-    # What it has replaced has to run again if it is ended.
+    # If `install` is terminated, it must start the replaced service again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     installer = AgentInstaller(layout, settings, user, Systemctl(), _print_line)
     installer.install(arguments.release, arguments.key)
@@ -167,7 +165,7 @@ def join(arguments: argparse.Namespace) -> int:
 
 
 def _find_config(arguments: argparse.Namespace) -> Path:
-    """Return the configuration that is given, or that of the agent. Raise BadSettings."""
+    """Return the configuration in the arguments or in the settings. Raise BadSettings."""
     from cogwork.agent.settings import load_settings
     from cogwork.agent.slots.layout import Layout
 

@@ -1,4 +1,4 @@
-"""Why the agent does not do something."""
+"""Errors of the agent."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from cogwork.core.errors import CogworkError
 
 
 class BadRelease(CogworkError):
-    """A release cannot be trusted, or does not suit this computer."""
+    """A release cannot be trusted, or is not for this computer."""
 
 
 class DiskFull(CogworkError):
-    """There is not enough free space for a version."""
+    """The disk has not enough free space for a version."""
 
 
 class InstallFailed(CogworkError):
@@ -18,7 +18,7 @@ class InstallFailed(CogworkError):
 
 
 class BadState(CogworkError):
-    """The agent's record of versions cannot be read."""
+    """The stored state of the versions cannot be read."""
 
 
 class ServerSilent(CogworkError):
@@ -26,11 +26,11 @@ class ServerSilent(CogworkError):
 
 
 class SwitchFailed(CogworkError):
-    """A new version did not prove itself, and the former one runs again."""
+    """A new version failed its trial, and the former one runs again."""
 
 
 class SourceUnavailable(CogworkError):
-    """Where updates come from cannot be reached, or does not answer as it should."""
+    """The source of updates cannot be reached, or its response is not valid."""
 
     status = "UNAVAILABLE"
 
@@ -40,7 +40,7 @@ class BadSettings(CogworkError):
 
 
 class AgentRunning(CogworkError):
-    """Another agent runs already."""
+    """Another agent already runs."""
 
 
 class CannotInstallAgent(CogworkError):

@@ -20,7 +20,7 @@ _MAX_REPLY: Final = 1 << 16
 
 
 def redeem(url: str, code: str) -> dict[str, Any]:
-    """Return the configuration with which the machine joins. Raise CannotJoin."""
+    """Exchange the code for the configuration with which the machine joins. Raise CannotJoin."""
     address = urlsplit(url if "://" in url else f"https://{url}")
     host = address.hostname or ""
     if address.scheme not in ("http", "https") or not host:
@@ -56,7 +56,7 @@ def _parse_reply(url: str, status: int, body: bytes) -> dict[str, Any]:
 
 
 def write_credentials(path: Path, credentials: dict[str, Any]) -> None:
-    """Write the file of the machine, whose owner stays who it was. Raise OSError."""
+    """Write the machine's file, and keep its owner. Raise OSError."""
     atomic.make_directory(path.parent)
     owner = path.stat() if path.exists() else path.parent.stat()
     atomic.write(path, json.dumps(credentials, indent=2).encode() + b"\n")

@@ -1,9 +1,10 @@
-"""Starts the agent, and returns to its former version if a new one does not work.
+"""Starts the agent, and returns to its former version if a new version does not work.
 
-It is packed into one file that needs the standard library only (`launcher_archive.py`), and no
-update replaces it: whatever an update breaks, this still runs. The agent shows that it is alive by
-a file that it touches. Under systemd, this process is the service: it is ready when the agent is,
-and the watchdog watches it as it watches the agent.
+The launcher is packed into one file that needs only the standard library (`launcher_archive.py`).
+No update replaces that file, so the launcher works even after a broken update. The agent proves
+that it is alive by touching a heartbeat file. Under systemd, the launcher is the main process of
+the service. It reports ready when the agent is ready, and sends the watchdog messages while it
+watches the agent.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from cogwork.systemd.notify_socket import (
 )
 
 EXIT_UPDATED: Final = 75
-"""The exit code of an agent that has made another version current."""
+"""The exit code of the agent after it has made another version current."""
 ALIVE_INTERVAL: Final = 5.0
-"""Seconds after which a running agent touches its file."""
+"""Seconds between two touches of the agent's heartbeat file."""
 
 _AGENT: Final = Product.AGENT
 _MAX_BOOTS: Final = 3
@@ -108,7 +109,7 @@ class Launcher:
             self._is_ready = self._systemd.send("READY=1")
 
     def _pause(self) -> None:
-        """Wait for a moment, and let systemd know that this process does not hang."""
+        """Wait for a moment, and send the watchdog message to systemd when it is due."""
         now = time.monotonic()
         if (
             self._systemd is not None
@@ -124,13 +125,16 @@ class Launcher:
 
 
 class _HeartbeatFile:
-    """The file that the agent touches. The clock of the computer may jump, so it is not asked."""
+    """The heartbeat file that the agent touches.
+
+    Only changes of its time count, not the time itself, because the clock may jump.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._touched: int | None = None
         self._last = time.monotonic()
-        # What a former agent has left says nothing about this one.
+        # A file that a former agent has left proves nothing about this one.
         path.unlink(missing_ok=True)
 
     @property
@@ -138,7 +142,7 @@ class _HeartbeatFile:
         return self._touched is not None
 
     def silence(self) -> float:
-        """Return the seconds since the last sign, or since the agent was started."""
+        """Return the seconds since the last heartbeat, or since the start of the agent."""
         with contextlib.suppress(OSError):
             touched = self._path.stat().st_mtime_ns
             if touched != self._touched:
@@ -148,7 +152,7 @@ class _HeartbeatFile:
 
 
 def choose_version(layout: Layout) -> str | None:
-    """Return the version to start. One on trial that was started too often is replaced before."""
+    """Return the version to start. Replace a version on trial that was started too often."""
     states = StateStore(layout)
     state = states[_AGENT]
     if state.trial is not None:
@@ -160,7 +164,7 @@ def choose_version(layout: Layout) -> str | None:
 
 
 def fail_trial(layout: Layout, version: str, reason: str) -> None:
-    """Return to the former version, if this one is on trial."""
+    """Return to the former version, if the given version is on trial."""
     states = StateStore(layout)
     state = states[_AGENT]
     if state.trial is None or state.trial.version != version or state.trial.fallback is None:
@@ -194,7 +198,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _find_systemd() -> NotifySettings | None:
-    """Return what systemd expects of this process, and keep it from the agent and the server."""
+    """Return the notify settings, and hide them from the agent and the server."""
     settings = read_notify_settings(os.environ, os.getpid())
     for name in (SOCKET_VARIABLE, WATCHDOG_VARIABLE, WATCHDOG_PROCESS_VARIABLE):
         os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""Packs the launcher with what it imports into one file, which any Python can run."""
+"""The archive with the launcher and its imports, which any Python can run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_launcher(path: Path) -> None:
 
 
 def make_launcher(sources: Path) -> bytes:
-    """Return the archive, given the directory of the package."""
+    """Return the archive, given the directory of the `cogwork` package."""
     packages = {parent for each in MODULES for parent in Path(each).parents}
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:

@@ -27,31 +27,31 @@ class WindowSettings(BaseModel):
     start: str
     """A cron line in local time."""
     duration: Annotated[str, AfterValidator(_check_duration)]
-    """As in "2h30m"."""
+    """The length of the window, such as "2h30m"."""
 
 
 class AgentSettings(BaseModel):
-    # Unknown keys are kept out of the way: another version of the agent may know them.
+    # Unknown keys are ignored, because they may be settings of another version of the agent.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     config: Path = DEFAULT_CONFIG
-    """The configuration of the machine."""
+    """The path of the machine's configuration."""
     updates: str | None = None
-    """A folder or an address with releases. None: from the cloud that the machine has joined."""
+    """A folder or an address with releases; None for the cloud that the machine has joined."""
     windows: tuple[WindowSettings, ...] = ()
-    """When updates may begin. Empty: always, if the maintenance sensor allows it."""
+    """The maintenance windows. If empty, the maintenance sensor alone decides."""
     server_arguments: tuple[str, ...] = ()
     start_timeout: float = Field(default=60.0, gt=0, le=3600)
-    """Seconds for a new version to answer."""
+    """Seconds until a new version must answer."""
     probe_interval: float = Field(default=20.0, gt=0, le=3600)
     """Seconds between the three probes of a new version."""
     stop_timeout: float = Field(default=75.0, gt=0, le=3600)
-    """Seconds for the server to stop before it is killed. It ends itself by force after 60."""
+    """Seconds until a stopping server is killed. The server exits by force after 60."""
     check_interval: float = Field(default=60.0, gt=0, le=86400)
-    """Seconds between two looks for updates."""
+    """Seconds between two checks for updates."""
 
     def calendar(self) -> tuple[CalendarWindow, ...]:
-        """Raise BadSettings."""
+        """Return the maintenance windows. Raise BadSettings."""
         try:
             return tuple(
                 CalendarWindow(each.start, timedelta(seconds=duration.parse(each.duration)))
@@ -62,7 +62,7 @@ class AgentSettings(BaseModel):
 
 
 def load_settings(path: Path) -> AgentSettings:
-    """Return the settings; without a file, the defaults. Raise BadSettings."""
+    """Return the settings in the file, or the defaults if it does not exist. Raise BadSettings."""
     try:
         settings = AgentSettings.model_validate(json.loads(path.read_bytes()))
         settings.calendar()

@@ -1,4 +1,4 @@
-"""The state of versions and updates, for `cogwork-agent status`."""
+"""The status of versions and updates, for `cogwork-agent status`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_status(layout: Layout) -> dict[str, Any]:
 
 
 def list_failed(layout: Layout) -> list[str]:
-    """Return the versions that failed. Raise BadState."""
+    """Return the failed versions. Raise BadState."""
     state = load_state(layout.state)
     return [f"{product} {version}" for product in Product for version in state[product].failed]
 

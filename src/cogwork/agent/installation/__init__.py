@@ -1,1 +1,1 @@
-"""Installation of the agent on a machine, and its removal."""
+"""Installation and removal of the agent."""

@@ -1,4 +1,4 @@
-"""Installs the agent with a first version of the server."""
+"""Installs the agent and a first version of the server."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class AgentInstaller:
     systemctl: Systemctl
     report: Report
     start_timeout: float = 300.0
-    """Seconds for the server to start before its predecessor runs the machine again."""
+    """Seconds for the server to start. After that, the former service is started again."""
 
     def install(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
-        """Install or update. Raise CogworkError or OSError."""
+        """Install or update the agent. Raise CogworkError or OSError."""
         refuse_other_unit()
         self._check(releases, keys)
         for directory in (self.layout.root, self.layout.versions, self.layout.keys):
@@ -77,13 +77,13 @@ class AgentInstaller:
             if predecessors:
                 self._go_back(predecessors)
                 if not has_config:
-                    # The next attempt copies what is current then.
+                    # So the next attempt copies the configuration again.
                     self.settings.config.unlink(missing_ok=True)
             raise
         self.report("To undo this, run: sudo cogwork-agent uninstall")
 
     def _check(self, releases: Sequence[Path], keys: Sequence[Path]) -> None:
-        """Find out whether the releases can be installed, before anything is changed."""
+        """Check that the releases can be installed, before anything is changed."""
         given = [_read_key(each) for each in keys]
         trusted = TrustedKeys.load(self.layout.keys).extend(given)
         for release in releases:
@@ -117,7 +117,7 @@ class AgentInstaller:
             )
 
     def _write_settings(self) -> None:
-        """Keep what someone has added to the settings, such as windows."""
+        """Write the settings. Keep entries that a person has added, such as windows."""
         try:
             settings = json.loads(self.layout.settings.read_bytes())
         except FileNotFoundError:
@@ -130,8 +130,8 @@ class AgentInstaller:
 
     def _create_config(self, predecessors: Sequence[Predecessor]) -> None:
         config = self.settings.config
-        # The server replaces the file when someone edits it on the control page. A directory that
-        # others use, such as /etc, stays theirs.
+        # The server replaces the file when a user edits it on the control page, so the server's
+        # user must own it. A directory with other files, such as /etc, keeps its owner.
         is_own_directory = not config.parent.exists() or config.parent == DEFAULT_CONFIG.parent
         atomic.make_directory(config.parent, 0o750)
         given = next((each for each in predecessors if each.config.exists()), None)
@@ -146,15 +146,15 @@ class AgentInstaller:
             said = f"Created an empty configuration, {config}"
         owned = (config.parent, config) if is_own_directory else (config,)
         for each in owned:
-            # Someone else may have written the file, to edit it again. The server's user may have
-            # put a link there, and must not get what it leads to.
+            # A file of another owner stays as it is: its owner may edit it again. A link is not
+            # followed, because the server's user may have created it.
             if each.lstat().st_uid == 0 and not each.is_symlink():
                 account = pwd.getpwnam(self.user)
                 os.chown(each, account.pw_uid, account.pw_gid, follow_symlinks=False)
         self.report(f"{said}.")
 
     def _find_predecessors(self) -> list[Predecessor]:
-        """Return what runs the machine so far; without systemd, what is installed."""
+        """Return the services that run the machine now; without systemd, the installed ones."""
         if (UNITS / SERVICE).exists():
             return []
         found = find_predecessors()
@@ -166,10 +166,10 @@ class AgentInstaller:
         return not is_stopped or state.get("UnitFileState") == "enabled"
 
     def _take_over(self, predecessors: Sequence[Predecessor]) -> None:
-        """Stop what ran the machine, and start the agent. Raise CogworkError or OSError."""
+        """Stop the former services, and start the agent. Raise CogworkError or OSError."""
         if predecessors:
             require_login(self.settings.config)
-        # The unit in /etc comes before that of a package, which has the same name.
+        # A unit in /etc hides the unit of a package with the same name.
         hidden = [each for each in predecessors if each.service == SERVICE]
         for each in predecessors:
             if RUNNING.is_dir():
@@ -181,7 +181,7 @@ class AgentInstaller:
         self._start()
         if predecessors and RUNNING.is_dir():
             self._require_server()
-        # Last: it runs the machine after a power cut in between.
+        # Last, so that a former service still starts after a power cut before this line.
         self._disable([each for each in predecessors if each not in hidden])
 
     def _disable(self, predecessors: Sequence[Predecessor]) -> None:
@@ -190,7 +190,7 @@ class AgentInstaller:
             self.report(f"Disabled the service of {each.name}.")
 
     def _go_back(self, predecessors: Sequence[Predecessor]) -> None:
-        """Without a server, nobody could reach a machine that is far away."""
+        """Start the former services again, so that a remote machine stays reachable."""
         remover = AgentRemover(self.layout, self.settings.config, self.systemctl, self.report)
         now = ("--now",) if RUNNING.is_dir() else ()
         try:
@@ -207,7 +207,7 @@ class AgentInstaller:
     def _write_units(self) -> None:
         agent = self.layout.current(Product.AGENT) / "bin" / "python"
         units = {
-            # The Python of the system, because versions of the agent come and go.
+            # The Python of the system, because an update may remove a version of the agent.
             AGENT_SERVICE: format_agent_unit(agent.resolve(), self.layout.root),
             SERVICE: format_server_unit(self.layout.root, DATA, self.user),
         }
@@ -250,12 +250,12 @@ class AgentInstaller:
 
 
 def _refuse_other_machine(config: Path, given: Predecessor | None) -> None:
-    """Raise CannotInstallAgent if it may be that of an earlier time, with an old secret."""
+    """Raise CannotInstallAgent if an older configuration with different content exists."""
     if given is None or given.service == SERVICE:
         return
     if config.read_bytes() != given.config.read_bytes():
         raise CannotInstallAgent(
-            f"{config} is there already, and is not the same as {given.config}; delete the one "
+            f"{config} already exists, and differs from {given.config}; delete the one "
             "that this machine does not use"
         )
 

@@ -26,10 +26,10 @@ class AgentRemover:
     config: Path
     systemctl: Systemctl
     report: Callable[[str], None]
-    """Takes each line that says what was done or what to do."""
+    """Gets one line of text for each step and each instruction."""
 
     def uninstall(self, *, purge: bool) -> None:
-        """Remove everything but the configuration and the data; with `purge`, these as well.
+        """Remove the agent and the server; with `purge`, also their configuration and data.
 
         Raise CogworkError or OSError.
         """
@@ -62,8 +62,8 @@ class AgentRemover:
         is_installed = self.layout.root.exists() or is_ours(UNITS / SERVICE)
         if not is_installed and any(each.service == SERVICE for each in find_predecessors()):
             raise CannotInstallAgent(
-                f"the agent is not installed in {self.layout.root}, and {DATA} is of the Debian "
-                "package; to delete it, run: sudo apt purge cogwork"
+                f"the agent is not installed in {self.layout.root}, and {DATA} belongs to the "
+                "Debian package; to delete it, run: sudo apt purge cogwork"
             )
 
     def _remove_service(self, service: str) -> None:
@@ -77,7 +77,7 @@ class AgentRemover:
 
     def _purge(self) -> None:
         self.config.unlink(missing_ok=True)
-        # Someone may keep other files there, or it is a directory of the system.
+        # Fails if the directory has other files, for example if it is a directory of the system.
         with contextlib.suppress(OSError):
             self.config.parent.rmdir()
         shutil.rmtree(DATA, ignore_errors=True)

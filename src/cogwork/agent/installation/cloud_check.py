@@ -1,4 +1,4 @@
-"""Whether a machine reaches its cloud, before something else is to run it."""
+"""A check that a machine can log in to its cloud, before the agent replaces its server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TIMEOUT: Final = 30.0
 
 
 def require_login(config: Path) -> None:
-    """Raise CannotInstallAgent if the cloud that a machine's file names does not let it in."""
+    """Raise CannotInstallAgent if the machine cannot log in to the cloud in its file."""
     try:
         cloud = read_cloud(config)
     except SourceUnavailable:
-        return  # it names none
+        return  # the file names no cloud
     try:
         asyncio.run(_log_in(cloud))
     except (CloudUnavailable, ValueError) as error:

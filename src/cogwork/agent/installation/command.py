@@ -1,4 +1,4 @@
-"""The command `cogwork-agent` of a machine without a package that brings it."""
+"""The command `cogwork-agent`, for machines on which no package has installed it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Report = Callable[[str], None]
 
 
 def write_command(root: Path, report: Report) -> None:
-    """Write it, unless someone else has installed one."""
+    """Write the command, unless a file of another origin has its path."""
     if not is_ours(COMMAND) and shutil.which(COMMAND.name) is not None:
         return
     script = _SCRIPT.format(origin=ORIGIN, root=root, module=Product.AGENT.module)

@@ -1,4 +1,4 @@
-"""Units of systemd: which ones the agent has written."""
+"""Detection of systemd units that the agent has not written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogwork.agent.supervision.systemd_server import SERVICE, UNITS
 
 
 def is_ours(unit: Path) -> bool:
-    """Return whether `cogwork-agent install` has written the file."""
+    """Return True if `cogwork-agent install` has written the file."""
     try:
         return ORIGIN in unit.read_text(errors="replace")
     except OSError:
@@ -18,11 +18,11 @@ def is_ours(unit: Path) -> bool:
 
 
 def refuse_other_unit() -> None:
-    """Raise CannotInstallAgent if there is a unit that `install` would overwrite."""
+    """Raise CannotInstallAgent if `install` would overwrite the unit of another program."""
     unit = UNITS / SERVICE
     if unit.is_file() and not is_ours(unit):
         raise CannotInstallAgent(
-            f"{unit} is there already, and the agent has not written it; remove that service "
+            f"{unit} already exists, and the agent has not written it; remove that service "
             "first. If the one-file executable has installed it, run: "
             "sudo /usr/local/bin/cogwork-server --aix-uninstall"
         )

@@ -1,4 +1,4 @@
-"""What ran the machine before the agent: another agent, or the service of the Debian package."""
+"""The service that runs the machine before the agent: another agent, or the Debian package."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PACKAGED_CONFIG: Final = Path("/etc/cogwork.json")
 @dataclass(frozen=True, slots=True)
 class Predecessor:
     name: str
-    """In a sentence."""
+    """The name of the service in messages."""
     unit: Path
     config: Path
-    """The configuration of the machine, if it exists."""
+    """The path of the machine's configuration. The file may be missing."""
 
     @property
     def service(self) -> str:
@@ -29,7 +29,7 @@ class Predecessor:
 
 
 def find_predecessors() -> list[Predecessor]:
-    """Return them, with the one whose configuration counts first."""
+    """Return the installed ones; the first one has the configuration that counts."""
     found = []
     if unit := _find_unit(_OTHER_AGENT, _INSTALLED):
         found.append(Predecessor("the other agent", unit, _OTHER_CONFIG))

@@ -1,4 +1,4 @@
-"""The user that the server runs as."""
+"""The system user that runs the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def has_user(name: str) -> bool:
 
 
 def create_user(name: str, home: Path) -> list[str]:
-    """Return the groups of the new user: those of cameras, GPIO and serial ports."""
+    """Create the user. Return its groups, which give access to cameras, GPIO and serial ports."""
     groups = [each for each in _DEVICE_GROUPS if _has_group(each)]
     identity = ("--system", "--user-group", "--shell", "/usr/sbin/nologin")
     directory = ("--home-dir", str(home), "--no-create-home")
@@ -32,7 +32,7 @@ def create_user(name: str, home: Path) -> list[str]:
 
 
 def delete_users(home: Path) -> list[str]:
-    """Delete the users that `create_user` has created with this directory, and return them."""
+    """Delete the users that `create_user` has created with this home directory, and return them."""
     found = [each.pw_name for each in pwd.getpwall() if each.pw_dir == str(home)]
     for name in found:
         _run("userdel", name)

@@ -1,4 +1,4 @@
-"""The unit files that describe the agent, and the server under it, to systemd."""
+"""The systemd units of the agent and of the server."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def format_server_script(root: Path, config: Path) -> str:
 
 
 def read_user(server_unit: str) -> str | None:
-    """Return the user in the text of a unit, if it is one that `format_server_unit` returned."""
+    """Return the user in the text of a unit; None if the agent has not written the unit."""
     lines = server_unit.splitlines() if ORIGIN in server_unit else []
     return next((each.removeprefix("User=") for each in lines if each.startswith("User=")), None)
 

@@ -1,1 +1,1 @@
-"""Releases: signed archives from which versions of the server and of the agent are installed."""
+"""Releases: signed archives with a version of the server or of the agent."""

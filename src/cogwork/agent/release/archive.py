@@ -1,6 +1,6 @@
 """Release archives: tar files with a manifest, its signature and the files of the release.
 
-The manifest and its signature come first. Nothing else is read before the signature is verified.
+The manifest and its signature come first. No other file is read before the signature is verified.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _CHUNK: Final = 1 << 20
 
 
 def read_manifest(archive: Path, keys: TrustedKeys) -> ReleaseManifest:
-    """Return the verified manifest. The other files are not read. Raise BadRelease or OSError."""
+    """Return the verified manifest. Do not read the other files. Raise BadRelease or OSError."""
     with _open(archive) as tar:
         return _verify_manifest(tar, keys)
 
 
 def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> ReleaseManifest:
-    """Write the files of a release into an empty directory, and verify the hash of each.
+    """Write the files of a release into an empty directory, and verify their hashes.
 
-    Raise BadRelease or OSError; the directory may contain some of the files then.
+    Raise BadRelease or OSError; the directory may then contain some of the files.
     """
     with _open(archive) as tar:
         manifest = _verify_manifest(tar, keys)
@@ -53,7 +53,7 @@ def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> ReleaseManifest
 def write_archive(
     path: Path, manifest: ReleaseManifest, signature: bytes, files: Mapping[str, Path], time: int
 ) -> None:
-    """Write an archive that depends on nothing but the arguments and the contents of the files."""
+    """Write an archive whose bytes depend only on the arguments and the contents of the files."""
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in ((_MANIFEST, manifest.encode()), (_SIGNATURE, signature)):
             tar.addfile(_describe(name, len(data), time), io.BytesIO(data))
@@ -72,9 +72,9 @@ def _open(archive: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _RegularMember(tarfile.TarInfo):
-    """A member that is a file. Other kinds are refused before anything of them is read.
+    """A member that is a file. Other kinds are refused before their content is read.
 
-    Some of them are headers of any size, which would be read into memory.
+    Some kinds are headers of any size, which the reader would load into memory.
     """
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
@@ -93,7 +93,7 @@ def _verify_manifest(tar: tarfile.TarFile, keys: TrustedKeys) -> ReleaseManifest
 def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
     member = tar.next()
     if member is None or member.name != name or member.size > limit:
-        raise BadRelease(f"the release does not have {name} in its place")
+        raise BadRelease(f"the release is not valid: {name} is missing, misplaced or too large")
     content = tar.extractfile(member)
     assert content is not None
     return content.read()
@@ -102,14 +102,14 @@ def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
 def _write_verified(content: IO[bytes], path: Path, entry: FileEntry) -> None:
     digest = hashlib.sha256()
     path.parent.mkdir(0o700, exist_ok=True)
-    path.touch(0o600, exist_ok=False)  # whatever the umask is, no one else changes what was checked
+    path.touch(0o600, exist_ok=False)  # for any umask, only this user may change the file
     with path.open("wb") as file:
         while chunk := content.read(_CHUNK):
             digest.update(chunk)
             file.write(chunk)
     if digest.hexdigest() != entry.sha256:
         path.unlink()
-        raise BadRelease(f"{path.name} of the release is damaged: its hash is not the signed one")
+        raise BadRelease(f"{path.name} of the release is damaged: its hash is not in the manifest")
 
 
 def _describe(name: str, size: int, time: int) -> tarfile.TarInfo:

@@ -1,6 +1,6 @@
-"""The manifest of a release: what it is, and the hash of each of its files.
+"""The manifest of a release: its product, version and platform, and the hash of each file.
 
-Its signature covers every file, because a file that is not listed here is refused.
+The signature of the manifest covers every file, because a file without an entry is refused.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class ReleaseManifest:
     platform: str
     """Operating system and architecture, such as "linux/amd64"."""
     python: str
-    """The Python that its wheels are for, such as "3.11"."""
+    """The version of Python that the wheels require, such as "3.11"."""
     installed_size: int
-    """Bytes of the files once they are installed."""
+    """Total size of the installed files in bytes."""
     files: Mapping[str, FileEntry]
     minimum_version: str | None = None
-    """A machine that has had this release never installs an older version than this one."""
+    """The oldest version that may be installed after this release."""
 
     @property
     def archive_name(self) -> str:
         return archive_name(self.product, self.version, self.platform)
 
     def encode(self) -> bytes:
-        """Return the same bytes for equal manifests."""
+        """Encode the manifest. Equal manifests give equal bytes."""
         value: dict[str, Any] = {
             "format": _FORMAT,
             "product": self.product,
@@ -69,7 +69,7 @@ class ReleaseManifest:
 
 
 def parse_manifest(data: bytes) -> ReleaseManifest:
-    """Raise BadRelease. Keys that a newer version added are ignored."""
+    """Parse a manifest, and ignore keys that a newer version added. Raise BadRelease."""
     try:
         value = json.loads(data)
         if value["format"] != _FORMAT:
@@ -100,14 +100,14 @@ def archive_name(product: Product, version: str, platform: str) -> str:
 
 
 def find_version(name: str, product: Product, platform: str) -> str | None:
-    """Return the version in the name of a release; None if it is not one of this product."""
+    """Return the version in the name of a release archive; None if it is of another product."""
     start, end = archive_name(product, "|", platform).split("|")
     version = name.removeprefix(start).removesuffix(end)
     return version if name == f"{start}{version}{end}" and is_version(version) else None
 
 
 def is_version(text: object) -> bool:
-    """Return whether the text can be a version, and so the name of a directory."""
+    """Return whether the text is a valid version, which is also a safe name for a directory."""
     return isinstance(text, str) and _VERSION.fullmatch(text) is not None
 
 

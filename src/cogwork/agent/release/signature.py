@@ -1,4 +1,4 @@
-"""Signatures of releases: Ed25519, with public keys that the machine's owner trusts."""
+"""Ed25519 signatures of releases, verified with public keys that the machine's owner trusts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class TrustedKeys:
 
     @classmethod
     def load(cls, directory: Path) -> TrustedKeys:
-        """Load every `*.pem` of a directory. Raise BadRelease."""
+        """Load every `*.pem` file of a directory. Raise BadRelease if one cannot be read."""
         return cls(map(_load_public, sorted(directory.glob("*.pem"))))
 
     def extend(self, keys: Iterable[Ed25519PublicKey]) -> TrustedKeys:
         return TrustedKeys((*self._keys, *keys))
 
     def verify(self, data: bytes, signature: bytes) -> None:
-        """Raise BadRelease unless one of the keys signed the data."""
+        """Verify a signature. Raise BadRelease if none of the keys has signed the data."""
         for key in self._keys:
             try:
                 key.verify(signature, data)
@@ -45,7 +45,7 @@ class TrustedKeys:
 
 
 def load_private_key(path: Path) -> Ed25519PrivateKey:
-    """Raise ValueError."""
+    """Load a private key. Raise ValueError if the file has none."""
     key = load_pem_private_key(path.read_bytes(), None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError(f"{path} is not an Ed25519 key")  # noqa: TRY004 - as other bad files
@@ -53,7 +53,7 @@ def load_private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def parse_public_key(data: bytes) -> Ed25519PublicKey:
-    """Raise ValueError."""
+    """Parse a public key. Raise ValueError if the data has none."""
     key = load_pem_public_key(data)
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError("it is not an Ed25519 key")  # noqa: TRY004 - as other bad files

@@ -1,1 +1,1 @@
-"""Slots: installed versions side by side, one of which is current."""
+"""Slots: versions that are installed side by side. One slot of each product is current."""

@@ -1,4 +1,4 @@
-"""Disk space: enough for a version before it is installed, and old versions removed after."""
+"""Free disk space for a new version, and the removal of old ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cogwork.agent.slots.layout import UNFINISHED, Layout
 from cogwork.core.versions.product import Product
 
 _RESERVE: Final = 200_000_000
-"""Bytes that stay free for the machine itself."""
+"""Bytes that stay free for the machine."""
 _DAY: Final = 24 * 3600.0
 _MAX_AGE: Final = 30 * _DAY
 _MAX_DOWNLOAD_AGE: Final = 7 * _DAY
@@ -25,17 +25,17 @@ _MAX_UNUSED_BYTES: Final = 4_000_000_000
 class InstalledVersion:
     version: str
     installed_at: float
-    """Seconds since 1970."""
+    """The time of the installation, in seconds since 1970."""
     size: int
 
 
 def require_space(directory: Path, needed: int) -> None:
-    """Raise DiskFull unless the directory has room for so many bytes, and some to spare."""
+    """Raise DiskFull if the directory has less free space than `needed` plus a reserve."""
     free = shutil.disk_usage(directory).free
     if free < needed + _RESERVE:
         raise DiskFull(
-            f"the version needs {_megabytes(needed + _RESERVE)} of free space and there are "
-            f"{_megabytes(free)} at {directory}; free some and it is tried again"
+            f"the version needs {_megabytes(needed + _RESERVE)} of free space, but the disk "
+            f"of {directory} has {_megabytes(free)}; free some space, and the agent tries again"
         )
 
 
@@ -46,7 +46,7 @@ def choose_removals(
     max_age: float = _MAX_AGE,
     max_bytes: int = _MAX_UNUSED_BYTES,
 ) -> list[str]:
-    """Return the versions to remove: unused, and too old or over the limit, the oldest first."""
+    """Return the unused versions that are too old or over the size limit, the oldest first."""
     unused = sorted(
         (each for each in installed if each.version not in used),
         key=lambda each: each.installed_at,
@@ -61,7 +61,7 @@ def choose_removals(
 
 
 def clean_up(layout: Layout, product: Product, used: Collection[str], now: float) -> list[str]:
-    """Remove versions that are not used and old or too large, and return them."""
+    """Remove unused versions that are too old or over the size limit, and return them."""
     current = layout.current_version(product)
     kept = {*used, current} if current is not None else set(used)
     found = [
@@ -74,7 +74,7 @@ def clean_up(layout: Layout, product: Product, used: Collection[str], now: float
 
 
 def remove_slot(layout: Layout, slot: Path) -> None:
-    """Remove a version. After a crash in between, what is left is not taken for a version."""
+    """Remove a version. Rename it first, so that a crash leaves no incomplete version."""
     condemned = layout.versions / f"{UNFINISHED}{slot.name}"
     shutil.rmtree(condemned, ignore_errors=True)
     slot.replace(condemned)
@@ -82,7 +82,7 @@ def remove_slot(layout: Layout, slot: Path) -> None:
 
 
 def remove_unfinished(layout: Layout) -> None:
-    """Remove what an interrupted installation or removal left."""
+    """Remove the remains of an interrupted installation or removal."""
     if layout.versions.is_dir():
         for entry in layout.versions.iterdir():
             if entry.name.startswith(UNFINISHED):
@@ -90,7 +90,7 @@ def remove_unfinished(layout: Layout) -> None:
 
 
 def remove_old_downloads(layout: Layout, now: float) -> None:
-    """Remove downloads that were interrupted and never continued."""
+    """Remove interrupted downloads that were not continued."""
     if layout.downloads.is_dir():
         for entry in layout.downloads.iterdir():
             if now - entry.stat().st_mtime > _MAX_DOWNLOAD_AGE:

@@ -1,6 +1,6 @@
-"""Installs a release into a slot: a virtual environment with its wheels, made offline.
+"""Installs a release into a slot: a virtual environment, built offline from its wheels.
 
-A version appears in its slot complete and on disk, or not at all.
+A version appears in its slot only when it is complete and synced to disk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cogwork.core.versions.version_order import is_older
 REQUIREMENTS: Final = "requirements.txt"
 
 _STEP_TIMEOUT: Final = 900.0
-"""Seconds for one step on a slow board."""
+"""Timeout of one step in seconds, long enough for a slow board."""
 _MAX_OUTPUT: Final = 400
 _PIP: Final = re.compile(r"wheels/pip-[0-9.]+-py3-none-any\.whl")
 _ENVIRONMENT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
@@ -44,13 +44,13 @@ class Installer:
         self._minimums = MinimumStore(layout.minimums)
 
     def check(self, archive: Path) -> ReleaseManifest:
-        """Return the manifest of a release that may be installed here.
+        """Return the manifest of a release if it may be installed here.
 
         Raise BadRelease or BadState.
         """
         manifest = read_manifest(archive, self._keys)
         if manifest.platform != PLATFORM:
-            raise BadRelease(f"the release is for {manifest.platform}, and this is {PLATFORM}")
+            raise BadRelease(f"the release is for {manifest.platform}, not for {PLATFORM}")
         find_python(manifest.python)
         minimum = self._minimums.find(manifest.product)
         if minimum is not None and is_older(manifest.version, minimum.version):
@@ -60,13 +60,13 @@ class Installer:
         return manifest
 
     def install(self, archive: Path, progress: Progress) -> ReleaseManifest:
-        """Install a release and return its manifest. An installed version is left as it is.
+        """Install a release, if it is not installed yet, and return its manifest.
 
         Raise BadRelease, BadState, DiskFull, InstallFailed or OSError.
         """
         manifest = self.check(archive)
         if manifest.minimum_version is not None:
-            # Before the version runs, because it counts even if the version does not work.
+            # First, because the minimum applies even if this version does not work.
             minimum = Minimum(manifest.minimum_version, manifest.version)
             self._minimums.raise_to(manifest.product, minimum)
         layout = self._layout
@@ -81,7 +81,7 @@ class Installer:
         work.chmod(0o755)  # the umask may have cleared some bits
         try:
             self._build(archive, work, slot, progress)
-            # The whole tree, before its name says that it is complete.
+            # Sync all files before the rename that marks the version as complete.
             os.sync()
             work.replace(slot)
             sync_directory(layout.versions)
@@ -112,7 +112,7 @@ class Installer:
         )
         shutil.rmtree(release)
         progress("compiling")
-        # Tracebacks name the files where they will be.
+        # Compiled files, and so tracebacks, must have the final path.
         final = ["-s", str(work), "-p", str(slot)]
         _run([python, "-I", "-m", "compileall", "-q", *final, str(work / "lib")], work)
         progress("trying it")
@@ -124,7 +124,8 @@ def _check_version(python: str, manifest: ReleaseManifest, directory: Path) -> N
     output = _run([python, "-I", "-m", manifest.product.module, option], directory)
     if manifest.version not in output.split():
         raise InstallFailed(
-            f"it says that it is {output.strip()[:_MAX_OUTPUT]!r}, and not {manifest.version}"
+            f"the installed version reports {output.strip()[:_MAX_OUTPUT]!r}, "
+            f"not {manifest.version}"
         )
 
 
@@ -139,7 +140,7 @@ def _run(command: list[str], directory: Path) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=_STEP_TIMEOUT,
-            # The server runs as another user, who has to read its files.
+            # The server runs as another user, who must be able to read its files.
             umask=0o022,
             check=False,
         )

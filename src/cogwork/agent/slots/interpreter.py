@@ -1,4 +1,4 @@
-"""Finds the Python that a release is for. Versions are virtual environments of it."""
+"""The Python interpreter for the virtual environment of a release."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cogwork.agent.errors import BadRelease
 
 PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 IS_PACKED: Final = bool(getattr(sys, "frozen", False))
-"""Whether this program contains its Python, which cannot make virtual environments."""
+"""Whether this program is a one-file executable, whose Python cannot create environments."""
 DIRECTORIES: Final = "/usr/bin:/usr/local/bin"
-"""Not the PATH: the services of the machine need a Python that stays where it is."""
+"""The directories to search. PATH may name a Python that the user of the shell removes later."""
 _PRINT_VERSION: Final = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
 _TIMEOUT: Final = 60.0
 
@@ -22,7 +22,7 @@ _TIMEOUT: Final = 60.0
 def find_python(
     version: str, *, is_packed: bool = IS_PACKED, directories: str = DIRECTORIES
 ) -> Path:
-    """Return an interpreter of this version, such as "3.11". Raise BadRelease."""
+    """Return an interpreter of a version, such as "3.11". Raise BadRelease if none is installed."""
     if not is_packed and version == PYTHON:
         return Path(sys.executable)
     others = set()
@@ -49,7 +49,7 @@ def _advise(version: str, others: list[str], directories: str) -> str:
 
 
 def _read_version(program: str) -> str | None:
-    """Return the version of a Python that can make virtual environments."""
+    """Return the version of a Python, if it can create virtual environments."""
     try:
         done = subprocess.run(  # noqa: S603 - a Python of the system
             [program, "-I", "-c", _PRINT_VERSION],

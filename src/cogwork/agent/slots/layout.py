@@ -1,6 +1,6 @@
-"""Where the agent keeps versions, and which of them is current.
+"""The files and directories of the agent.
 
-A symbolic link names the current version of a product, so that switching is one atomic step.
+A symbolic link names the current version of a product, so that a switch is one atomic step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cogwork.agent.release.manifest import is_version
 from cogwork.core.versions.product import Product
 
 UNFINISHED: Final = ".unfinished-"
-"""How the names of directories begin in which a version is being installed."""
+"""Prefix of directories in which a version is being installed or removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Layout:
 
     @property
     def keys(self) -> Path:
-        """Public keys of the publishers whose releases may be installed."""
+        """The public keys of trusted publishers."""
         return self.root / "keys"
 
     @property
@@ -40,17 +40,17 @@ class Layout:
 
     @property
     def minimums(self) -> Path:
-        """The oldest versions that may be installed."""
+        """The file with the oldest versions that may be installed."""
         return self.root / "minimum-versions.json"
 
     @property
     def lock(self) -> Path:
-        """Held by the agent that runs."""
+        """The file that the running agent locks."""
         return self.root / "agent.lock"
 
     @property
     def alive(self) -> Path:
-        """Touched by an agent that does not hang."""
+        """The heartbeat file, which the agent touches."""
         return self.root / "agent.alive"
 
     @property
@@ -63,7 +63,7 @@ class Layout:
 
     @property
     def retry(self) -> Path:
-        """Created by a person who wants versions that failed to be tried again."""
+        """The file that a user creates to try failed versions again."""
         return self.root / "retry"
 
     @property
@@ -72,22 +72,22 @@ class Layout:
 
     @property
     def serving(self) -> Path:
-        """Written by the server once it serves."""
+        """The file with the address of the server, which the server writes once it is ready."""
         return self.root / "serving.json"
 
     def allowed(self, product: Product) -> Path:
-        """Created by a person who wants to go back, with the version in it."""
+        """The file with the older version that a user allows to be installed."""
         return self.root / f"allowed-{product}"
 
     def slot(self, product: Product, version: str) -> Path:
         return self.versions / f"{product}-{version}"
 
     def current(self, product: Product) -> Path:
-        """The link to the current version. Programs are started through it."""
+        """The link to the current version."""
         return self.root / f"current-{product}"
 
     def current_version(self, product: Product) -> str | None:
-        """Return the version that is current, if it is installed."""
+        """Return the current version; None if it is not installed."""
         try:
             target = self.current(product).readlink()
         except OSError:
@@ -105,7 +105,7 @@ class Layout:
         return sorted(version for version in found if is_version(version))
 
     def switch(self, product: Product, version: str) -> None:
-        """Make an installed version the current one, durably. After a crash it is, or it is not."""
+        """Make an installed version the current one, atomically and durably."""
         new = self.root / f".current-{product}.new"
         new.unlink(missing_ok=True)
         new.symlink_to(self._target(product, version))

@@ -1,7 +1,7 @@
-"""The oldest version of each product that may be installed, as signed releases demand it.
+"""The oldest version of each product that may be installed, as signed releases demand.
 
-It has a file of its own, which is never lowered: the launcher and agents of earlier versions write
-the state again without what they do not know.
+The minimums have their own file, because the launcher and older agents would drop them when they
+write the state. A minimum is never lowered.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _log = logging.getLogger("agent.state")
 @dataclass(frozen=True, slots=True)
 class Minimum:
     version: str
-    """Older versions are refused."""
+    """The oldest allowed version."""
     release: str
-    """The version of the release that demands it."""
+    """The version of the release that set the minimum."""
 
     def explain(self) -> str:
-        """Return why a version below it is refused."""
+        """Return the reason why older versions are refused."""
         return (
             f"it is older than {self.version}, and this machine has had release {self.release}, "
             f"which forbids that; use {self.version} or a newer version"
@@ -49,7 +49,7 @@ class MinimumStore:
         return load_minimums(self._path).get(product)
 
     def raise_to(self, product: Product, minimum: Minimum) -> None:
-        """Remember a minimum if it is higher than the one before. Raise BadState or OSError."""
+        """Store a minimum if it is higher than the stored one. Raise BadState or OSError."""
         known = load_minimums(self._path)
         if product in known and not is_older(known[product].version, minimum.version):
             return
@@ -57,9 +57,9 @@ class MinimumStore:
 
 
 def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
-    """Return the store with what the running version of the agent demands.
+    """Return the store, raised to the minimums that the running version of the agent demands.
 
-    A damaged file is replaced: nothing older than the current versions is installed then.
+    If the file is damaged, replace it, and use the current versions as the minimums.
     """
     store = MinimumStore(layout.minimums)
     try:
@@ -67,7 +67,7 @@ def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
         for product, version in MINIMUM_VERSIONS.items():
             store.raise_to(product, Minimum(version, running))
     except OSError as error:
-        # A full disk must not keep the machine from running.
+        # The machine must run even with a full disk.
         _log.error("the oldest versions that may be installed cannot be saved: %s", error)
     return store
 
@@ -89,7 +89,7 @@ def _repair(layout: Layout) -> None:
 
 
 def load_minimums(path: Path) -> dict[Product, Minimum]:
-    """Return the minimum of each product that has one. Raise BadState if the file is damaged."""
+    """Return the stored minimums by product. Raise BadState if the file is damaged."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

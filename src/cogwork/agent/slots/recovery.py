@@ -1,4 +1,4 @@
-"""Makes a version current that may run, after a crash or a power cut at any step of an update."""
+"""Recovery after a crash or a power cut during an update: a usable version becomes current."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cogwork.core.versions.product import Product
 
 
 def recover(layout: Layout, product: Product, state: ProductState) -> ProductState:
-    """Return the state that agrees with the links, which may be changed.
+    """Return a state that agrees with the links. Switch to another version if necessary.
 
-    An update saves its trial before it switches, and its failure before it switches back. So a
-    trial of another version than the current one never began, and a current version that failed is
-    to be replaced.
+    An update saves its trial before it switches, and its failure before it switches back. So if the
+    version on trial is not current, the trial never began. If the current version has failed, it
+    must be replaced.
     """
     current = layout.current_version(product)
     trial = state.trial
@@ -26,12 +26,12 @@ def recover(layout: Layout, product: Product, state: ProductState) -> ProductSta
         if wanted is not None and wanted != current:
             layout.switch(product, wanted)
     elif state.last_good is None and state.trial is None:
-        state = dataclasses.replace(state, last_good=current)  # someone installed it by hand
+        state = dataclasses.replace(state, last_good=current)  # the version was installed by hand
     return state
 
 
 def _choose(installed: list[str], state: ProductState, fallback: str | None) -> str | None:
-    """Return the version to run: one that was good, else any that did not fail."""
+    """Return the version to run: preferably one that has worked, else one that has not failed."""
     preferred = [each for each in (state.last_good, fallback, state.previous) if each in installed]
     others = [each for each in reversed(installed) if each not in state.failed]
     return next(iter((*preferred, *others)), None)

@@ -1,7 +1,7 @@
-"""What the agent remembers about versions: which one is on trial, which was good, which failed.
+"""The agent's state of the versions: on trial, working or failed.
 
-The file has a checksum. Without it, or if it is damaged, the links still tell what is current, so
-the machine runs and only forgets what failed.
+The file has a checksum. If the file is missing or damaged, the links still name the current
+versions. The machine then runs, and only the record of failures is lost.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from cogwork.core.files import atomic
 from cogwork.core.versions.product import Product
 
 _MAX_FAILED: Final = 20
-"""Versions that failed and are remembered."""
+"""Maximum number of failed versions to remember."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTrial:
-    """A version that is current and has not shown yet that it works."""
+    """The trial of the current version, which has not proved yet that it works."""
 
     version: str
     fallback: str | None
-    """The version to return to. None if it is the first one."""
+    """The version to return to if the trial fails; None for the first version."""
     since: float
-    """Seconds since 1970."""
+    """The time of the switch, in seconds since 1970."""
     boots: int = 0
-    """How often it was started again on trial, because something interrupted it."""
+    """Number of further starts during the trial, each after an interruption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,21 @@ class Failure:
 class ProductState:
     last_good: str | None = None
     previous: str | None = None
-    """The one that was good before."""
+    """The working version before `last_good`."""
     trial: SlotTrial | None = None
     failed: Mapping[str, Failure] = field(default_factory=dict)
-    """By version. They are not tried again."""
+    """The failed versions, which are not tried again."""
 
     def begin_trial(self, version: str, current: str | None, now: float) -> ProductState:
-        """Record that a version is tried instead of the current one."""
+        """Record that the trial of a version begins."""
         fallback = current
         if self.trial is not None and self.trial.version == current:
-            # It is not known to work, so it is nothing to return to.
+            # The trial of the current version is not over, so it is no version to return to.
             fallback = self.trial.fallback or current
         return dataclasses.replace(self, trial=SlotTrial(version, fallback, now))
 
     def count_boot(self) -> ProductState:
-        """Record that the version on trial is started once more."""
+        """Record another start of the version on trial."""
         assert self.trial is not None
         return dataclasses.replace(
             self, trial=dataclasses.replace(self.trial, boots=self.trial.boots + 1)
@@ -83,7 +83,7 @@ class ProductState:
 
     @property
     def used(self) -> frozenset[str]:
-        """Versions that must stay installed."""
+        """The versions that must stay installed."""
         trial = (self.trial.version, self.trial.fallback) if self.trial is not None else ()
         return frozenset(each for each in (self.last_good, self.previous, *trial) if each)
 
@@ -92,7 +92,7 @@ State = Mapping[Product, ProductState]
 
 
 def load_state(path: Path) -> dict[Product, ProductState]:
-    """Return the state; without a file, an empty one. Raise BadState if it is damaged."""
+    """Return the state in the file; an empty one if it does not exist. Raise BadState."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

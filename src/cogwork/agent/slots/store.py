@@ -15,15 +15,15 @@ _log = logging.getLogger("agent.state")
 
 
 class StateStore:
-    """Every change is on disk before its method returns."""
+    """The state of the agent. Every change is on disk before the method returns."""
 
     def __init__(self, layout: Layout) -> None:
-        """Load the state, and repair what an interruption left."""
+        """Load the state, and repair it after an interrupted update."""
         self._layout = layout
         try:
             loaded = load_state(layout.state)
         except BadState as error:
-            _log.error("%s; the agent goes on with the current versions", error)
+            _log.error("%s; the agent continues with the current versions", error)
             layout.state.replace(layout.state.with_name(f"state.damaged-{int(time.time())}.json"))
             loaded = load_state(layout.state)
         self._state = {product: recover(layout, product, loaded[product]) for product in Product}

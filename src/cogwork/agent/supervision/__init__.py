@@ -1,1 +1,1 @@
-"""Supervision: the server runs, a new version proves that it works, and a bad one is replaced."""
+"""Supervision of the server: start, restart, health checks of new versions, and rollback."""

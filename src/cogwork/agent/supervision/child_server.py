@@ -1,4 +1,4 @@
-"""The server as a process of the agent, on computers without systemd."""
+"""The server as a child process of the agent, on computers without systemd."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cogwork.core.process_end import wait_for_end
 _KILL_TIMEOUT: Final = 10.0
 _MAX_OUTPUT: Final = 300
 _START_TOLERANCE: Final = 1.0
-"""Seconds between the start of a process as two sources tell it."""
+"""Seconds by which two readings of a process's start time may differ."""
 
 _log = logging.getLogger("agent.server")
 
@@ -34,10 +34,10 @@ class ChildServer:
         environment: Mapping[str, str],
         stop_timeout: float,
     ) -> None:
-        """`command` returns how the current version is started.
+        """`command` returns the command of the current version.
 
-        The directory keeps the process ID, by which another agent finds the server again, and the
-        last output.
+        `directory` stores the last output and the process ID, by which the next agent finds the
+        running server.
         """
         self._command = command
         self._pid_file = directory / "server.pid"
@@ -46,9 +46,9 @@ class ChildServer:
         self._stop_timeout = stop_timeout
         self._process: psutil.Process | None = self._find()
         self._child: subprocess.Popen[bytes] | None = None
-        """Set if this agent has started it, and so can tell its exit code."""
+        """The process, if this agent has started it. Only then is its exit code known."""
         if self._process is not None:
-            _log.info("the server runs already, as process %d", self._process.pid)
+            _log.info("the server already runs, as process %d", self._process.pid)
 
     @property
     def process_id(self) -> int | None:
@@ -134,7 +134,7 @@ class ChildServer:
         return next((line.strip()[-_MAX_OUTPUT:] for line in reversed(lines) if line.strip()), "")
 
     def _find(self) -> psutil.Process | None:
-        """Return the server that a former agent started, if it still runs."""
+        """Return the server that a former agent has started, if it still runs."""
         try:
             record = json.loads(self._pid_file.read_bytes())
             process = psutil.Process(int(record["pid"]))

@@ -1,4 +1,4 @@
-"""Crashes of the server: how long to wait before the next start, and when to give a version up."""
+"""Crashes of the server, the back-off between restarts, and crash loops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogwork.core.backoff import RetryPolicy
 _RETRY: Final = RetryPolicy(first=1.0, maximum=60.0)
 _WINDOW: Final = 600.0
 _MAX_CRASHES: Final = 3
-"""In the window. With more, a version counts as broken."""
+"""Number of crashes within the window that make a crash loop."""
 
 
 class CrashRecord:
@@ -21,11 +21,11 @@ class CrashRecord:
         self._times.append(now)
 
     def clear(self) -> None:
-        """Begin anew, for example with another version."""
+        """Forget the crashes, for example before another version starts."""
         self._times.clear()
 
     def delay(self, now: float) -> float:
-        """Return the seconds to wait before the next start."""
+        """Return the seconds to wait before the next restart."""
         return _RETRY.delay(max(1, self._recent(now)))
 
     def is_loop(self, now: float) -> bool:

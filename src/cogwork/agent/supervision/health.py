@@ -1,4 +1,4 @@
-"""The health gate: a new version is accepted only after it has run and answered for a while."""
+"""The health gate: a new version must run and answer for a while before it is accepted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Probe(Protocol):
 @dataclass(frozen=True, slots=True)
 class HealthRules:
     start_timeout: float = 60.0
-    """Seconds for the first answer."""
+    """Seconds until the first answer."""
     probes: int = 3
     interval: float = 20.0
     """Seconds before each probe after the first answer."""
@@ -30,7 +30,7 @@ class HealthRules:
 async def find_fault(
     server: ServerProcess, probe: Probe, version: str, clock: Clock, rules: HealthRules
 ) -> str | None:
-    """Watch the server that was just started, and return why it is not healthy; None if it is."""
+    """Watch a server that was just started. Return its fault; None if it is healthy."""
     ended = asyncio.ensure_future(server.wait())
     checked = asyncio.ensure_future(_check(server, probe, version, clock, rules))
     try:

@@ -1,4 +1,4 @@
-"""Asks the running server on this computer: which version is it, and may it be interrupted?"""
+"""A probe that asks the running server for its version, and whether it may be restarted."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class ServerAnswer:
     version: str
     restart_allowed: bool
     reason: str
-    """Why a restart is allowed or not."""
+    """The reason why a restart is allowed or not."""
 
 
 class ServerProbe:
     def __init__(self, serving_file: Path) -> None:
-        """The server writes the file once it serves."""
+        """`serving_file` has the address; the server writes it once it is ready."""
         self._serving_file = serving_file
 
     def forget(self) -> None:
-        """Forget the address of a server that is being replaced."""
+        """Remove the address of a server that is being replaced."""
         self._serving_file.unlink(missing_ok=True)
 
     async def ask(self, process_id: int | None) -> ServerAnswer:
-        """Raise ServerSilent with the reason if this process does not answer."""
+        """Ask the server. Raise ServerSilent if the process with this ID does not answer."""
         try:
             return await run_in_thread("probe", TIMEOUT, self._ask, process_id)
         except TimeoutError:
@@ -63,7 +63,7 @@ class ServerProbe:
 
 def _get(is_encrypted: bool, host: str, port: int) -> dict[str, Any]:
     if is_encrypted:
-        # The certificate is for the machine's name, and the connection does not leave the computer.
+        # The certificate has the machine's name, not localhost. The connection is local.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
             host, port, timeout=TIMEOUT, context=context

@@ -1,4 +1,4 @@
-"""The server's process, as the agent sees it."""
+"""The interface between the agent and the process of the server."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from typing import Protocol
 
 
 class ServerProcess(Protocol):
-    """Starts and stops the current version. It outlives the agent, which finds it again."""
+    """The process of the server. It keeps running when the agent ends; the next agent finds it."""
 
     @property
     def process_id(self) -> int | None:
-        """None if it is not running."""
+        """The process ID of the server; None if it is not running."""
 
     async def start(self) -> None:
-        """Start the current version, unless the server is running already. Raise OSError."""
+        """Start the current version, if the server is not running. Raise OSError."""
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Stop the server, by force if it does not end within so many seconds.
-
-        Without them, it gets the time that it may need.
-        """
+        """Stop the server. Kill it after `timeout` seconds, or after the stop timeout."""
 
     async def wait(self) -> str:
-        """Wait until the server ends, and return how."""
+        """Wait until the server ends. Return a description of its end."""

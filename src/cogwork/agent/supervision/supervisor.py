@@ -1,4 +1,4 @@
-"""Owns the server: starts it, restarts it after crashes, and replaces its version."""
+"""Owns the server: starts it, restarts it after crashes, and switches its version."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from cogwork.core.versions.product import Product
 
 _SERVER: Final = Product.SERVER
 _MAX_TRIAL_STARTS: Final = 3
-"""A trial that was interrupted this often, for example because the computer hangs, has failed."""
+"""Number of starts after which an interrupted trial has failed: the computer may hang each time."""
 _FAILED_STOP_TIMEOUT: Final = 20.0
-"""Seconds for a version that failed to stop: the machine waits for the one before."""
+"""Seconds until a failed version is killed, which is short because the machine stands still."""
 
 _log = logging.getLogger("agent.supervisor")
 
@@ -46,15 +46,15 @@ class Supervisor:
         self._lock = asyncio.Lock()
         """Held while the server is started, stopped or on trial."""
         self._wake = asyncio.Event()
-        """Set to end a pause between two starts."""
+        """Set to end the back-off before a restart."""
 
     @property
     def version(self) -> str | None:
-        """The version that is current."""
+        """The current version."""
         return self._layout.current_version(_SERVER)
 
     async def run(self) -> None:
-        """Keep the server running until cancelled, which leaves it running."""
+        """Keep the server running until cancelled. The server then continues to run."""
         async with self._lock:
             await self._resume_trial()
         while True:
@@ -66,14 +66,14 @@ class Supervisor:
             how = await self._server.wait()
             async with self._lock:
                 if self._server.process_id is not None:
-                    continue  # it was replaced meanwhile
+                    continue  # another version has replaced it
                 await self._handle_crash(how)
             await self._pause(self._crashes.delay(self._clock.monotonic()))
 
     async def switch(self, version: str) -> None:
-        """Replace the server's version, and return when it has proved itself.
+        """Switch to another version, and wait until its trial ends.
 
-        Raise SwitchFailed if it has not; the former version runs again then.
+        Raise SwitchFailed if the trial fails; the former version then runs again.
         """
         async with self._lock:
             self._crashes.clear()
@@ -85,7 +85,7 @@ class Supervisor:
         self._wake.set()
 
     async def stop(self) -> None:
-        """Stop the server. Call it after `run` was cancelled."""
+        """Stop the server. Call this method after `run` was cancelled."""
         await self._server.stop()
 
     async def _resume_trial(self) -> None:
@@ -104,7 +104,7 @@ class Supervisor:
             _log.error("%s", error)
 
     async def _conclude_trial(self) -> None:
-        """Wait until the version on trial has proved itself, or return to the former one."""
+        """Wait until the trial ends. If it fails, roll back and raise SwitchFailed."""
         state = self._states[_SERVER]
         assert state.trial is not None
         version = state.trial.version
@@ -121,19 +121,19 @@ class Supervisor:
             _log.info("removed version %s of the server", each)
 
     async def _roll_back(self, reason: str) -> None:
-        """Return to the version that was current before the trial, if there was one."""
+        """Return to the version before the trial, if it exists."""
         state = self._states[_SERVER]
         assert state.trial is not None
         version, fallback = state.trial.version, state.trial.fallback
         self._states[_SERVER] = state.reject(version, reason, self._clock.time())
         if fallback is None:
-            _log.error("version %s failed, and there is none to return to: %s", version, reason)
+            _log.error("version %s failed, and no earlier one is installed: %s", version, reason)
             return
         _log.error("version %s failed, returning to %s: %s", version, fallback, reason)
         await self._replace(fallback, _FAILED_STOP_TIMEOUT)
 
     async def _replace(self, version: str, stop_timeout: float | None = None) -> None:
-        """Switch, and run the version instead of the one that runs."""
+        """Make the version current, and restart the server with it."""
         await asyncio.to_thread(self._layout.switch, _SERVER, version)
         await self._server.stop(stop_timeout)
         self._probe.forget()
@@ -154,10 +154,10 @@ class Supervisor:
         state, version = self._states[_SERVER], self.version
         previous = state.previous
         if version is None or previous in (None, version) or previous in state.failed:
-            return  # there is nothing better; it is started again and again
+            return  # no better version is installed, so this one is restarted with a back-off
         assert previous is not None
         self._crashes.clear()
-        _log.error("version %s crashes again and again; returning to %s", version, previous)
+        _log.error("version %s crashes repeatedly; returning to %s", version, previous)
         rejected = state.reject(version, f"it crashed again and again: {how}", self._clock.time())
         self._states[_SERVER] = rejected.accept(previous)
         await self._replace(previous)

@@ -1,4 +1,4 @@
-"""The server as a service of systemd, which the agent starts and stops."""
+"""The server as a systemd service, which the agent starts and stops."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from cogwork.systemd.systemctl import Systemctl, SystemctlFailed
 SERVICE: Final = "cogwork-server.service"
 UNITS: Final = Path("/etc/systemd/system")
 SERVING_FILE: Final = Path("/run/cogwork/serving.json")
-"""In the directory that the unit gives to the user of the server."""
+"""The file is in a directory that the unit creates for the user of the server."""
 _PROCESS: Final = "MainPID"
 _START_TIMEOUT: Final = 10.0
 _POLL: Final = 0.05
 
 
 class SystemdServer:
-    """systemd does not restart it, because the agent does, and decides about its version."""
+    """The systemd service of the server. The agent restarts it, not systemd."""
 
     def __init__(self, systemctl: Systemctl) -> None:
-        """Find a server that runs already. Raise SystemctlFailed."""
+        """Find the running server, if any. Raise SystemctlFailed."""
         self._systemctl = systemctl
         self._process_id = self._find_process()
 
@@ -39,7 +39,7 @@ class SystemdServer:
         if self.process_id is not None:
             return
         try:
-            # Without waiting until it is ready: the health gate does that, and knows the reason.
+            # `systemctl start` would wait until the server is ready, but the health gate does that.
             await asyncio.to_thread(self._systemctl.run, "start", "--no-block", SERVICE)
             self._process_id = await asyncio.to_thread(self._wait_for_process)
         except SystemctlFailed as error:
@@ -55,7 +55,7 @@ class SystemdServer:
             except TimeoutError:
                 kill = ("kill", "--signal=KILL", SERVICE)
                 await asyncio.to_thread(self._systemctl.run, *kill)
-        # Also waits until the rest of the service has ended.
+        # This also waits until all processes of the service have ended.
         await asyncio.to_thread(self._systemctl.run, "stop", SERVICE)
         self._process_id = None
 
@@ -68,7 +68,7 @@ class SystemdServer:
         return int(self._systemctl.show(SERVICE, _PROCESS).get(_PROCESS, "0")) or None
 
     def _wait_for_process(self) -> int | None:
-        """Return the process, once systemd has started it; None if it has ended already."""
+        """Wait until systemd has started the process. Return its ID; None if it failed."""
         deadline = time.monotonic() + _START_TIMEOUT
         while time.monotonic() < deadline:
             if (process_id := self._find_process()) is not None:

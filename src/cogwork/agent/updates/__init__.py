@@ -1,1 +1,1 @@
-"""Updates: which versions the machine should have, and how it gets them."""
+"""Updates: the sources of new versions, and their download and installation."""

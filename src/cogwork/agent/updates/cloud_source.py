@@ -31,20 +31,20 @@ from cogwork.uplink.link_files import link_directory
 from cogwork.uplink.part_secret import read_current_cloud
 from cogwork.wire.messages.update_method import AGENT_TAG, REPORT, UpdateReport, read_rollbacks
 
-assert sdk.VERSION  # it comes before anything else of the SDK
+assert sdk.VERSION  # `clean_import` must be imported before any other module of the SDK
 from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
 
 _CHECK: Final = "/viam.app.agent.v1.AgentDeviceService/DeviceAgentConfig"
 _TIMEOUT: Final = 15.0
 _ANY_VERSION: Final = "customURL"
-"""Instead of a version: the one that the address names."""
+"""The version in an offer whose address names the real one."""
 
 
 class CloudSource:
-    """Reads the machine's file at each check, because the machine may join at any time."""
+    """The cloud in the machine's file, read at each check: a machine may join at any time."""
 
     def __init__(self, config: Path, server_home: Path) -> None:
-        """`server_home` is where the server keeps its data, such as a new secret of the part."""
+        """`server_home` is the data directory of the server, with the secret of the part."""
         self._config = config
         self._server_home = server_home
         self._cloud: CloudConfig | None = None
@@ -54,7 +54,7 @@ class CloudSource:
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
     ) -> Mapping[Product, UpdateTarget]:
         installed = {product: version or "" for product, version in current.items()}
-        # The cloud concludes from a version that runs that it works.
+        # The cloud takes a reported version for a working one, so one on trial is not reported.
         running = {**installed, **dict.fromkeys(on_trial, "")}
         part, client = await self._connect()
         request = pb.DeviceAgentConfigRequest(
@@ -88,7 +88,7 @@ class CloudSource:
         try:
             await client.call(REPORT, message, Empty, _TIMEOUT)
         except MethodMissing:
-            return  # a cloud of others
+            return  # a cloud of another vendor
         except CloudUnavailable as error:
             raise SourceUnavailable(str(error)) from None
 
@@ -97,7 +97,7 @@ class CloudSource:
             await self._client.aclose()
 
     async def _connect(self) -> tuple[str, CloudClient]:
-        """Return the part of this machine, and the client of its cloud. Raise SourceUnavailable."""
+        """Return the ID of the part, and a client of its cloud. Raise SourceUnavailable."""
         cloud = await asyncio.to_thread(self._read_cloud)
         if self._client is None or cloud != self._cloud:
             await self.aclose()
@@ -127,7 +127,7 @@ def _make_target(
 
 
 def read_cloud(config: Path) -> CloudConfig:
-    """Return the cloud that a machine's file names. Raise SourceUnavailable."""
+    """Return the cloud in a machine's file. Raise SourceUnavailable."""
     try:
         document: Any = read_json(
             substitute(config.read_text(encoding="utf-8"), os.environ).text
@@ -145,7 +145,7 @@ def read_cloud(config: Path) -> CloudConfig:
 
 
 def _distribution() -> str:
-    """Return the Linux distribution, as in "debian:12"."""
+    """Return the Linux distribution, such as "debian:12"."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

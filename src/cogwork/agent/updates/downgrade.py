@@ -1,8 +1,7 @@
-"""Protection from old versions: signed once, but with faults that were fixed since.
+"""Protection against downgrades to versions with known faults.
 
-A version below the minimum is refused, no matter who offers it. One that is older than the current
-version needs someone who wants to go back. Returning to the former version after a failure is not
-decided here.
+A version below the minimum is always refused. A version older than the current one must be
+requested by a person. Rollbacks after a failure are not checked here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from cogwork.core.versions.version_order import is_older
 class Refusal:
     reason: str
     is_final: bool
-    """Whether only another version helps. Otherwise the version waits for a person."""
+    """True if this version can never be installed, False if a person may allow it."""
 
 
 def find_refusal(
@@ -29,9 +28,9 @@ def find_refusal(
     *,
     is_wanted: bool,
 ) -> Refusal | None:
-    """Return why an offered version is not installed; None if it may be.
+    """Return the reason why an offered version is not installed; None if it may be.
 
-    `is_wanted` says that someone wants to go back to it, even if the current version is newer.
+    `is_wanted` is True if a person has requested this version, even if the current one is newer.
     """
     if minimum is not None and is_older(version, minimum.version):
         return Refusal(minimum.explain(), is_final=True)

@@ -1,4 +1,4 @@
-"""Downloads releases. An interrupted download continues where it ended."""
+"""Downloads of releases. An interrupted download continues where it stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_SIZE: Final = 4 << 30
 
 
 def fetch_small(url: str, limit: int) -> bytes:
-    """Raise OSError or ValueError."""
+    """Return the content at a URL. Raise OSError or ValueError."""
     with open_url(url) as response:
         data: bytes = response.read(limit + 1)
     if len(data) > limit:
@@ -23,9 +23,9 @@ def fetch_small(url: str, limit: int) -> bytes:
 
 
 def download(url: str, directory: Path, sha256: str = "") -> Path:
-    """Return the downloaded file. Raise OSError or BadRelease.
+    """Download a release and return the file. Verify its hash if one is given.
 
-    The result is complete, and has the hash if one is given.
+    Raise OSError or BadRelease.
     """
     name = Path(unquote(urlsplit(url).path)).name
     if not name or name.startswith("."):
@@ -37,7 +37,7 @@ def download(url: str, directory: Path, sha256: str = "") -> Path:
         transfer.run()
         if sha256 and _hash(partial) != sha256:
             transfer.discard()
-            raise OSError(f"{name} was damaged on its way: its hash is not the announced one")
+            raise OSError(f"{name} was damaged during the download: its hash is wrong")
         partial.replace(done)
         transfer.discard()
     return done

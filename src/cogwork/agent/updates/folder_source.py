@@ -1,7 +1,7 @@
 """Updates from a folder or a web address, for machines without a cloud.
 
-`channel.json` there names the version of each product, as in `{"server": "1.4.2"}`. The releases
-are beside it. With `"rollback": true`, machines that have a newer version go back.
+`channel.json` in the folder names the version of each product, as in `{"server": "1.4.2"}`. The
+releases are in the same folder. With `"rollback": true`, machines with a newer version go back.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIMEOUT: Final = 60.0
 
 class FolderSource:
     def __init__(self, url: str) -> None:
-        """A path, or an address that begins with file://, http:// or https://."""
+        """`url` is a path, or an address that begins with file://, http:// or https://."""
         self._url = url.rstrip("/") if "://" in url else f"file://{url.rstrip('/')}"
 
     async def check(
@@ -49,7 +49,7 @@ class FolderSource:
         return targets
 
     async def report(self, report: UpdateReport) -> None:
-        """A folder does not listen."""
+        """Do nothing, because a folder cannot receive reports."""
 
     async def aclose(self) -> None: ...
 

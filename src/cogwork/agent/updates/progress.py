@@ -1,4 +1,4 @@
-"""What the agent is doing, for people: in its log, and in the file of `cogwork-agent status`."""
+"""The progress of updates, in the log and in the file that `cogwork-agent status` shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UpdateProgress:
         self._source_fault: str | None = None
 
     def note_source(self, fault: str | None) -> None:
-        """Note that updates can be looked for, or why they cannot."""
+        """Record whether the source of updates can be reached. `fault` is None if it can."""
         if fault != self._source_fault:
             if fault is not None:
                 _log.warning("cannot look for updates: %s", fault)
@@ -39,7 +39,7 @@ class UpdateProgress:
         self._note(product, "installing", version, step)
 
     def note_waiting(self, product: Product, version: str, reason: str) -> float:
-        """Return since when it waits."""
+        """Record that an update waits. Return the time when it began to wait."""
         return self._note(product, "waiting", version, reason)
 
     def note_switching(self, product: Product, version: str) -> None:

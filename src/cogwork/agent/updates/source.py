@@ -1,4 +1,4 @@
-"""Where the agent learns which versions it should have."""
+"""The interface to a source of updates."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ class UpdateTarget:
 
     version: str
     url: str
-    """Where its release is. Empty if it need not be fetched."""
+    """The address of the release; empty if no download is necessary."""
     sha256: str = ""
-    """Of the release. Empty if the source does not tell; the signature is verified anyway."""
+    """The hash of the release; empty if the source has none. The signature is always verified."""
     is_rollback: bool = False
-    """Whether the machine shall go back to it if it has a newer one."""
+    """Whether a machine with a newer version should go back to this one."""
 
 
 class UpdateSource(Protocol):
     async def check(
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
     ) -> Mapping[Product, UpdateTarget]:
-        """Return the versions that the machine should have, given those that it has.
+        """Return the versions that the machine should have, given its current versions.
 
-        `on_trial` are the products whose version has not shown yet that it works. Raise
-        SourceUnavailable.
+        `on_trial` has the products whose current version is on trial. Raise SourceUnavailable.
         """
 
     async def report(self, report: UpdateReport) -> None:
-        """Tell what became of an update. Raise SourceUnavailable."""
+        """Report the result of an update to the source. Raise SourceUnavailable."""
 
     async def aclose(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Brings the server and the agent to the versions that they should have."""
+"""Updates the server and the agent to the versions that the source offers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from cogwork.wire.messages.update_method import Outcome, UpdateReport
 
 CHECK_INTERVAL: Final = 60.0
 DECISION_INTERVAL: Final = 4.0
-"""Seconds between two questions whether a pending update may begin."""
+"""Seconds between two checks whether a pending update may begin."""
 
 Switch = Callable[[str], Awaitable[None]]
-"""Replaces the version of a product, and raises SwitchFailed if the new one does not work."""
+"""Function that switches the version of a product. It raises SwitchFailed if the trial fails."""
 
 _log = logging.getLogger("agent.updates")
 
@@ -60,14 +60,14 @@ class Updater:
         self._interval = interval
         self._pause = min(DECISION_INTERVAL, interval)
         self._waiting: dict[Product, UpdateReport] = {}
-        """The last report of an update that waits."""
+        """The last report of each waiting update."""
         self._reported: set[tuple[Product, str]] = set()
-        """Failures that the source was told of."""
+        """Failures that were reported to the source."""
         self.has_checked = asyncio.Event()
-        """Set when the source has answered once."""
+        """Set after the first successful check."""
 
     async def run(self) -> None:
-        """Update until cancelled."""
+        """Check for updates and install them until cancelled."""
         while True:
             next_check = self._clock.monotonic() + self._interval
             self._retry_if_asked()
@@ -79,7 +79,7 @@ class Updater:
     def _retry_if_asked(self) -> None:
         if not self._layout.retry.exists():
             return
-        _log.info("someone asked for another try of the versions that failed")
+        _log.info("a user asked to try the failed versions again")
         for product in Product:
             self._states[product] = self._states[product].forget_failures()
         self._reported.clear()
@@ -98,9 +98,9 @@ class Updater:
         return targets
 
     async def _advance(self, targets: Mapping[Product, UpdateTarget]) -> bool:
-        """Update what can be updated now, and return whether something waits for its window."""
+        """Install the updates that may begin now. Return whether one waits for its window."""
         waits = False
-        # The server first: the new agent may be the one that does not work.
+        # The server first, because the new agent may fail.
         for product in (Product.SERVER, Product.AGENT):
             if product in targets:
                 waits |= await self._update(product, targets[product])
@@ -118,7 +118,7 @@ class Updater:
         if (failure := self._states[product].failed.get(version)) is not None:
             self._progress.note_failed(product, version, failure.reason)
             if (product, version) not in self._reported:
-                # The launcher has replaced it, or a former agent.
+                # The launcher, or a former agent, has rolled back the version.
                 await self._fail(product, version, Outcome.ROLLED_BACK, failure.reason)
             return False
         try:
@@ -138,7 +138,7 @@ class Updater:
             self._states[product] = state.reject(version, str(error), self._clock.time())
             await self._fail(product, version, Outcome.FAILED, str(error))
         except (CogworkError, OSError) as error:
-            # Not the version's fault: it is tried again at the next check.
+            # The version is not the cause, so the next check tries it again.
             self._progress.note_failed(product, version, str(error))
         else:
             self._note_current(product, version)
@@ -147,7 +147,7 @@ class Updater:
 
     def _note_current(self, product: Product, version: str) -> None:
         if self._is_allowed(product, version):
-            # A person who allows an older version allows it once.
+            # A permission for an older version is valid only once.
             self._layout.allowed(product).unlink()
         self._progress.note_current(product, version)
 
@@ -214,13 +214,13 @@ class Updater:
         await self._report(UpdateReport(product, version, outcome, reason=reason, since=now))
 
     async def report_good(self, product: Product, version: str) -> None:
-        """Tell the source that a version works."""
+        """Report to the source that a version works."""
         now = self._clock.time()
         await self._report(UpdateReport(product, version, Outcome.GOOD, since=now))
 
     async def _report(self, report: UpdateReport) -> None:
-        """Tell the source what became of an update, if it can be reached."""
+        """Report the result of an update to the source. Log a warning if it cannot be reached."""
         try:
             await self._source.report(report)
         except SourceUnavailable as error:
-            _log.warning("the outcome of the update could not be reported: %s", error)
+            _log.warning("cannot report the result of the update: %s", error)

@@ -1,1 +1,1 @@
-"""The maintenance window: when an update may interrupt the machine."""
+"""The maintenance window: the times when an update may interrupt the machine."""

@@ -1,4 +1,4 @@
-"""Calendar windows: a cron line for the beginning, and a duration. Pure."""
+"""Calendar windows: a cron line for the beginning, and a duration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CalendarWindow:
     duration: timedelta
 
     def __post_init__(self) -> None:
-        """Raise ValueError."""
+        """Validate the window. Raise ValueError."""
         if self.duration <= timedelta():
             raise ValueError(f"the window {self.start} has no duration")
         try:
@@ -25,8 +25,8 @@ class CalendarWindow:
             raise ValueError(f'"{self.start}" is not a cron line: {error}') from None
 
     def is_open(self, now: datetime) -> bool:
-        """Return whether the window is open at a local time. It contains its beginning only."""
-        # The first beginning after this is at most one duration ago, if the window is open.
+        """Return whether the window is open at a local time. The end is exclusive."""
+        # An open window has begun after this time.
         before = now - self.duration
         beginning = next(CronSim(self.start, before), None)
         return beginning is not None and before < beginning <= now
@@ -36,7 +36,7 @@ class CalendarWindow:
 
 
 def find_closed_reason(windows: Sequence[CalendarWindow], now: datetime) -> str | None:
-    """Return why no update may begin now; None if it may. Without windows it always may."""
+    """Return why no update may begin now; None if it may. No windows means always."""
     if not windows or any(each.is_open(now) for each in windows):
         return None
     openings = [opening for each in windows if (opening := each.next_opening(now)) is not None]

@@ -1,4 +1,4 @@
-"""Decides whether an update may interrupt the machine now: calendar and sensor must both allow."""
+"""Permission to interrupt the machine for an update, by the calendar and by the sensor."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class UpdatePermission:
         self._clock = clock
 
     async def find_denial(self) -> str | None:
-        """Return why an update must wait; None if it may begin now."""
+        """Return the reason why an update must wait; None if it may begin now."""
         now = datetime.fromtimestamp(self._clock.time())  # noqa: DTZ006 - cron lines are local
         if (closed := find_closed_reason(self._windows, now)) is not None:
             return closed
         process_id = self._server.process_id
         if process_id is None:
-            return None  # there is nothing to interrupt
+            return None  # no server runs that the update could interrupt
         try:
             answer = await self._probe.ask(process_id)
         except ServerSilent as error:

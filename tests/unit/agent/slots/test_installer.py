@@ -85,8 +85,8 @@ def test_user_of_the_server_can_read_it_whatever_the_umask_is(machine: Machine) 
 @pytest.mark.parametrize(
     ("source", "pip", "reason"),
     [
-        ("print('cogwork-server 1.0.1')", QUICK_PIP, r"it says that it is .*1\.0\.1"),
-        ("print('1.0.0.1')", QUICK_PIP, "it says that it is"),
+        ("print('cogwork-server 1.0.1')", QUICK_PIP, r"the installed version reports .*1\.0\.1"),
+        ("print('1.0.0.1')", QUICK_PIP, "the installed version reports"),
         ("raise SystemExit(5)", QUICK_PIP, "failed with exit code 5"),
         (SAY_VERSION, "raise SystemExit('no hash')", "failed with exit code 1: no hash"),
     ],
@@ -133,7 +133,7 @@ def test_release_without_a_pip_is_refused(machine: Machine, tmp_path: Path) -> N
 
 def test_release_for_another_computer_is_refused(machine: Machine) -> None:
     other = machine.releases.make(SERVER, "1.0.0", SAY_VERSION, platform="linux/riscv64")
-    with pytest.raises(BadRelease, match=r"is for linux/riscv64, and this is"):
+    with pytest.raises(BadRelease, match=r"is for linux/riscv64, not for"):
         machine.install(other)
     other = machine.releases.make(SERVER, "1.0.0", SAY_VERSION, python="3.99")
     with pytest.raises(BadRelease, match=r"is for Python 3\.99"):

@@ -352,7 +352,7 @@ async def test_release_of_something_else_is_not_installed(
 async def test_release_that_was_damaged_on_its_way_is_fetched_again(machine: Machine) -> None:
     archive = machine.make_untrusted()
     assert await machine.offer_release(archive, sha256="0" * 64) == "failed"
-    assert "was damaged on its way" in machine.progress.products[SERVER].detail
+    assert "was damaged during the download" in machine.progress.products[SERVER].detail
     assert machine.outcomes == []
     assert machine.states[SERVER].failed == {}
     machine.targets[SERVER] = UpdateTarget("2.0.0", archive.as_uri())
