@@ -1,4 +1,4 @@
-"""Keeps the access list that a cloud makes for its machine."""
+"""Fetches, stores and updates the access list that a cloud makes for its machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from cogwork.uplink.errors import CloudUnavailable, MethodMissing
 from cogwork.wire.messages.follow_method import GET_ACCESS
 
 _CHECK_INTERVAL: Final = 60.0
-"""Seconds between two checks whether entries have expired."""
+"""Seconds between two checks for expired entries."""
 _STORE_INTERVAL: Final = 86_400.0
-"""Seconds after which a list that has only been confirmed is stored again: flash wears out."""
+"""Seconds until a confirmed list is stored again. Every write wears out the flash memory."""
 _ASK_INTERVAL: Final = 1.0
-"""Seconds between two questions because of a client that is not listed."""
+"""Seconds between two requests for the list because of a client that is not on it."""
 _MAX_ASK_INTERVAL: Final = 60.0
-"""The same after questions that changed nothing: anyone on the network can cause them."""
+"""Maximum of this interval, which grows because any client on the network can cause requests."""
 _ASK_TIMEOUT: Final = 3.0
 
 _log = logging.getLogger("rdk.auth")
@@ -42,7 +42,7 @@ class AccessLink:
         clock: Clock,
         use: Callable[[AccessList], None],
     ) -> None:
-        """`file` keeps the list. `use` takes what of it holds, whenever that has changed."""
+        """`file` stores the list. `use` is called with the valid entries whenever they change."""
         self._file = file
         self._client = client
         self._part = part
@@ -52,30 +52,31 @@ class AccessLink:
         self._stored: AccessList | None = None
         self._used: AccessList | None = None
         self._confirmed_at: float | None = None
-        """The monotonic time when the cloud confirmed the list in this process."""
+        """The monotonic time of the last confirmation by the cloud; None before the first one."""
         self._loaded_at = clock.monotonic()
         self._asked_at = clock.monotonic() - _ASK_INTERVAL
         self._ask_interval = _ASK_INTERVAL
         self._ended: set[str] = set()
-        """Principals whose access has ended since the last request, whose reply may list them."""
+        """Principals removed during the current request, because its response may still list
+        them."""
         self.clock_offset = 0.0
-        """Seconds by which the clock of this machine is ahead of that of the cloud."""
+        """Seconds by which this machine's clock is ahead of the cloud's clock."""
         self._lock = asyncio.Lock()
         self._asking: asyncio.Task[None] | None = None
         self._storing: asyncio.Task[None] | None = None
 
     @property
     def revision(self) -> str:
-        """Of the list; empty if there is none, or if entries of it have ended since."""
+        """The revision of the list; empty without a list, or if entries were removed from it."""
         return self._access.revision if self._access is not None else ""
 
     @property
     def is_known(self) -> bool:
-        """Whether the cloud has given a list."""
+        """Whether the machine has a list from the cloud."""
         return self._access is not None
 
     async def use_stored(self) -> None:
-        """Use the list of an earlier start, if there is one."""
+        """Use the stored list, if it exists."""
         try:
             access = self._parse(await asyncio.to_thread(self._file.read_bytes))
         except FileNotFoundError:
@@ -92,15 +93,16 @@ class AccessLink:
         self._apply()
 
     async def run(self) -> None:
-        """Drop what has expired, until cancelled."""
+        """Remove expired entries until cancelled."""
         while True:
             await self._clock.sleep(_CHECK_INTERVAL)
             self._apply()
 
     async def refresh(self, timeout: float) -> bool:
-        """Get the list, and return whether it has changed. Raise CloudUnavailable.
+        """Fetch the list. Return whether it has changed. Raise CloudUnavailable.
 
-        A cloud that makes no lists is one of another make: its logins are in the configuration.
+        Return False for a cloud of another vendor, which makes no lists and puts logins into the
+        configuration.
         """
         async with self._lock:
             began = self._asked_at = self._clock.monotonic()
@@ -124,10 +126,11 @@ class AccessLink:
             return has_changed
 
     async def ask(self) -> bool:
-        """Get the list because a client is not listed; return whether it has changed since.
+        """Fetch the list because a client is not on it. Return whether the list has changed.
 
-        All clients that wait share one request, which comes a while after the last. The cloud tells
-        of changes by itself, so after questions in vain, clients do not wait for the next one.
+        All waiting clients share one request, and requests have a minimum interval. The interval
+        grows after requests that changed nothing. Clients do not wait for a grown interval, because
+        the cloud reports changes anyway.
         """
         before = self._access
         if self._asking is None or self._asking.done():
@@ -155,7 +158,7 @@ class AccessLink:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def end(self, principals: Collection[str]) -> None:
-        """Drop the entries of principals whose access has ended."""
+        """Remove the entries of principals whose access has ended."""
         self._ended.update(principals)
         if self._access is not None:
             self._access = self._access.without(principals)
@@ -164,7 +167,7 @@ class AccessLink:
                 self._storing = asyncio.create_task(self._store_ended(), name="ended access")
 
     async def _store_ended(self) -> None:
-        """Store the list without what has ended, in case the machine restarts without its cloud."""
+        """Store the list after removals, for a restart while the cloud is unreachable."""
         async with self._lock:
             stored = None
             while self._access is not None and self._access is not stored:
@@ -172,7 +175,7 @@ class AccessLink:
                 await self._store(stored)
 
     def _parse(self, text: str | bytes) -> AccessList:
-        """Raise ValueError."""
+        """Parse a list. Raise ValueError if it is malformed or of another part."""
         access = parse_access_list(text)
         if access.part != self._part:
             raise ValueError("it is of another part")
@@ -185,14 +188,14 @@ class AccessLink:
         if found != self._used:
             if not found.entries and self._access.entries:
                 _log.warning(
-                    "the cloud has not confirmed who may use this machine for too long; only keys "
-                    "in its own file can log in until it does"
+                    "the cloud has not confirmed the access list for too long; until it does, only "
+                    "keys in the machine's own file can log in"
                 )
             self._used = found
             self._use(found)
 
     def _now(self, access: AccessList) -> float:
-        """Return the time of the cloud as far as it is known: clocks of machines may be wrong."""
+        """Return the cloud's time, estimated because the machine's clock may be wrong."""
         monotonic = self._clock.monotonic()
         if self._confirmed_at is not None:
             return access.issued_at + monotonic - self._confirmed_at
@@ -209,14 +212,14 @@ class AccessLink:
             await asyncio.to_thread(self._write, encode_access_list(access))
         except OSError as error:
             if is_same:
-                return  # the file has all that holds, and expires earlier
-            # The former one may list principals whose access has ended.
+                return  # the stored list has the same entries, and only expires earlier
+            # The stored list may have principals whose access has ended.
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(self._file.unlink, missing_ok=True)
             self._stored = None
             _log.warning(
-                "cannot store who may use this machine in %s: %s; they cannot log in after a "
-                "restart without the cloud",
+                "cannot store the access list in %s: %s; clients of the cloud cannot log in "
+                "after a restart without the cloud",
                 *(self._file, error_text(error)),
             )
         else:

@@ -1,4 +1,4 @@
-"""Keeps the TLS certificate that a cloud issues for its machine."""
+"""Fetches, stores and renews the TLS certificate that a cloud issues for its machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cogwork.uplink.errors import CloudUnavailable
 
 _CERTIFICATE: Final = "/viam.app.v1.RobotService/Certificate"
 _RENEWED_PART: Final = 1 / 3
-"""The part of its lifetime before the end of which a certificate is renewed."""
+"""Remaining fraction of a certificate's lifetime below which it is renewed."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -28,7 +28,7 @@ class CertificateLink:
     def __init__(
         self, file: Path, client: CloudClient, part: str, clock: Clock, use: Callable[[Path], None]
     ) -> None:
-        """`file` has the certificate and its key. `use` takes it when it is there."""
+        """`file` stores the certificate and its key. `use` is called when the file is complete."""
         self._file = file
         self._client = client
         self._part = part
@@ -37,12 +37,12 @@ class CertificateLink:
         self._problem = ""
 
     async def use_stored(self) -> None:
-        """Use the certificate of an earlier start, if there is one."""
+        """Use the stored certificate, if it exists."""
         if await asyncio.to_thread(self._file.exists):
             self._use(self._file)
 
     async def renew(self, name: str, timeout: float) -> None:
-        """Get a certificate for the name, unless the current one is good for some time."""
+        """Fetch a certificate for the name, unless the stored one is good for some time."""
         try:
             if await asyncio.to_thread(self._is_good, name):
                 return
@@ -74,7 +74,7 @@ class CertificateLink:
         atomic.write(self._file, content, 0o600)
 
     def _report(self, problem: str) -> None:
-        """Log a problem once, until it is solved."""
+        """Log a problem, but not again until it is solved."""
         if problem and not self._problem:
             _log.warning("%s; trying again", problem)
         self._problem = problem

@@ -1,4 +1,4 @@
-"""Calls of a machine to its cloud."""
+"""gRPC calls of a machine to its cloud."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Reply = TypeVar("Reply", bound=Message)
 
 
 class CloudClient:
-    """A connection that logs in when it is first used, and again when its token ends."""
+    """A connection that logs in before the first call, and again when its token expires."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class CloudClient:
     ) -> None:
         """`metadata` is sent with every call.
 
-        Raise CloudUnavailable if the login would travel where others can read it.
+        Raise CloudUnavailable if the address would send the login unencrypted over a network.
         """
         target = parse_address(address, _HTTPS_PORT)
         is_encrypted = target.startswith(TLS_PREFIX)
@@ -73,7 +73,7 @@ class CloudClient:
         )
 
     async def call(self, path: str, request: Message, reply: type[Reply], timeout: float) -> Reply:
-        """Raise CloudUnavailable with the reason."""
+        """Call a method. Raise CloudUnavailable with the reason if the call fails."""
         try:
             token = await self._find_token(timeout)
             try:
@@ -81,7 +81,7 @@ class CloudClient:
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _LOGIN_NEEDED:
                     raise
-            # The token may have ended, for example because the cloud's key was replaced.
+            # The token may be invalid, for example because the cloud's key was replaced.
             token = await self._find_token(timeout, stale=token)
             return await self._call(path, request, reply, timeout, token)
         except grpc.aio.AioRpcError as error:
@@ -92,7 +92,7 @@ class CloudClient:
     ) -> AsyncIterator[Reply]:
         """Yield the messages of the cloud until it ends the stream.
 
-        Raise CloudUnavailable with the reason, also after so many seconds without a message.
+        Raise CloudUnavailable if the call fails, or if no message arrives for `silence` seconds.
         """
         method: Any = self._channel.unary_stream(
             path,
@@ -110,7 +110,9 @@ class CloudClient:
                     return
                 yield message
         except TimeoutError:
-            raise CloudUnavailable(f"the cloud at {self.address} is silent") from None
+            raise CloudUnavailable(
+                f"the cloud at {self.address} has sent no message for {silence:g} s"
+            ) from None
         except grpc.aio.AioRpcError as error:
             if error.code() in _LOGIN_NEEDED:
                 self._token = None
@@ -120,14 +122,14 @@ class CloudClient:
                 call.cancel()
 
     async def log_in(self, timeout: float) -> None:
-        """Raise CloudUnavailable if the cloud does not answer, or refuses the login."""
+        """Log in. Raise CloudUnavailable if the cloud does not answer, or refuses the login."""
         try:
             await self._find_token(timeout)
         except grpc.aio.AioRpcError as error:
             raise self._describe(error) from None
 
     def use_login(self, login: CloudLogin) -> None:
-        """Log in with other credentials from now on."""
+        """Log in with these credentials from now on."""
         self._login, self._token = login, None
 
     def _describe(self, error: grpc.aio.AioRpcError) -> CloudUnavailable:
@@ -154,7 +156,7 @@ class CloudClient:
         await self._channel.close(None)
 
     async def _find_token(self, timeout: float, stale: str | None = None) -> str:
-        """Return the token, or a new one if there is none but the stale one."""
+        """Return the token. Log in if no token is known, or only the stale one."""
         async with self._login_lock:
             if self._token is None or self._token == stale:
                 self._token = await self._log_in(timeout)

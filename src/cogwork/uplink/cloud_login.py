@@ -1,4 +1,4 @@
-"""How a machine logs in to its cloud."""
+"""The credentials with which a machine logs in to its cloud."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cogwork.config.schema.cloud import CloudConfig
 
 
 class CloudLogin(NamedTuple):
-    """How a machine proves who it is."""
+    """The credentials of a machine."""
 
     entity: str
     type: str

@@ -6,20 +6,20 @@ from cogwork.core.errors import CogworkError
 
 
 class CloudUnavailable(CogworkError):
-    """The cloud does not answer, or refuses."""
+    """The cloud does not answer, or refuses the call."""
 
     status = "UNAVAILABLE"
 
 
 class RetryLater(CloudUnavailable):
-    """The cloud refuses more for now, and says when it accepts more."""
+    """The cloud refuses the call because of a quota, and says when to try again."""
 
     status = "RESOURCE_EXHAUSTED"
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-        """Seconds."""
+        """Seconds until the next attempt."""
 
 
 class MethodMissing(CloudUnavailable):

@@ -1,4 +1,4 @@
-"""Listens to a cloud that tells its machines what has changed."""
+"""Receives notifications from the cloud about changes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from cogwork.wire.messages.follow_method import FOLLOW, FOLLOW_HEARTBEAT
 _SILENCE: Final = 2.5 * FOLLOW_HEARTBEAT
 _RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)
 _MISSING_RETRY: Final = 600.0
-"""Seconds until a cloud that has no such method is asked again: it may have been updated."""
+"""Seconds until the method is tried again with a cloud that lacked it, and may be updated."""
 
 _log = logging.getLogger("rdk.config")
 
 
 class News(NamedTuple):
-    """What a cloud tells: the current revisions, when listening begins and after each change."""
+    """A notification with the current revisions, sent at the beginning and after each change."""
 
     config: str = ""
     access: str = ""
     ended: tuple[str, ...] = ()
-    """Principals whose access has ended or changed."""
+    """IDs of principals whose access has ended or changed."""
     secret: str = ""
     """A new secret of the part."""
     conflict: str = ""
-    """A sentence, if another server uses the credentials of the part."""
+    """A warning, if another server uses the credentials of the part; else empty."""
 
 
 class FollowLink:
@@ -48,12 +48,12 @@ class FollowLink:
         self._listening: asyncio.Task[None] | None = None
 
     def reconnect(self) -> None:
-        """Listen again, with other credentials."""
+        """Connect again, with the new credentials."""
         if self._listening is not None:
             self._listening.cancel()
 
     async def run(self) -> None:
-        """Listen until cancelled."""
+        """Receive notifications until cancelled."""
         backoff = Backoff(_RETRY)
         while True:
             began = self._clock.monotonic()
@@ -68,8 +68,8 @@ class FollowLink:
             except MethodMissing:
                 await self._clock.sleep(_MISSING_RETRY)
             except CloudUnavailable as error:
-                # The source of configurations reports that the cloud is away.
-                _log.debug("not listening to the cloud: %s", error)
+                # `JoinedSource` already reports that the cloud cannot be reached.
+                _log.debug("cannot receive notifications from the cloud: %s", error)
             finally:
                 self.is_listening = False
             lasted = self._clock.monotonic() - began

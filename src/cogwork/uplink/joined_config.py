@@ -1,4 +1,4 @@
-"""The configuration of a machine that has joined a cloud: the cloud's, with what is local."""
+"""The configuration of a machine that has joined a cloud, merged with its local settings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from viam.gen.app.v1.robot_pb2 import RobotConfig
 from cogwork.resource.messages.config_message import from_message
 
 _LOCAL_CLOUD: Final = ("id", "secret", "api_key", "app_address", "refresh_interval")
-"""What the machine never takes from the cloud."""
+"""The settings that the machine never takes from the cloud."""
 _ROLES: Final = "roles"
 _ANYWHERE: Final = "0.0.0.0:8080"
-"""Where a machine listens that has a login and a certificate of the cloud."""
+"""The address to listen on for a machine that has a login and a certificate."""
 
 
 def join_config(
@@ -22,9 +22,9 @@ def join_config(
 ) -> str:
     """Return the text of the configuration to run.
 
-    `local` is the file of the machine: its section `cloud` says how to log in, its
-    `network.bind_address` where to listen if the cloud does not say it, and its `auth` which keys
-    work without the cloud. `has_access_list`: whether clients of the cloud can log in.
+    `local` is the machine's own file. Its section `cloud` has the login, its `network.bind_address`
+    applies if the cloud sets none, and its `auth` has the keys that also work without the cloud.
+    `has_access_list` is True if clients of the cloud can log in.
     """
     found = from_message(message)
     cloud = local["cloud"]
@@ -47,10 +47,10 @@ def join_config(
 
 
 def _add_local_logins(found: dict[str, Any], local: Any) -> None:
-    """Add the handlers of the machine's own file whose types the cloud does not configure.
+    """Add the local login handlers whose types the cloud does not configure.
 
-    Malformed ones stay: the check of the configuration explains them, and without them the machine
-    might be open to everyone.
+    Keep malformed handlers: without a handler, the machine might be open to everyone. The check of
+    the configuration reports them.
     """
     handlers = local.get("handlers") if isinstance(local, dict) else None
     if not isinstance(handlers, list) or not handlers:
@@ -63,7 +63,7 @@ def _add_local_logins(found: dict[str, Any], local: Any) -> None:
 
 
 def _move_roles(handler: Any) -> None:
-    """Move the roles of keys to where a configuration has them: the message has no place there."""
+    """Move the roles from the settings of a handler, as in messages, to the handler itself."""
     config = handler.get("config") if isinstance(handler, dict) else None
     if isinstance(config, dict) and isinstance(roles := config.pop(_ROLES, None), dict):
         handler[_ROLES] = roles

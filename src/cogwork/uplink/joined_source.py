@@ -1,6 +1,6 @@
 """A source of configurations that follows the cloud, if the machine's file names one.
 
-Every revision is kept on disk, so that the machine starts without its cloud.
+The last configuration is stored on disk, so that the machine can start without its cloud.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from cogwork.graph.reconciler import Applied
 from cogwork.uplink.errors import CloudUnavailable
 
 _TIMEOUT: Final = 15.0
-"""Seconds to fetch a configuration."""
+"""Timeout of a request for the configuration, in seconds."""
 _CACHE_TIMEOUT: Final = 10.0
 _PARSE_TIMEOUT: Final = 60.0
 _CLOUD_KEY: Final = '"cloud"'
 _FIRST_TIMEOUT: Final = 2.0
-"""Seconds that a machine waits for its cloud when it starts and knows an earlier configuration."""
+"""The same at the start, if an earlier configuration is stored."""
 _RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)
 _SAFETY_INTERVAL: Final = 300.0
-"""Seconds between two fetches from a cloud that tells when something has changed."""
+"""Seconds between two requests for the configuration if the cloud reports changes."""
 
 
 class CloudLink(Protocol):
-    """A cloud as the source sees it. Its messages are opaque."""
+    """The connection to a cloud. The content of its messages is opaque here."""
 
     async def start(self) -> None: ...
 
     @property
     def is_pushed(self) -> bool:
-        """Whether the cloud tells now when something has changed."""
+        """Whether the cloud reports changes at the moment."""
 
     @property
     def change(self) -> asyncio.Future[None]:
-        """Done when the cloud has told of a change since the last fetch began."""
+        """A future that is done when the cloud has reported a change since the last fetch began."""
 
     async def fetch(self, timeout: float) -> bytes:
         """Return the current configuration. Raise CloudUnavailable."""
 
     def render(self, message: bytes, local: dict[str, Any]) -> str:
-        """Return the text to run, given the machine's own file. Raise ValueError."""
+        """Return the configuration text for a message and the local file. Raise ValueError."""
 
     async def stop_following(self) -> None:
-        """Take no more changes of the cloud, but keep sending the log."""
+        """Stop following changes of the cloud, but keep sending the log."""
 
     async def aclose(self) -> None: ...
 
 
 Connect = Callable[[CloudConfig], CloudLink]
-"""Raises an error that explains why the cloud cannot be used."""
+"""Connects to a cloud. Raises an error with the reason if the cloud cannot be used."""
 ParseText = Callable[[str], Any]
-"""Reads JSON with comments, after substitution. Raises ValueError."""
+"""Parses JSON with comments, after variable substitution. Raises ValueError."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -78,7 +78,7 @@ class JoinedSource:
         connect: Connect,
         clock: Clock,
     ) -> None:
-        """`file` yields the machine's own file. `cache` keeps the last message of the cloud."""
+        """`file` yields the machine's own file. `cache` stores the last message of the cloud."""
         self._file = file
         self._cache = cache
         self._parse = parse
@@ -90,14 +90,14 @@ class JoinedSource:
         self._cloud: CloudConfig | None = None
         self._link: CloudLink | None = None
         self._has_started = False
-        """Whether the cloud of the current file has given a first configuration."""
+        """Whether the cloud in the current file has been asked for a first configuration."""
         self._text = ""
-        """The text that was yielded last."""
+        """The text of the last candidate."""
         self._unsaved: tuple[ConfigCandidate, bytes] | None = None
-        """What is kept once it is applied."""
+        """The last candidate and its message, stored once the machine has applied it."""
         self._backoff = Backoff(_RETRY)
         self._reported: set[type[CloudUnavailable]] = set()
-        """Kinds of failures that were logged since the cloud last answered."""
+        """Kinds of failures that were logged since the last success."""
 
     async def next(self) -> ConfigCandidate:
         if self._following_file is None:
@@ -105,7 +105,7 @@ class JoinedSource:
             self._follow_file()
         while True:
             if self._local is not None:
-                # A machine of its own, or a file that the check will explain.
+                # The file names no cloud, or has a mistake that its check will report.
                 local, self._local = self._local, None
                 return local
             link, cloud = self._link, self._cloud
@@ -117,7 +117,7 @@ class JoinedSource:
                 return candidate
 
     async def aclose(self) -> None:
-        """Stop. The link stays for the log of everything that stops afterwards, until `leave`."""
+        """Stop following. Keep the connection for the log until `leave` is called."""
         if self._following_file is not None:
             self._following_file.cancel()
             await asyncio.gather(self._following_file, return_exceptions=True)
@@ -126,12 +126,12 @@ class JoinedSource:
         await self._file.aclose()
 
     async def leave(self) -> None:
-        """Close the link to the cloud."""
+        """Close the connection to the cloud."""
         if self._link is not None:
             await self._link.aclose()
 
     async def _read_file(self, candidate: ConfigCandidate) -> None:
-        """Take a new version of the machine's file."""
+        """Apply a new version of the machine's file."""
         if self._link is not None:
             await self._link.aclose()
         self._link = self._cloud = self._unsaved = None
@@ -144,7 +144,7 @@ class JoinedSource:
         try:
             self._link = self._connect(cloud)
         except (CogworkError, ValueError) as error:
-            _log.error("not connecting to the cloud: %s", error)
+            _log.error("cannot connect to the cloud: %s", error)
             self._local = candidate
             return
         self._cloud = cloud
@@ -156,8 +156,8 @@ class JoinedSource:
     async def _wait_for_file(
         self, seconds: float | None, change: asyncio.Future[None] | None = None
     ) -> None:
-        """Wait until the file changes, the cloud tells of a change, or for so long."""
-        assert self._following_file is not None  # `next` has read the file
+        """Wait until the file or the configuration in the cloud changes, or for so many seconds."""
+        assert self._following_file is not None  # `next` has already read the file
         waited_for: list[asyncio.Future[Any]] = [self._following_file]
         await self._clock.wait([*waited_for, change] if change is not None else waited_for, seconds)
         if self._following_file.done():
@@ -165,7 +165,7 @@ class JoinedSource:
             self._follow_file()
 
     async def _start(self, link: CloudLink, cloud: CloudConfig) -> ConfigCandidate:
-        """Return the first configuration: the cloud's, its last one, or that of the file alone."""
+        """Return the first configuration: from the cloud, the cache, or the file alone."""
         self._has_started = True
         cached = await self._read_cache(cloud.id)
         timeout = _FIRST_TIMEOUT if cached is not None else _TIMEOUT
@@ -179,11 +179,11 @@ class JoinedSource:
                 _log.warning("running the last configuration of the cloud")
         found = self._make_candidate(link, message) if message is not None else None
         if found is None:
-            _log.error("there is no configuration of the cloud yet; waiting for it")
+            _log.error("no configuration from the cloud yet; waiting for the cloud")
         return found or ConfigCandidate(json.dumps(self._document))
 
     async def _poll(self, link: CloudLink, cloud: CloudConfig) -> ConfigCandidate | None:
-        """Return the configuration of the cloud if it has changed, after a while."""
+        """Wait until a fetch is due. Return the cloud's configuration if it has changed."""
         await self._wait_until_due(link, cloud)
         if link is not self._link:
             return None
@@ -199,10 +199,10 @@ class JoinedSource:
         return self._make_candidate(link, message)
 
     async def _wait_until_due(self, link: CloudLink, cloud: CloudConfig) -> None:
-        """Wait until the configuration should be fetched again, or the file has changed."""
+        """Wait until the configuration should be fetched, or the file has changed."""
         began = self._clock.monotonic()
         while True:
-            # In short steps, because a cloud that tells of changes may become one that does not.
+            # In short intervals, because the cloud may stop reporting changes at any time.
             await self._wait_for_file(max(self._backoff.delay, cloud.refresh_interval), link.change)
             await self._save_applied(cloud.id)
             waited = self._clock.monotonic() - began
@@ -212,7 +212,7 @@ class JoinedSource:
                 return
 
     def _make_candidate(self, link: CloudLink, message: bytes) -> ConfigCandidate | None:
-        """Return None if the message changes nothing, or cannot be used."""
+        """Return a candidate for a message; None if it changes nothing or cannot be used."""
         try:
             text = link.render(message, self._document)
         except ValueError as error:
@@ -237,7 +237,7 @@ class JoinedSource:
             return None
 
     async def _save_applied(self, part: str) -> None:
-        """Keep a configuration once the machine runs it, in case the cloud is away later."""
+        """Store a configuration once the machine runs it, to start without the cloud."""
         if self._unsaved is None or not self._unsaved[0].verdict.done():
             return
         (candidate, message), self._unsaved = self._unsaved, None
@@ -263,7 +263,7 @@ class JoinedSource:
 
 
 async def _parse_document(candidate: ConfigCandidate, parse: ParseText) -> dict[str, Any]:
-    """Return the file; empty if it names no cloud. What is wrong with it, its check explains."""
+    """Return the parsed file; empty if it names no cloud or is malformed."""
     if not isinstance(candidate.content, str) or _CLOUD_KEY not in candidate.content:
         return {}
     try:

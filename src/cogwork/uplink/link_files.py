@@ -1,4 +1,4 @@
-"""The files that a machine keeps for its cloud."""
+"""The files that a machine stores for its connection to a cloud."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ LOG_DIRECTORY: Final = "log"
 
 
 def link_directory(home: Path, cloud: CloudConfig) -> Path:
-    """Return the directory of a part of a cloud: another must not get what was meant for it."""
+    """Return the directory for one part of one cloud, so that no other cloud gets its data."""
     name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
     return home / "joined" / name

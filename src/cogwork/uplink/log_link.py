@@ -20,7 +20,7 @@ from cogwork.uplink.log_message import to_log_message
 _LOG: Final = "/viam.app.v1.RobotService/Log"
 _TIMEOUT: Final = 15.0
 _FINISH_TIMEOUT: Final = 2.0
-"""Seconds to send the last lines when the machine stops."""
+"""Timeout in seconds for the last lines when the machine stops."""
 
 
 class LogLink:
@@ -31,18 +31,18 @@ class LogLink:
         self._uploader = Uploader(spool, self._send, clock)
 
     async def run(self) -> None:
-        """Send until cancelled."""
+        """Send log lines until cancelled."""
         await self._uploader.run()
 
     def put(self, entry: Entry) -> None:
         self._spool.put(entry)
 
     def retry_now(self) -> None:
-        """Send what could not be sent: the cloud answers again."""
+        """Try to send the waiting lines at once, because the cloud answers again."""
         self._uploader.retry_now()
 
     async def aclose(self) -> None:
-        """Send the rest, as far as that takes no time, and keep what could not be sent."""
+        """Send the last lines within a short timeout. Keep unsent lines on disk."""
         await self._uploader.finish(_FINISH_TIMEOUT)
         await asyncio.to_thread(self._spool.close)
 
@@ -55,6 +55,6 @@ class LogLink:
 
 
 async def open_log_link(directory: Path, client: CloudClient, part: str, clock: Clock) -> LogLink:
-    """Raise SpoolInUse if another server uses the directory."""
+    """Open the log link of a part. Raise SpoolInUse if another server uses the directory."""
     spool = await asyncio.to_thread(Spool, directory)
     return LogLink(spool, client, part, clock)

@@ -1,4 +1,4 @@
-"""A line of a machine's log as a message to the cloud."""
+"""The conversion of a log line to a message for the cloud."""
 
 from __future__ import annotations
 

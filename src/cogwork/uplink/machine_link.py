@@ -1,4 +1,4 @@
-"""Everything that connects a machine to its cloud: configuration, certificate, log, restarts."""
+"""The connection of a machine to its cloud: configuration, certificate, log and restarts."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ _CONFIG: Final = "/viam.app.v1.RobotService/Config"
 _ACCESS_TIMEOUT: Final = 15.0
 _RETRY: Final = RetryPolicy(first=1.0, maximum=30.0)
 _SPREAD: Final = 0.5
-"""Seconds over which machines spread their requests for a changed access list."""
+"""Maximum random delay in seconds, so that not all machines fetch the access list at once."""
 
 _log = logging.getLogger("rdk.config")
 
 
 class LinkHost(Protocol):
-    """What a link asks of the server that it is part of."""
+    """The server's side of a link to the cloud."""
 
     def send_log_to(self, put: Callable[[Entry], None] | None) -> None:
-        """Pass each line of the log to `put`, which does not block; None to stop that."""
+        """Pass each log line to `put`, which must not block; None to stop."""
 
     def use_certificate(self, file: Path) -> None:
         """Serve TLS with the certificate and the key in this file."""
 
     def use_access(self, access: AccessList) -> None:
-        """Let those log in who are listed, and end what others do."""
+        """Let the listed clients log in, and end the sessions of all others."""
 
     def use_notices(self, notices: Sequence[str]) -> None:
-        """Show what is wrong with how the machine is connected to its cloud."""
+        """Show problems with the connection to the cloud."""
 
     def restart(self, reason: str) -> None: ...
 
@@ -76,7 +76,7 @@ class MachineLink:
         *,
         allow_plaintext: bool,
     ) -> None:
-        """`directory` keeps what must survive a restart, for this part of this cloud only.
+        """`directory` stores the files for this part of this cloud.
 
         Raise CloudUnavailable or ValueError if the address of the cloud cannot be used.
         """
@@ -137,18 +137,18 @@ class MachineLink:
         return self._change
 
     async def ask_access(self) -> bool:
-        """Get the access list because a client is not listed; return whether it has changed."""
+        """Fetch the access list because a client is not on it. Return whether it has changed."""
         return await self._access.ask()
 
     async def fetch(self, timeout: float) -> bytes:
         if self._change.done():
             self._change = asyncio.get_running_loop().create_future()
         try:
-            # Before the configuration, which asks for other listeners if clients can log in.
+            # Before the configuration, whose listeners depend on whether clients can log in.
             await self._access.refresh(timeout)
         except CredentialsRefused as error:
             self._show("login", str(error))
-            self._show("conflict", "")  # the cloud tells this machine nothing any more
+            self._show("conflict", "")  # the cloud no longer reports conflicts to this machine
             raise
         self._show("login", "")
         self._notice("clock", describe_clock_offset(self._access.clock_offset) or "")
@@ -203,11 +203,11 @@ class MachineLink:
         return {"secret": self._cloud.secret} if self._cloud.secret != self._file_secret else {}
 
     def _replace_secret(self, secret: str) -> None:
-        """Log in with a new secret from now on, also after a restart."""
+        """Store a new secret, and log in with it from now on."""
         if secret == self._cloud.secret or self._cloud.api_key is not None:
             return
         try:
-            # On the loop: it happens about once a year.
+            # Blocking is acceptable: the secret changes about once a year.
             store_secret(self._directory, self._file_secret, secret)
         except OSError as error:
             _log.error("cannot store the new secret of this machine: %s", error_text(error))
@@ -220,12 +220,12 @@ class MachineLink:
             self._change.set_result(None)
 
     def _notice(self, kind: str, sentence: str) -> None:
-        """Log and show a sentence; an empty one ends it."""
+        """Log and show a problem; clear it if `sentence` is empty."""
         if self._show(kind, sentence) and sentence:
             _log.warning("%s", sentence)
 
     def _show(self, kind: str, sentence: str) -> bool:
-        """Show a sentence, and return whether it is another than before; an empty one ends it."""
+        """Show a problem, or clear it if `sentence` is empty. Return whether it has changed."""
         if self._notices.get(kind, "") == sentence:
             return False
         self._notices[kind] = sentence
@@ -237,12 +237,12 @@ class MachineLink:
             self._refreshing = _create_task(self._get_access())
 
     async def _get_access(self) -> None:
-        """Get the list that the cloud has told of, and again if it tells of another meanwhile."""
+        """Fetch the access list until it has the revision that the cloud has announced last."""
         backoff, got = Backoff(_RETRY), ""
-        # A list that has changed since it was told of will be told of, too.
+        # If the list changes again, the cloud announces that revision, too.
         while self._wanted_access not in (self._access.revision, got):
             wanted = self._wanted_access
-            # A change of an organization reaches all of its machines at once.
+            # A change of an organization affects all of its machines at the same time.
             await self._clock.sleep(random.uniform(_SPREAD / 10, _SPREAD))  # noqa: S311
             try:
                 await self._access.refresh(_ACCESS_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Asks the cloud whether someone wants the machine to restart."""
+"""Asks the cloud whether a user has requested a restart of the machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RestartLink:
         self._hint.set()
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Ask repeatedly until cancelled."""
         interval = _FIRST_INTERVAL
         while True:
             hint = asyncio.ensure_future(self._hint.wait())
@@ -45,12 +45,12 @@ class RestartLink:
             interval = await self._ask(interval)
 
     async def _ask(self, interval: float) -> float:
-        """Return the seconds until the next question."""
+        """Ask once. Return the seconds until the next request."""
         request = NeedsRestartRequest(id=self._part)
         try:
             reply = await self._client.call(_NEEDS_RESTART, request, NeedsRestartResponse, _TIMEOUT)
         except CloudUnavailable:
-            # The source of configurations reports that the cloud is away.
+            # `JoinedSource` already reports that the cloud cannot be reached.
             return max(interval, _FIRST_INTERVAL)
         if reply.must_restart:
             self._restart("someone asked for a restart in the cloud")

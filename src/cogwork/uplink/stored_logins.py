@@ -1,7 +1,8 @@
-"""Removes logins of a cloud from what a machine has stored.
+"""Removes logins of a cloud from the files of a machine.
 
-Older versions stored them in plaintext with every configuration, and they work on other machines,
-too. What a machine needs of them without its cloud is kept as an access list.
+Older versions stored them in plaintext with every configuration, although they work on other
+machines, too. The machine keeps an access list instead, so that clients can log in without the
+cloud.
 """
 
 from __future__ import annotations
@@ -43,31 +44,31 @@ Json = dict[str, Any]
 
 
 class StoredCopies(NamedTuple):
-    """What a machine keeps of its configurations."""
+    """The stored copies of a machine's configurations."""
 
     texts: Sequence[LastGood]
     history: ConfigHistory
     message: LastGood
     """The last message of the cloud."""
     marker: Path
-    """Identifies the files that were purged. An older version may store logins again."""
+    """The file that identifies the purged copies: older versions may store logins again."""
 
 
 class PartAccess(NamedTuple):
-    """Where the access list of a part is stored."""
+    """The file with the access list of a part."""
 
     part: str
     file: Path
 
 
 def purge_logins(copies: StoredCopies, own: Json, access: PartAccess | None, now: float) -> bool:
-    """Remove logins of the cloud, and return whether there were any copies to look at.
+    """Remove logins of the cloud from all copies. Return False if the copies were already purged.
 
-    `own` is the machine's own file, whose logins stay. `access` is None if the machine has left its
-    cloud.
+    `own` is the machine's own file, whose logins are kept. `access` is None if the machine has left
+    its cloud.
 
-    Raise OSError or CogworkError if a copy cannot be read or written; the others are purged, and
-    the next start tries again.
+    Raise OSError or CogworkError if a copy cannot be read or written. The other copies are purged,
+    and the next start tries again.
     """
     if _read_marker(copies.marker) == _fingerprint(copies):
         return False
@@ -89,14 +90,14 @@ def purge_logins(copies: StoredCopies, own: Json, access: PartAccess | None, now
 
 
 def remove_logins(text: str, own: Json) -> str:
-    """Return the text of a configuration that came from a cloud without its logins.
+    """Return the text of a configuration without the logins of its cloud.
 
-    Logins that are also in `own`, the machine's own file, stay.
+    Keep logins that are also in `own`, the machine's own file.
     """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return text  # not what this server writes
+        return text  # this server does not write such texts
     cloud = found.get("cloud") if isinstance(found, dict) else None
     if not isinstance(cloud, dict) or not cloud.get("fqdn"):
         return text
@@ -137,7 +138,7 @@ def _purge_message(copy: LastGood, access: PartAccess | None, now: float) -> Non
         document = json.loads(text)
         message = RobotConfig.FromString(bytes.fromhex(document["message"]))
     except (ValueError, KeyError, TypeError, RecursionError, DecodeError):
-        # It is of no use, and may contain logins.
+        # The message cannot be used, and may contain logins.
         copy.path.unlink()
         return
     if access is not None and document.get("part") == access.part:
@@ -151,20 +152,20 @@ def _purge_message(copy: LastGood, access: PartAccess | None, now: float) -> Non
 
 
 def _keep_access(message: RobotConfig, access: PartAccess, now: float) -> None:
-    """Store who may use the machine without its cloud, unless the cloud itself has told."""
+    """Store an access list made from a message, if the cloud has not given a list."""
     if _has_list_of_cloud(access.file):
         return
     try:
         made = _make_access_list(from_message(message), access.part, now)
     except (LookupError, TypeError, ValueError, AttributeError, CogworkError):
-        return  # malformed, so the machine could not use it either
+        return  # malformed, so the machine could not use the configuration either
     if made.entries:
         atomic.make_directory(access.file.parent)
         atomic.write(access.file, encode_access_list(made).encode(), 0o600)
 
 
 def _has_list_of_cloud(access_file: Path) -> bool:
-    """Return whether the cloud has given a list, instead of only an earlier start."""
+    """Return whether the stored list came from the cloud, and not from an earlier purge."""
     try:
         return bool(parse_access_list(access_file.read_bytes()).revision)
     except (FileNotFoundError, ValueError):
@@ -193,7 +194,7 @@ def _list_entries(config: Json, part: str) -> Iterator[AccessEntry]:
 
 
 def _find_role(roles: Any, key: str) -> Role:
-    """Return the role of a key; the lowest if it is malformed."""
+    """Return the role of a key; viewer if the role is malformed."""
     name = roles.get(key, "owner") if isinstance(roles, dict) else None
     return ROLE_NAMES.get(name, Role.VIEWER) if isinstance(name, str) else Role.VIEWER
 
@@ -206,7 +207,7 @@ def _read_marker(marker: Path) -> bytes | None:
 
 
 def _fingerprint(copies: StoredCopies) -> bytes:
-    """Return what changes when one of the copies does, without reading them."""
+    """Return a digest of the copies' file metadata, which changes when a copy changes."""
     paths = [copy.path for copy in (*copies.texts, copies.message)]
     with contextlib.suppress(FileNotFoundError):
         paths += sorted(copies.history.directory.iterdir())
