@@ -1,4 +1,4 @@
-"""Back up the records of a cloud, restore them, and repair a cloud whose root key is lost."""
+"""Backup and restore of a cloud's records, and repair of a cloud whose root key is lost."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cogwork.core.errors import CogworkError
 
 
 class CannotBackUp(CogworkError):
-    """The copy cannot be written."""
+    """The backup cannot be written."""
 
 
 def back_up(directory: CloudDirectory, target: Path) -> None:
-    """Copy the records to a file, also while the cloud is served. Raise CannotBackUp."""
+    """Copy the records to a file. The cloud may be running. Raise CannotBackUp."""
     directory.require_current()
     if target.exists():
         raise CannotBackUp(f"{target} exists; name another file")
@@ -40,10 +40,10 @@ def back_up(directory: CloudDirectory, target: Path) -> None:
 
 
 def restore(directory: CloudDirectory, source: Path | None, clock: Clock) -> Path | None:
-    """Replace the records by a copy, and return where the replaced ones are.
+    """Replace the records by a backup. Return the file with the former records.
 
-    Without a source, the records are where they belong, and were restored by other means. Raise
-    NoCloud if the copy is not of this cloud.
+    If `source` is None, only check and mark records that were restored by other means. Raise
+    NoCloud if the records belong to another cloud.
     """
     with directory.lock():
         now = int(clock.time() * 1e6)
@@ -60,9 +60,9 @@ def restore(directory: CloudDirectory, source: Path | None, clock: Clock) -> Pat
 
 
 def renew_root_key(directory: CloudDirectory, clock: Clock) -> None:
-    """Make a new root key and new keys, because the root key is lost.
+    """Create a new root key and new keys, because the root key is lost.
 
-    Logins need none of them. Tokens end, and secrets can no longer be shown.
+    Logins still work. Tokens become invalid, and stored secrets can no longer be shown.
     """
     with directory.lock():
         directory.require_current()
@@ -86,7 +86,7 @@ def renew_root_key(directory: CloudDirectory, clock: Clock) -> None:
 
 
 def _accept(tx: Transaction, directory: CloudDirectory, clock: Clock, now: int) -> None:
-    """Check that restored records are of this cloud and its root key, and mark them."""
+    """Check that restored records belong to this cloud and its root key, and mark them."""
     cloud, expected = read_cloud(tx), directory.read_cloud_id()
     if cloud is None or cloud.id != expected:
         found = f"those of the cloud {cloud.id}" if cloud is not None else "not those of a cloud"
@@ -96,7 +96,7 @@ def _accept(tx: Transaction, directory: CloudDirectory, clock: Clock, now: int) 
         raise NoCloud(f"the records have no {' and no '.join(missing)} key; use another backup")
     CloudKeys(directory.read_root_key(), clock, keys)
     mark_restored(tx, now)
-    # So that the cloud does not take them for restored once more.
+    # So that the next start does not treat the records as restored a second time.
     tx.execute(
         "UPDATE cloud SET checkpoint = ? WHERE checkpoint < ?",
         *(directory.read_checkpoint(), directory.read_checkpoint()),
@@ -105,7 +105,7 @@ def _accept(tx: Transaction, directory: CloudDirectory, clock: Clock, now: int) 
 
 @contextlib.contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """Put the file that the block writes to its place when the block is complete."""
+    """Yield a temporary file. Move it to `target` when the block ends without an error."""
     found = target.with_name(f".{target.name}.{os.getpid()}.new")
     try:
         found.touch(0o600)
@@ -121,7 +121,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
 
 
 def _put_aside(database: Path, now: int) -> Path | None:
-    """Rename a database and what belongs to it. Return its new name, if there was one."""
+    """Rename a database and its side files. Return the new path; None if no database existed."""
     aside = database.with_name(f"{database.name}.replaced-{now // 1_000_000}")
     for suffix in ("-wal", "-shm", ""):
         file = database.with_name(f"{database.name}{suffix}")

@@ -1,4 +1,4 @@
-"""Create the cloud of a directory: its keys, its first organization and that one's owner."""
+"""Create a cloud: its directory, its keys, the first organization and the owner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cogwork.core.errors import CogworkError
 
 
 class AlreadyInitialized(CogworkError):
-    """The directory has a cloud already."""
+    """The directory already has a cloud."""
 
     status = "FAILED_PRECONDITION"
 
@@ -34,18 +34,18 @@ class NewCloud(NamedTuple):
     cloud_id: str
     authorities: bytes
     key_id: str
-    """Of the first owner."""
+    """The ID of the first owner's key."""
     key: str
 
 
 def create_cloud(
     directory: CloudDirectory, domain: str, organization: str, clock: Clock
 ) -> NewCloud:
-    """Raise AlreadyInitialized or NoCloud."""
+    """Create the cloud. Raise AlreadyInitialized or NoCloud."""
     with directory.lock():
         _require_empty(directory)
         root = directory.create_root_key()
-        # Under another name until it is complete: whatever interrupts this can be repeated.
+        # Renamed when it is complete, so that an interrupted run can be repeated.
         unfinished = directory.path / "records.new.db"
         _remove(unfinished)
         unfinished.touch(0o600)
@@ -69,7 +69,7 @@ def create_cloud(
 
 
 def command_call(keyring: Keyring, domain: str, clock: Clock) -> Call:
-    """Return the call of a command that runs beside the database, on behalf of its owner."""
+    """Return the call of a command, which works on the database directly and for an owner."""
     name = PublicName(domain, domain, is_encrypted=True)
     command = Actor(ActorType.API_KEY, "")
     now = int(clock.time() * 1e6)
@@ -78,7 +78,7 @@ def command_call(keyring: Keyring, domain: str, clock: Clock) -> Call:
 
 def _require_empty(directory: CloudDirectory) -> None:
     if directory.settings.exists():
-        raise AlreadyInitialized("this cloud has its first owner already")
+        raise AlreadyInitialized("this cloud already has its first owner")
     if directory.records.exists():
         raise NoCloud(
             f"{directory.path} has records, but no cloud.json: the file was lost, or an earlier "

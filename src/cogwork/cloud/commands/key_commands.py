@@ -1,4 +1,4 @@
-"""What the commands of `cogwork-cloud key` do, also while the cloud is served."""
+"""The implementation of `cogwork-cloud key`. The cloud may be running."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def create_owner_key(directory: CloudDirectory, organization: str, name: str, clock: Clock) -> int:
-    """Create a key of an owner, in place of a lost one."""
+    """Create a key for an owner who has lost theirs."""
     settings = directory.require_current()
 
     def work(tx: Transaction, root: Sealer) -> tuple[str, str, str]:
@@ -101,7 +101,7 @@ def rotate(directory: CloudDirectory, purpose: KeyPurpose, clock: Clock, *, at_o
     now = _now(clock)
 
     def work(tx: Transaction, root: Sealer) -> tuple[CloudKey, list[CloudKey], bytes]:
-        # It must be the root key of the other keys: the cloud could not start any more.
+        # A wrong root key would prevent the next start of the cloud.
         CloudKeys(root, clock, list_cloud_keys(tx))
         new = rotate_key(tx, root, purpose, now, at_once=at_once)
         keys = list_cloud_keys(tx)
@@ -159,7 +159,7 @@ def _transact(directory: CloudDirectory, work: Callable[[Transaction, Sealer], T
 def _require_records_of(tx: Transaction, settings: CloudSettings) -> None:
     cloud = read_cloud(tx)
     if cloud is None or cloud.id != settings.cloud_id:
-        raise NoCloud("records.db is not that of this cloud; restore it from a backup")
+        raise NoCloud("records.db belongs to another cloud; restore it from a backup")
 
 
 def _format_time(microseconds: int) -> str:

@@ -56,7 +56,7 @@ def add_key_parser(commands: Any, add_data: AddData) -> None:
         add_data(each)
 
 
-# What the commands do is imported when one of them runs, because that takes a moment.
+# Imported here, because the command modules are slow to import.
 
 
 def _create(arguments: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def _rotate(arguments: argparse.Namespace) -> int:
 
 
 def cloud_directory(arguments: argparse.Namespace) -> CloudDirectory:
-    """Return the directory that the options name, with the root key of the environment."""
+    """Return the directory in the options, with the root key in the environment."""
     from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
     from cogwork.cloud.keys.root_key import ROOT_KEY_VARIABLE
 

@@ -1,4 +1,4 @@
-"""What machines use of the log store: the basis of what they are charged."""
+"""Usage of the log store by machine, as a basis for charges."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cogwork.cloud.storage.select import query
 
 _MAX_DAYS: Final = 30
 _LEFT_ALIGNED: Final = (0, 1, 7)
-"""Columns of the table. The others are numbers."""
+"""Columns of text in the table. All others are numbers."""
 
 
 class DayUsage(NamedTuple):
-    """Lines that one part sent on one day."""
+    """The log lines that one part sent on one day."""
 
     part_id: str
     day: str
     lines: int
     bytes: int
     charged_days: int
-    """On how many days they have been stored so far, while the part existed."""
+    """Number of days so far on which the lines were stored while the part existed."""
 
 
 class MachineUsage(NamedTuple):
@@ -33,18 +33,18 @@ class MachineUsage(NamedTuple):
     name: str
     organization: str
     deleted_on: str | None
-    """The day on which the machine was deleted, which ended its charges."""
+    """The day on which the machine was deleted, and its charges ended."""
     days: Sequence[DayUsage]
     losses: Sequence[LogLoss]
 
     @property
     def refused(self) -> int:
-        """Lines in requests that were over the quota."""
+        """Number of lines in requests that exceeded the quota."""
         return sum(each.refused for each in self.losses)
 
     @property
     def dropped(self) -> int:
-        """Lines that the machine says to have dropped."""
+        """Number of lines that the machine has dropped, as reported by it."""
         return sum(each.dropped for each in self.losses)
 
     @property
@@ -57,7 +57,7 @@ class MachineUsage(NamedTuple):
 
     @property
     def charged_byte_days(self) -> int:
-        """The stored bytes, each times the days on which it was stored."""
+        """Stored bytes, multiplied by the days on which they were stored."""
         return sum(each.bytes * each.charged_days for each in self.days)
 
     def as_json(self) -> dict[str, Any]:
@@ -77,20 +77,20 @@ class MachineUsage(NamedTuple):
 
 
 class UsagePart(NamedTuple):
-    """A part with its machine. Both may be deleted."""
+    """A part with its machine. Either may be deleted."""
 
     id: str
     deleted_at: int | None
     machine_id: str
     name: str
-    """Of the machine."""
+    """The name of the machine."""
     machine_deleted_at: int | None
     organization: str
-    """Its name."""
+    """The name of the organization."""
 
 
 def select_parts(tx: Transaction) -> dict[str, UsagePart]:
-    """Return all parts by ID, and also deleted ones."""
+    """Return all parts by ID, including deleted ones."""
     parts = query(
         tx,
         UsagePart,
@@ -105,7 +105,7 @@ def select_parts(tx: Transaction) -> dict[str, UsagePart]:
 def report_usage(
     stored: Sequence[LogUsage], losses: Sequence[LogLoss], parts: Mapping[str, UsagePart], now: int
 ) -> list[MachineUsage]:
-    """Return the usage of each machine that has stored lines, or lost some."""
+    """Return the usage of each machine that has stored or lost lines."""
     days: dict[str, list[DayUsage]] = defaultdict(list)
     lost: dict[str, list[LogLoss]] = defaultdict(list)
     machines: dict[str, UsagePart] = {}
@@ -168,7 +168,7 @@ def _describe(machine: UsagePart, days: list[DayUsage], losses: list[LogLoss]) -
 
 
 def _count_days(day: str, end: int) -> int:
-    """Return the days from one to another, both included."""
+    """Return the number of days between two days, both included."""
     count = (_date_of(end) - date.fromisoformat(day)).days + 1
     return min(max(count, 0), _MAX_DAYS)
 

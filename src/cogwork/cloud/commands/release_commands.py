@@ -1,4 +1,4 @@
-"""What the commands of `cogwork-cloud release` do, also while the cloud is served."""
+"""The implementation of `cogwork-cloud release`. The cloud may be running."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def add(data: Path, files: Sequence[Path]) -> int:
 
 
 async def store_release(records: Records, blobs: Blobs, file: Path, now: int) -> Release:
-    """Store an archive and return its release. Raise CannotReadRelease or ReleaseExists."""
+    """Store a release archive, and return the release. Raise CannotReadRelease or ReleaseExists."""
     manifests: list[ArchiveManifest] = []
 
     def check(content: IO[bytes], _: int) -> None:
@@ -106,7 +106,7 @@ def make_installer(data: Path, url: str, key: Path, output: Path) -> int:
 
 
 def _read_key(path: Path) -> str:
-    """Raise OSError or CannotReadRelease."""
+    """Return the public key in a file. Raise OSError or CannotReadRelease."""
     data = path.read_bytes()
     try:
         key = load_pem_public_key(data)

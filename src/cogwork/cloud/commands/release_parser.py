@@ -127,7 +127,7 @@ def _parse_hours(text: str) -> float:
     return found
 
 
-# What the commands do is imported when one of them runs, because that takes a moment.
+# Imported here, because the command modules are slow to import.
 
 
 def _add(arguments: argparse.Namespace) -> int:

@@ -1,1 +1,1 @@
-"""Configurations of parts: text, checks, and the fragments that they share."""
+"""Configurations of parts: text, checks and shared fragments."""

@@ -1,7 +1,7 @@
-"""Checks configurations as machines do, before a machine gets them.
+"""Checks configurations in the cloud with the same rules as machines.
 
-Organizations take turns, and one place always stays free for the others. So the edits of one do not
-delay those of another.
+Organizations take turns, and one worker always stays free for other organizations. So the edits of
+one organization do not delay those of others.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cogwork.resource.registry import Registry
 from cogwork.wire.table.concurrency_limit import ConcurrencyLimits, SlotQueues
 
 _TIMEOUT: Final = 10.0
-"""Seconds for one check."""
+"""Timeout of one check in seconds."""
 _LIMITS: Final = ConcurrencyLimits(running=2, waiting=32, timeout=_TIMEOUT)
-"""By organization."""
+"""Concurrency limits by organization."""
 _TARGET: Final = "the check of configurations"
 _MAX_SHOWN: Final = 5
 _CLOUD_SECTION: Final = "cloud"
@@ -53,9 +53,9 @@ class CheckTooSlow(CogworkError):
 
 class CheckedChange(NamedTuple):
     steps: str
-    """What the machine would build, change and close."""
+    """The resources that the machine would build, change and close."""
     errors: list[str]
-    """New errors of single resources and settings. The configuration can be saved with them."""
+    """New errors in single resources and settings, which do not prevent the edit."""
 
 
 class ConfigChecker:
@@ -69,10 +69,10 @@ class ConfigChecker:
     async def check(
         self, organization: str, read_text: Callable[[], str], *, is_another_make: bool = False
     ) -> None:
-        """Raise EditRefused with the reasons, CheckTooSlow or TooManyCalls.
+        """Check a configuration. Raise EditRefused, CheckTooSlow or TooManyCalls.
 
-        `read_text` returns the configuration. It runs in the thread, too. `is_another_make`: the
-        machine runs a server of another make.
+        `read_text` returns the configuration, and runs in the thread. `is_another_make` is True if
+        the machine runs a server of another vendor.
         """
 
         def work(is_cancelled: IsCancelled) -> None:
@@ -82,7 +82,7 @@ class ConfigChecker:
         await self._run(organization, work)
 
     async def plan(self, organization: str, before: str, after: str) -> CheckedChange:
-        """Return what a machine would do if its configuration changed.
+        """Return the steps that a machine would take if its configuration changed.
 
         Raise CheckTooSlow or TooManyCalls.
         """
@@ -112,18 +112,18 @@ class ConfigChecker:
             is_cancelled.set()
 
     def _make_context(self) -> LoadContext:
-        """Only the machine has the files, and the values of the environment variables."""
+        """Return a context without files and environment variables, which only the machine has."""
         with self._lock:
-            # The models take a moment to import, so the first check does it.
+            # Imported in the first check, because the models are slow to import.
             if self._registry is None:
                 self._registry = Registry(builtin_models())
         return LoadContext(self._registry, Path("/"), {}, lambda _: True, lambda _: True)
 
 
 def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None:
-    """Raise EditRefused if machines would refuse it or could not be sent it.
+    """Raise EditRefused if machines would refuse the configuration, or cannot receive it.
 
-    What a server of another make refuses is not known, but it must be possible to send it.
+    The rules of a server of another vendor are unknown, so only the second reason applies to it.
     """
     refused = [each for each in loaded.diagnostics if each.diagnostic.effect is Effect.REFUSED]
     if refused and not refused[0].diagnostic.location.pointer:
@@ -140,9 +140,9 @@ def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None
 
 
 def _is_decided(config: dict[str, Any], pointer: Pointer) -> bool:
-    """Return whether a fault does not depend on what only the machine has.
+    """Return whether a fault is certain without the data that only the machine has.
 
-    The cloud writes the section `cloud`. The machine substitutes environment variables.
+    The cloud writes the section `cloud`, and the machine substitutes environment variables.
     """
     if pointer[0] == _CLOUD_SECTION:
         return False
@@ -151,7 +151,7 @@ def _is_decided(config: dict[str, Any], pointer: Pointer) -> bool:
         try:
             value = value[key]
         except (KeyError, IndexError, TypeError):
-            break  # the fault is that it is missing
+            break  # the fault is a missing value
     return not _has_variable(value)
 
 
@@ -168,7 +168,7 @@ def _has_variable(value: Any) -> bool:
 
 
 def _list_new_errors(old: LoadedConfig, new: LoadedConfig) -> list[str]:
-    """Return the errors that a machine would show, except those that it shows already."""
+    """Return the errors that the machine would show, and does not show yet."""
     known = {(each.diagnostic.code, each.diagnostic.message) for each in old.diagnostics}
     config = {} if new.is_refused else parse_config(new.text)
     found = [
@@ -179,7 +179,7 @@ def _list_new_errors(old: LoadedConfig, new: LoadedConfig) -> list[str]:
         and (each.diagnostic.code, each.diagnostic.message) not in known
         and _is_decided(config, each.diagnostic.location.pointer)
     ]
-    # Without excerpts, which would show merged text that no person has written.
+    # Excerpts would show merged text that no person has written.
     return [_describe(replace(each, excerpt=None)) for each in found[:_MAX_SHOWN]]
 
 

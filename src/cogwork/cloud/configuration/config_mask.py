@@ -1,6 +1,6 @@
-"""Masks the secrets of configurations for readers who do not own them.
+"""Masks the secrets in configurations for readers who do not own them.
 
-Values are masked, not the text, so that the result is a configuration that can be read.
+The values are masked, not the text, so the result is still a valid configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OVERRIDE_DEPTH: Final = len((_OVERRIDES, 0, "mods", 0, "$set"))
 
 
 def mask_config(config: Json) -> Json:
-    """Return the configuration with every secret masked, wherever it stands."""
+    """Return the configuration with every secret masked, at any place."""
     redactor = Redactor()
     redactor.add_secrets(find_secret_values(config, {}))
     masked: Json = _mask(config, (), redactor.redact)
@@ -39,9 +39,9 @@ def format_masked(config: Json) -> str:
 
 
 def require_unmasked(config: Json, stored: Json) -> None:
-    """Raise InvalidRequest if a masked text would be saved in place of its secrets.
+    """Raise InvalidRequest if the new text would replace secrets by masks.
 
-    Stars that are stored already are no mask, and must not keep the owner from other changes.
+    Stars that are already stored are not a mask, and must not prevent other changes.
     """
     found = dict(_find_stars(config, ()))
     if not found:
@@ -65,7 +65,7 @@ def _mask(value: Any, at: Pointer, redact: Callable[[str], str]) -> Any:
                 for key, each in value.items()
             }
         case list():
-            # Whether an item is hidden does not depend on its position.
+            # The position of an item in a list does not decide whether it is hidden.
             is_hidden = _is_hidden((*at, 0))
             return [
                 _mask(each, (*at, index), redact)
@@ -86,20 +86,20 @@ def _mask_scalar(value: Any, redact: Callable[[str], str], *, is_hidden: bool) -
 
 
 def _mask_key_ids(ids: list[Any], keys: Json, redact: Callable[[str], str]) -> list[Any]:
-    """Return the IDs of the keys beside them. What is not one of those may be a key itself."""
+    """Mask the entries of a list of key IDs that name no key, because they may be secrets."""
     return [redact(each) if isinstance(each, str) and each in keys else STARS for each in ids]
 
 
 def _step(at: Pointer, key: str) -> Pointer:
-    """Return where a value of an object is. An override names the place in a fragment."""
+    """Return the pointer to a member of an object. In an override, the key is a path."""
     is_override = at[:1] == (_OVERRIDES,) and len(at) == _OVERRIDE_DEPTH
     return tuple(key.split(".")) if is_override else (*at, key)
 
 
 def _is_hidden(at: Pointer) -> bool:
-    """Whether the value at the pointer is masked.
+    """Return whether the value at the pointer is masked.
 
-    What a fragment does with the value of a variable is not known here.
+    All variables of a fragment are masked, because the fragment may use them as secrets.
     """
     return is_secret(at) or (at[:1] == ("fragments",) and _VARIABLES in at[2:3])
 

@@ -1,6 +1,6 @@
-"""Which fragments and registry items the configurations of parts and fragments name.
+"""The references from configurations of parts and fragments to fragments and registry items.
 
-With it, the parts that a change affects are found without reading all configurations.
+They show which parts a change affects, without reading all configurations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OwnerType(enum.StrEnum):
 class TargetType(enum.StrEnum):
     FRAGMENT = "fragment"
     ITEM = "item"
-    """An item of the registry."""
+    """A registry item."""
 
 
 class ConfigMention(NamedTuple):
@@ -35,7 +35,7 @@ class ConfigMention(NamedTuple):
 
 
 class PartUser(NamedTuple):
-    """A part whose configuration names something."""
+    """A part whose configuration refers to an item or a fragment."""
 
     id: str
     name: str
@@ -43,12 +43,12 @@ class PartUser(NamedTuple):
     organization_id: str
     machine_id: str
     machine: str
-    """Its name."""
+    """The name of the machine."""
 
 
 _MAX_LENGTH: Final = 300
 _MAX_ITEMS: Final = 1000
-"""Modules, and packages, of one configuration."""
+"""Maximum number of modules, and of packages, in one configuration."""
 _ITEM_KEYS: Final = {"modules": "module_id", "packages": "package"}
 _LIMITS: Final = {"fragments": MAX_USES, **dict.fromkeys(_ITEM_KEYS, _MAX_ITEMS)}
 
@@ -86,12 +86,12 @@ def require_few_references(config: dict[str, Any]) -> None:
 
 
 def list_references(config: Any) -> set[ConfigMention]:
-    """Return what a configuration names. Malformed sections name nothing."""
+    """Return the references in a configuration. Ignore malformed sections."""
     return {*_list_references(config if isinstance(config, dict) else {})}
 
 
 def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: Any) -> None:
-    """Replace what is known about a configuration."""
+    """Replace the stored references of a configuration."""
     tx.execute(
         "DELETE FROM config_reference WHERE owner_type = ? AND owner_id = ?", owner, owner_id
     )
@@ -100,12 +100,12 @@ def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: An
 
 
 def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[str]:
-    """Return the parts whose configurations name something, directly or in fragments."""
+    """Return the IDs of the parts that refer to an item or a fragment, directly or in fragments."""
     return query_values(tx, str, _PARTS_THAT_USE, target, target_id)
 
 
 def list_users(tx: Transaction, target: TargetType, target_id: str) -> list[PartUser]:
-    """Return those parts with their names, organizations and machines."""
+    """Return the same parts with their names, organizations and machines."""
     return query(tx, PartUser, _USERS, target, target_id)
 
 

@@ -1,4 +1,4 @@
-"""Configurations of parts as text: what clients send, and what is stored."""
+"""Configurations of parts as text, in requests and in storage."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from cogwork.config.source.config_editor import MAX_EDIT_SIZE
 from cogwork.core.errors import InvalidRequest
 
 _MAX_INTEGER: Final = 1 << 53
-"""A Struct has only floating-point numbers, which represent integers exactly up to here."""
+"""The largest integer in a Struct, which stores all numbers as floating-point numbers."""
 
 _MAX_DEPTH: Final = 100
-"""Objects and lists inside of each other. The messages to machines carry no more."""
+"""Maximum depth of nested objects and lists, which messages to machines can carry."""
 _TOO_LARGE: Final = f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB; split it up"
 
 
 def parse_config(text: str) -> dict[str, Any]:
-    """Return the configuration. Of duplicate keys the first is used, as machines do.
+    """Parse a configuration. The first of duplicate keys counts, as on machines.
 
     Raise InvalidRequest.
     """
@@ -36,9 +36,9 @@ def parse_config(text: str) -> dict[str, Any]:
 
 
 def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
-    """Return the configuration of a request as text, or None if it has none.
+    """Return the configuration in a request as text; None if it has none.
 
-    A text is kept as it is. Raise InvalidRequest.
+    Keep a text unchanged. Raise InvalidRequest.
     """
     if request.HasField("robot_config_json"):
         text = request.robot_config_json
@@ -52,9 +52,9 @@ def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
 
 
 def require_config(text: str) -> dict[str, Any]:
-    """Return the configuration, if its size and its values can be stored and sent.
+    """Return the configuration, if it can be stored and sent to machines.
 
-    Raise InvalidRequest.
+    Raise InvalidRequest for a wrong size or a wrong value.
     """
     if len(text.encode()) > MAX_EDIT_SIZE:
         raise InvalidRequest(_TOO_LARGE)

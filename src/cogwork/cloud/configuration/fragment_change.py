@@ -11,10 +11,10 @@ from cogwork.cloud.configuration.fragment_use import Find, FragmentUse
 class FragmentChange(NamedTuple):
     fragment: str
     texts: Mapping[str, str]
-    """What each changed version would contain, by revision or tag; "" is the newest revision."""
+    """The changed configurations by revision or tag; "" is the newest revision."""
 
     def apply(self, find: Find) -> Find:
-        """Return a function that finds fragments as if the change were saved."""
+        """Return a lookup function that finds fragments as if the change were saved."""
 
         def find_changed(use: FragmentUse) -> str:
             if use.id == self.fragment and use.version in self.texts:

@@ -1,4 +1,4 @@
-"""Finds the fragments that a configuration uses."""
+"""Lookup of the fragments that a configuration uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cogwork.cloud.storage.tables import FragmentRevisionRow, FragmentTagRow, Pa
 from cogwork.core.errors import InvalidRequest
 
 _MAX_SHOWN = 5
-"""Mistakes in one error."""
+"""Maximum number of mistakes in one error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def select_fragment(tx: Transaction, fragment: str) -> CurrentFragment | None:
 def select_revision(
     tx: Transaction, fragment: CurrentFragment, version: str
 ) -> FragmentRevisionRow | None:
-    """Return a revision of a fragment by its number or by a tag. Without a version: the newest."""
+    """Return a revision of a fragment by its number or a tag; the newest for an empty version."""
     if not version:
         return fragment
     tag = select_one(
@@ -64,7 +64,7 @@ def is_shared(
 ) -> bool:
     """Return whether members of the organizations may use a revision of a fragment.
 
-    Others than the owner never see what was private when it was written.
+    Other organizations never see revisions that were private when they were written.
     """
     return fragment.organization_id in organizations or Visibility.PRIVATE not in (
         fragment.visibility,
@@ -73,7 +73,7 @@ def is_shared(
 
 
 def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
-    """Return a function that finds the fragments that the organizations may use."""
+    """Return a lookup function for the fragments that the organizations may use."""
 
     def find(use: FragmentUse) -> str:
         fragment = select_fragment(tx, use.id)
@@ -85,7 +85,7 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
         revision = select_revision(tx, fragment, use.version)
         if revision is None or not is_shared(fragment, revision, organizations):
             raise FragmentUnavailable(
-                f'it has no revision and no tag "{use.version[:100]}"; use another version'
+                f'the fragment has no revision or tag "{use.version[:100]}"; use another version'
             )
         return revision.config
 
@@ -93,15 +93,16 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
 
 
 def merge_for_part(tx: Transaction, part: PartRow, config: dict[str, Any]) -> Merged:
-    """Merge the fragments into a configuration of a part."""
+    """Merge its fragments into a configuration of a part."""
     return merge_fragments(config, fragments_for(tx, (part.organization_id,)))
 
 
 def require_no_new_mistakes(tx: Transaction, part: PartRow, config: dict[str, Any]) -> None:
-    """Raise InvalidRequest if the configuration has mistakes that the part does not have already.
+    """Raise InvalidRequest if the configuration has mistakes that the stored one does not have.
 
-    A fragment may have changed since. That must not keep its users from changing something else.
-    Merging takes a while, so this must not be called in a transaction that writes.
+    Mistakes in the stored one are allowed, because a fragment may have changed since, and users
+    must still be able to make other edits. Merging is slow, so this function must not run in a
+    write transaction.
     """
     mistakes = merge_for_part(tx, part, config).mistakes
     if mistakes:
@@ -110,7 +111,7 @@ def require_no_new_mistakes(tx: Transaction, part: PartRow, config: dict[str, An
 
 
 def refuse_mistakes(mistakes: Collection[object]) -> None:
-    """Raise InvalidRequest if there are any."""
+    """Raise InvalidRequest with the mistakes, if any."""
     if mistakes:
         texts = [str(each) for each in mistakes]
         more = [f"and {len(texts) - _MAX_SHOWN} more"] if len(texts) > _MAX_SHOWN else []

@@ -1,15 +1,13 @@
-"""Merges fragments into a configuration. Pure: it takes values and returns values.
+"""Merges fragments into a configuration. This module has no side effects.
 
 A configuration names fragments in `fragments`, each by its ID or as an object:
 
     {"id": "…", "version": "3", "prefix": "left", "variables": {"path": "/dev/video0"}}
 
 In a fragment, `{"$variable": {"name": "path", "default_value": "…"}}` stands for the value of a
-variable. `fragment_mods` of the configuration change what a fragment says for this use of it
-(`fragment_overrides.py`). A prefix is put before the names of the fragment's resources, so that it
-can be used twice. A fragment may use other fragments.
+variable. The overrides in `fragment_mods` change\nthe content of a fragment for this use (`fragment_overrides.py`). A prefix is added to the names of\nthe fragment's resources, so that one configuration can use the fragment twice. A fragment may use\nother fragments.
 
-A mistake is local: what it concerns is left out and explained, and everything else is merged.
+A mistake is local: the item with the mistake is left out and reported, and all others are merged.
 """
 
 from __future__ import annotations
@@ -40,13 +38,13 @@ from cogwork.cloud.configuration.merged_config import MergedConfig, name_of
 Json = dict[str, Any]
 
 MAX_DEPTH: Final = 10
-"""Fragments inside of fragments."""
+"""Maximum depth of fragments inside fragments."""
 MAX_OVERRIDES: Final = 1000
-"""Entries of `fragment_mods` in one configuration or fragment."""
+"""Maximum number of entries of `fragment_mods` in one configuration or fragment."""
 MAX_PREFIX: Final = 60
-"""Characters. A prefix is part of many names, so a long one multiplies the configuration."""
+"""Length in characters. A prefix is part of many names, so it must be short."""
 _MAX_LISTED: Final = 5
-"""Mistakes of one kind in one fragment."""
+"""Maximum number of mistakes of one kind to list for one fragment."""
 
 _FRAGMENTS: Final = "fragments"
 _OVERRIDES: Final = "fragment_mods"
@@ -56,7 +54,7 @@ _RESOURCE_SECTIONS: Final = ("components", "services", "remotes")
 
 class MistakeType(enum.Enum):
     NO_ACCESS = enum.auto()
-    """There is no such fragment, or it is not shared with the organization."""
+    """The fragment does not exist, or is not shared with the organization."""
     TOO_DEEP = enum.auto()
     INVALID = enum.auto()
     CYCLE = enum.auto()
@@ -69,7 +67,7 @@ class MistakeType(enum.Enum):
 class Mistake(NamedTuple):
     type: MistakeType
     fragment_id: str
-    """Empty if the mistake is not in a certain fragment."""
+    """The ID of the fragment with the mistake; empty if no single fragment has it."""
     text: str
 
     def __str__(self) -> str:
@@ -82,9 +80,9 @@ class Merged(NamedTuple):
 
 
 def merge_fragments(config: Json, find: Find, budget: MergeBudget | None = None) -> Merged:
-    """Return the configuration with its fragments merged into it. Nothing is modified.
+    """Merge the fragments of a configuration into a copy of it.
 
-    A budget may be shared by several configurations.
+    Several configurations may share one budget.
     """
     merger = _Merger(find, budget or MergeBudget())
     merged = merger.merge(config, ())
@@ -104,7 +102,7 @@ class _Merger:
         self._counts: Counter[tuple[MistakeType, str]] = Counter()
 
     def merge(self, config: Json, path: tuple[str, ...]) -> Json:
-        """`path` has the IDs of the fragments that lead to this configuration."""
+        """Merge the fragments of a configuration. `path` has the IDs of outer fragments."""
         inside = path[-1] if path else ""
         merged = MergedConfig(
             {key: each for key, each in config.items() if key not in (_FRAGMENTS, _OVERRIDES)}
@@ -126,7 +124,7 @@ class _Merger:
         return merged.config
 
     def list_mistakes(self) -> list[Mistake]:
-        """Return the first mistakes of each kind in each fragment, and how many more there are."""
+        """Return the first mistakes of each kind in each fragment, and the number of others."""
         more = [
             Mistake(kind, fragment, f"and {count - _MAX_LISTED} more mistakes of this kind")
             for (kind, fragment), count in self._counts.items()
@@ -135,9 +133,9 @@ class _Merger:
         return [*self._mistakes, *more]
 
     def _expand(self, use: FragmentUse, path: tuple[str, ...]) -> Json | None:
-        """Return a fragment with its variables and its own fragments; None if it is unusable.
+        """Return a copy of a fragment with its variables and inner fragments filled in.
 
-        Nothing else refers to the values in it.
+        Return None if the fragment cannot be used.
         """
         self._uses += 1
         try:
@@ -167,7 +165,7 @@ class _Merger:
         return content
 
     def _fill_variables(self, content: Json, use: FragmentUse) -> Json:
-        """Leave out the items, or else the sections, of which a variable has no value."""
+        """Fill in the variables. Leave out items, or else sections, with a missing variable."""
         found: Json = {}
         for key, section in content.items():
             self._budget.add_value(key)
@@ -194,7 +192,7 @@ class _Merger:
             return None
 
     def _fill(self, value: Any, variables: Mapping[str, Any], level: int) -> Any:
-        """`level`: how deep the value is; that of the fragment is 1."""
+        """Fill in the variables of a value. `level` is its depth; the fragment has 1."""
         variable = value.get(_VARIABLE) if isinstance(value, dict) and len(value) == 1 else None
         if isinstance(variable, dict) and isinstance(variable.get("name"), str):
             if variable["name"] in variables:
@@ -212,7 +210,7 @@ class _Merger:
         return {key: self._fill(each, variables, level + 1) for key, each in value.items()}
 
     def _copy(self, value: Any, level: int) -> Any:
-        """Copy a value, in which variables have no meaning."""
+        """Copy a value without filling in variables."""
         self._budget.add_value(value)
         if not isinstance(value, dict | list):
             return value
@@ -223,7 +221,7 @@ class _Merger:
         return {key: self._copy(each, level + 1) for key, each in value.items()}
 
     def _override(self, content: Json, use: FragmentUse, overrides: list[Json]) -> Json:
-        """Apply all overrides of a use of a fragment, or none of them."""
+        """Apply all overrides of a use of a fragment, or none of them if one is invalid."""
         try:
             self._budget.add_steps(len(overrides))
             mods = [
@@ -242,10 +240,10 @@ class _Merger:
         return content
 
     def _add_prefix(self, content: Json, use: FragmentUse) -> Json | None:
-        """Return the fragment with a prefix before the names of its resources, and their uses.
+        """Add the prefix to the names of the fragment's resources, and to references to them.
 
-        Attributes refer to resources by their names, so every value that is the name of a resource
-        of the fragment gets the prefix.
+        Attributes refer to resources by name, so every value that equals a resource name gets the
+        prefix.
         """
         if not use.prefix:
             return content
@@ -266,7 +264,7 @@ class _Merger:
         return {**content, **prefixed}
 
     def _prefix_item(self, item: Any, prefix: str, names: set[str | None]) -> Any:
-        """Rename everything but the fields that say what the resource is."""
+        """Add the prefix to the names in all fields except the type and the model."""
         if not isinstance(item, dict):
             return item
         kept = ("api", "model", "type", "namespace")

@@ -1,10 +1,10 @@
-"""Overrides: changes that a configuration makes to a fragment that it uses.
+"""Overrides: changes to a fragment in one configuration.
 
-An override has operators, each with values by their paths:
+An override is an object of operators, each with values by path:
 
     {"$set": {"components.arm.attributes.speed": 50}, "$unset": {"components.arm.frame": 0}}
 
-A path goes through objects by their keys, and through lists by the name or the index of an item.
+The steps of a path are keys of objects, and names or indexes of list items.
 """
 
 from __future__ import annotations
@@ -21,28 +21,27 @@ from cogwork.cloud.configuration.merge_budget import (
 Json = dict[str, Any]
 
 _MAX_PATH: Final = 64
-"""Steps of a path."""
+"""Maximum number of steps in a path."""
 _MAX_NUMBER: Final = 1e15
-"""Of calculations, so that they stay exact and short."""
+"""Largest number in calculations, so that results stay exact and short."""
 _LISTS: Final = frozenset(
     ("components", "services", "modules", "packages", "remotes", "processes", "jobs", "log")
 )
-"""Sections that are lists, and so are not created by setting something inside of them."""
+"""Sections that are lists. An override does not create them."""
 _USES: Final = ("fragments", "fragment_mods")
-"""Sections that are gone before overrides are applied."""
+"""Sections that are already removed when overrides are applied."""
 _NAMES: Final = ("name", "id")
-"""Keys by which a path finds the items of a list."""
+"""Keys whose values identify the items of a list."""
 
 
 class InvalidOverride(Exception):
-    """An override that does not fit the fragment. The text says why."""
+    """An override that does not fit the fragment. The message has the reason."""
 
 
 def apply_overrides(content: Json, overrides: Sequence[Any], budget: MergeBudget) -> Json:
-    """Return the content with the overrides applied in order. The content is not modified.
+    """Return a copy of the content with the overrides applied in order.
 
-    The result may contain the values of the overrides themselves. Raise InvalidOverride, or
-    OverBudget.
+    The result may share values with the overrides. Raise InvalidOverride or OverBudget.
     """
     found: Json = _copy(content, budget)
     apply = _Overrides(found, budget)
@@ -56,14 +55,13 @@ def apply_overrides(content: Json, overrides: Sequence[Any], budget: MergeBudget
 
 
 class _Overrides:
-    """Changes one fragment in place."""
+    """Overrides that change one fragment in place."""
 
     def __init__(self, root: Json, budget: MergeBudget) -> None:
         self._root = root
         self._budget = budget
         self._indexes: dict[int, dict[str, int]] = {}
-        """By the identity of a list: the positions of its items by their names and IDs. The lists
-        are part of the root, or kept in `_removed`, so their identities stay theirs."""
+        """The positions of list items by name and ID, for each list by its `id()`. The lists are in\n        the root or in `_removed`, so no `id()` is reused."""
         self._removed: list[Any] = []
         self._operators: dict[str, Callable[[str, Any], None]] = {
             "$set": self._set,
@@ -98,7 +96,7 @@ class _Overrides:
         self._remove(holder, key, path)
 
     def _rename(self, path: str, target: Any) -> None:
-        """Move a value to another path, whose last step replaces the last step of the old one."""
+        """Rename a value: its new path differs from the old one only in the last step."""
         if not isinstance(target, str):
             raise InvalidOverride(f"$rename of {path[:200]} needs a path")
         holder, key = self._find_holder(path)
@@ -107,7 +105,7 @@ class _Overrides:
         self._set(target, value)
 
     def _calculate(self, combine: Callable[[Any, Any], Any]) -> Callable[[str, Any], None]:
-        """Return an operator that calculates with the number at the path."""
+        """Return an operator that changes the number at a path."""
 
         def apply(path: str, value: Any) -> None:
             holder, key = self._find_holder(path)
@@ -145,14 +143,14 @@ class _Overrides:
         items[:] = [each for each in items if each != value]
 
     def _count_comparisons(self, items: list[Any], value: Any) -> None:
-        """An item that is nearly the same is compared to its end."""
+        """Count the steps to compare a value with all items, of which each may be nearly equal."""
         self._budget.add_steps(len(items) * _measure(value, self._budget))
 
     def _find_holder(self, path: str, *, create: bool = False) -> tuple[Any, str]:
-        """Return the object or the list that holds the last step of a path, and this step.
+        """Return the object or list with the last step of a path, and that step.
 
-        Missing objects are created if asked for, but items of lists never are: a resource that the
-        fragment does not have is a mistake.
+        Missing objects are created on demand, but missing list items are mistakes, because an
+        override cannot add a resource.
         """
         *steps, last = path.split(".")
         if len(steps) >= _MAX_PATH or not all((*steps, last)):
@@ -194,7 +192,7 @@ class _Overrides:
             raise InvalidOverride(f'"{key[:100]}" of {path[:200]} would be inside of a value')
 
     def _remove(self, holder: Any, key: str, path: str) -> None:
-        self._removed.append(self._get(holder, key, path))  # it must be there
+        self._removed.append(self._get(holder, key, path))  # the value must exist
         if isinstance(holder, list):
             del holder[self._index_of(holder, key, path)]
             self._indexes.pop(id(holder), None)
@@ -204,7 +202,7 @@ class _Overrides:
                 self._indexes.clear()
 
     def _index_of(self, items: list[Any], key: str, path: str) -> int:
-        """Return the position of the first item of this name or ID, or else of this number."""
+        """Return the position of the first item with this name or ID, or else with this index."""
         index = self._indexes.get(id(items))
         if index is None:
             self._budget.add_steps(len(items))
@@ -243,7 +241,7 @@ def _copy(value: Any, budget: MergeBudget) -> Any:
 
 
 def _measure(value: Any, budget: MergeBudget) -> int:
-    """Return the steps that it takes to compare a value with one that is the same."""
+    """Return the number of steps to compare a value with an equal one."""
     budget.add_steps(1)
     if isinstance(value, list):
         return 1 + sum(_measure(each, budget) for each in value)
@@ -253,7 +251,7 @@ def _measure(value: Any, budget: MergeBudget) -> int:
 
 
 def _check_nesting(content: Json, budget: MergeBudget) -> None:
-    """Raise OverBudget if moved values are too deep. Not recursive: they could be very deep."""
+    """Raise OverBudget if moved values are nested too deeply. Must not recurse."""
     inside: list[Any] = [content]
     level = 0
     while inside:

@@ -1,4 +1,4 @@
-"""How a configuration uses a fragment: what an entry of `fragments` says."""
+"""The use of a fragment by a configuration: an entry of `fragments`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 MAX_USES: Final = 200
-"""Fragments in one configuration, with those inside of others."""
+"""Maximum number of fragments in one configuration, including nested ones."""
 MAX_TEXT: Final = 100
-"""Characters of an ID or a version, and of what a mistake quotes."""
+"""Maximum length of an ID, of a version, and of quoted text in a mistake."""
 
 
 class FragmentUse(NamedTuple):
-    """How a configuration uses a fragment."""
+    """One use of a fragment in a configuration."""
 
     id: str
     version: str = ""
@@ -22,15 +22,15 @@ class FragmentUse(NamedTuple):
 
 
 class FragmentUnavailable(Exception):
-    """A fragment that cannot be used. The text says why."""
+    """A fragment cannot be used. The message has the reason."""
 
 
 Find = Callable[[FragmentUse], str]
-"""Returns the configuration of a fragment as JSON. Raises FragmentUnavailable."""
+"""Function that returns the configuration of a fragment as JSON, or raises FragmentUnavailable."""
 
 
 def parse_use(item: Any) -> FragmentUse | None:
-    """Return how an entry of `fragments` uses a fragment; None if it is invalid."""
+    """Parse an entry of `fragments`. Return None if it is invalid."""
     if isinstance(item, str):
         return FragmentUse(item) if 0 < len(item) <= MAX_TEXT else None
     if not isinstance(item, dict):

@@ -1,6 +1,6 @@
-"""How much the fragments of one configuration may add to it, and how much work merging them may be.
+"""Limits on the size of merged fragments, and on the work of merging them.
 
-Both are counted instead of timed, so the same configuration is always merged the same way.
+Both are counted instead of timed, so the same configuration always gives the same result.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any, Final
 MAX_SIZE: Final = 4 << 20
 """Bytes that fragments may add to one configuration."""
 MAX_STEPS: Final = 500_000
-"""Values and list items that may be visited besides those that are added."""
+"""Number of values and list items that may be visited, in addition to the added ones."""
 MAX_NESTING: Final = 100
-"""Objects and lists inside of each other. The messages to machines carry no more."""
+"""Maximum depth of nested objects and lists, which messages to machines can carry."""
 CHARACTERS_PER_STEP: Final = 64
 
 _VALUE_SIZE: Final = 16
-"""Bytes of a value besides its text, because many small values take memory, too."""
+"""Bytes counted for a value in addition to its text, because small values take memory, too."""
 
 
 class MergeTooLarge(Exception):
-    """The text says which bound is exceeded, as the end of a sentence about fragments."""
+    """A limit is exceeded. The message completes a sentence that begins with the fragments."""
 
 
 class MergeBudget:
@@ -30,7 +30,7 @@ class MergeBudget:
         self._steps = 0
 
     def add_value(self, value: Any) -> None:
-        """Count a value that is added, without those inside of it. Raise MergeTooLarge."""
+        """Count a value that is added, without its nested values. Raise MergeTooLarge."""
         self.add_size(_VALUE_SIZE + (len(value) if isinstance(value, str) else 0))
 
     def add_size(self, size: int) -> None:
@@ -45,6 +45,6 @@ class MergeBudget:
 
 
 def require_nesting(level: int) -> None:
-    """Raise MergeTooLarge if a value is inside of too many others."""
+    """Raise MergeTooLarge if a value is nested too deeply."""
     if level > MAX_NESTING:
         raise MergeTooLarge(f"are more than {MAX_NESTING} levels deep")

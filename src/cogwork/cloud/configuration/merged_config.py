@@ -1,4 +1,4 @@
-"""A configuration to which fragments are added."""
+"""A configuration with the content of its fragments."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ Json = dict[str, Any]
 
 
 class MergedConfig:
-    """Its own items take precedence over those of fragments."""
+    """A configuration with its fragments. The items of the configuration take precedence."""
 
     def __init__(self, config: Json) -> None:
         self.config = config
         self._items: dict[str, dict[str, Any]] = {}
-        """By section: the items of those that are lists, by name."""
+        """The items of the sections that are lists, by section and name."""
 
     def add(self, content: Json) -> list[tuple[str, str]]:
-        """Add a fragment. Return the sections and names of what is left out.
+        """Add a fragment. Return the sections and names of the items that are left out.
 
-        An item that is there already, exactly like this, is neither added nor left out.
+        Ignore an item that is equal to an existing one.
         """
         clashes = []
         for key, section in content.items():
@@ -32,7 +32,7 @@ class MergedConfig:
     def _add_items(self, section: str, items: list[Any]) -> list[str]:
         known = self._items.get(section)
         if known is None:
-            # The list may be that of the caller.
+            # The list may belong to the caller.
             self.config[section] = mine = [*self.config[section]]
             known = self._items[section] = _items_by_name(mine)
         new = [each for each in items if name_of(each) not in known]

@@ -1,1 +1,1 @@
-"""Every service of the cloud over one set of stores, and what keeps the stores usable."""
+"""The control plane: all services of the cloud, and the maintenance of its stores."""

@@ -1,4 +1,4 @@
-"""The directory in which a cloud keeps its data."""
+"""The directory with the data of a cloud."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOMAIN: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]
 
 
 class NoCloud(CogworkError):
-    """The directory does not hold a cloud, or not all of it."""
+    """The directory has no cloud, or an incomplete one."""
 
 
 class CloudInUse(CogworkError):
@@ -31,14 +31,14 @@ class CloudInUse(CogworkError):
 class CloudSettings(NamedTuple):
     domain: str
     cloud_id: str
-    """As in the records, so that those of another cloud are noticed."""
+    """The ID of the cloud. The records have it, too, so that others are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudDirectory:
     path: Path
     given_root_key: str = field(default="", repr=False)
-    """The root key in place of the file, from the environment."""
+    """The root key from the environment, which replaces the file."""
 
     @property
     def records(self) -> Path:
@@ -58,7 +58,7 @@ class CloudDirectory:
 
     @property
     def authorities(self) -> Path:
-        """The certificates of the authorities that sign those of machines, for clients."""
+        """The file with the certificates of the authorities, for clients of machines."""
         return self.path / "ca.pem"
 
     @property
@@ -71,7 +71,7 @@ class CloudDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes out of the directory. Raise CloudInUse."""
+        """Lock the directory against other processes. Raise CloudInUse."""
         atomic.make_directory(self.path)
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "r+") as lock:
@@ -92,7 +92,7 @@ class CloudDirectory:
         atomic.write(self.settings, f"{text}\n".encode(), 0o600)
 
     def read_domain(self) -> str:
-        """Return the domain, also of a directory that must be upgraded. Raise NoCloud."""
+        """Return the domain, even if the directory must be upgraded. Raise NoCloud."""
         return check_domain(self._read_settings()["domain"])
 
     def needs_upgrade(self) -> bool:
@@ -100,7 +100,7 @@ class CloudDirectory:
         return "cloud_id" not in self._read_settings()
 
     def read_cloud_id(self) -> str:
-        """Raise NoCloud."""
+        """Return the ID of the cloud. Raise NoCloud."""
         return str(self._read_settings().get("cloud_id", ""))
 
     def require_current(self) -> CloudSettings:
@@ -115,7 +115,7 @@ class CloudDirectory:
         return CloudSettings(check_domain(found["domain"]), str(found["cloud_id"]))
 
     def require_records(self) -> None:
-        """Raise NoCloud if there are none: starting without them would refuse every machine."""
+        """Raise NoCloud if the records are missing: without them, every machine is refused."""
         if not self.records.exists():
             raise NoCloud(
                 f"{self.records} is missing; restore it from a backup with: "
@@ -128,7 +128,7 @@ class CloudDirectory:
             )
 
     def read_root_key(self) -> Sealer:
-        """Raise NoRootKey."""
+        """Return the root key. Raise NoRootKey."""
         return read_root_key(self.root_key, self.given_root_key)
 
     def create_root_key(self) -> Sealer:
@@ -139,7 +139,7 @@ class CloudDirectory:
             atomic.write(self.authorities, bundle, 0o644)
 
     def read_checkpoint(self) -> int:
-        """Return the checkpoint that was saved last; 0 if there is none."""
+        """Return the saved checkpoint; 0 if none was saved."""
         try:
             return int(self.checkpoint.read_text())
         except (OSError, ValueError):
@@ -171,7 +171,7 @@ class CloudDirectory:
 
 
 def check_domain(domain: str) -> str:
-    """Return the domain, or raise NoCloud."""
+    """Return the domain. Raise NoCloud if it is malformed."""
     if len(domain) > 200 or not _DOMAIN.fullmatch(domain):
         raise NoCloud(f'"{domain}" is not a domain, such as fleet.example.org')
     return domain

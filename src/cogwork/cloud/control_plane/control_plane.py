@@ -1,4 +1,4 @@
-"""The control plane: every service of the cloud, over one set of stores."""
+"""The control plane: all services of the cloud."""
 
 from __future__ import annotations
 

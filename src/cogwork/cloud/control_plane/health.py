@@ -1,4 +1,4 @@
-"""What is wrong with the cloud now, for operators and their monitoring."""
+"""The current problems of the cloud, for operators and their monitoring."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("cloud.health")
 class StoreState(enum.IntEnum):
     OK = 0
     DEGRADED = 1
-    """Something does not work, but calls are answered."""
+    """A function does not work, but calls are answered."""
     FAILING = 2
     """Changes are lost or refused."""
 
@@ -25,13 +25,13 @@ class Problem(NamedTuple):
     state: StoreState
     reason: str
     since: float
-    """Monotonic, in seconds."""
+    """The monotonic time when the problem began, in seconds."""
     until: float | None
-    """When it ends by itself, if nothing happens any more; None for never."""
+    """The monotonic time when the problem ends if it is not reported again; None for never."""
 
 
 class CloudHealth:
-    """Used by the event loop only."""
+    """The problems of the cloud. Only the event loop may use it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,7 +55,7 @@ class CloudHealth:
     ) -> None:
         """Show a problem until `recover` is called, or for so many seconds.
 
-        It is logged when it begins, and when its state changes.
+        Log it when it begins, and when its state changes.
         """
         now, known = self._clock.monotonic(), self._problems.get(component)
         since = known.since if known is not None else now
@@ -73,7 +73,7 @@ class CloudHealth:
             self._notify()
 
     def change(self) -> asyncio.Future[None]:
-        """Return a future that is done when something begins or ends."""
+        """Return a future that is done when a problem begins or ends."""
         if self._change is None:
             self._change = asyncio.get_running_loop().create_future()
         return self._change

@@ -1,4 +1,4 @@
-"""Follows the keys of the cloud while it is served: commands of other processes change them."""
+"""Loads the keys of the cloud again while it runs, because commands may change them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.bus import describe_change, part_topic
 
 INTERVAL: Final = 5.0
-"""Seconds. It must be much shorter than the time from the creation of a key to its first use."""
+"""Interval in seconds, much shorter than the time from a key's creation to its first use."""
 _CHECKPOINT_INTERVAL: Final = 300.0
-"""Seconds. Records that are restored from an older backup are noticed by this."""
+"""Interval in seconds between two checkpoints, which reveal records from an older backup."""
 _MACHINES_AT_ONCE: Final = 100
 _PAUSE: Final = 0.5
-"""Seconds between two groups of machines that are told, so that they do not all ask at once."""
+"""Seconds between two groups of notified machines, so that not all of them ask at once."""
 
 _log = logging.getLogger("cloud.keys")
 
@@ -35,13 +35,13 @@ class KeyWatcher:
         """Whether the file of authorities is older than the records."""
 
     async def refresh(self) -> None:
-        """Use the keys of the records, and do what follows from a change."""
+        """Load the keys from the records, and act on changes."""
         context = self._context
         rows = await context.records.read(list_cloud_keys)
         if any(has_ended(key, context.now()) for key in rows):
             ended = await context.records.write(lambda tx: delete_ended_keys(tx, context.now()))
             for key in ended:
-                _log.info("deleted the %s key %s, whose time is over", key.purpose, key.id[:12])
+                _log.info("deleted the expired %s key %s", key.purpose, key.id[:12])
             rows = await context.records.read(list_cloud_keys)
         former = context.keys.rows
         changed = context.keys.use(rows)
@@ -50,7 +50,7 @@ class KeyWatcher:
             context.calls.end_all()
         if changed:
             _log.info("the keys of the cloud have changed: %s", ", ".join(sorted(changed)))
-        # First: a stolen key must end, whatever else fails.
+        # First, because a stolen key must end even if the rest fails.
         if KeyPurpose.PART_TOKEN in changed:
             await self._tell_machines()
         self._has_new_authority |= KeyPurpose.AUTHORITY in changed
@@ -66,7 +66,7 @@ class KeyWatcher:
             await asyncio.to_thread(self._directory.save_checkpoint, checkpoint)
 
     async def _reseal(self, rows: list[CloudKey]) -> bool:
-        """Seal secrets with the active key if there are others. Return whether any was deleted."""
+        """Seal all secrets with the active key. Return whether former keys were deleted."""
         context, (active, _) = self._context, self._context.keys.sealing_key
         used = [
             key
@@ -81,7 +81,7 @@ class KeyWatcher:
         return True
 
     async def _tell_machines(self) -> None:
-        """Tell connected machines to ask for their access lists, which have the keys of tokens."""
+        """Tell connected machines to fetch their access lists, which have the token keys."""
         parts = self._context.presence.list_connected()
         for start in range(0, len(parts), _MACHINES_AT_ONCE):
             for part in parts[start : start + _MACHINES_AT_ONCE]:
@@ -90,7 +90,7 @@ class KeyWatcher:
 
 
 def _is_token_key_stolen(former: Sequence[CloudKey], rows: Sequence[CloudKey], now: int) -> bool:
-    """Return whether a token key is gone before its time."""
+    """Return whether a token key was deleted before it expired."""
     left = {key.id for key in rows}
     return any(
         key.purpose is KeyPurpose.TOKEN and key.id not in left and not has_ended(key, now)

@@ -1,4 +1,4 @@
-"""Stores that report to the health of the cloud whether they can be written."""
+"""Wrappers of the stores that report failed writes to the health of the cloud."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOGS: Final = "logs"
 PACKAGES: Final = "packages"
 
 _LASTS: Final = 300.0
-"""Seconds for which a failed write is shown, if it is not repeated."""
+"""Seconds for which a failed write is shown, unless another one fails."""
 
 T = TypeVar("T")
 

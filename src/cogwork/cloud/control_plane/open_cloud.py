@@ -1,4 +1,4 @@
-"""Open the cloud that a directory holds."""
+"""Open the cloud in a directory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 
 _SAVE_INTERVAL: Final = 30.0
-"""Seconds between two saves of what is counted in memory."""
+"""Seconds between two saves of the counters in memory."""
 
 _log = logging.getLogger("cloud")
 
@@ -64,10 +64,10 @@ async def open_cloud(
     relays: RelayServers = NO_RELAYS,
     log_rates: LogRates | None = None,
 ) -> AsyncIterator[ControlPlane]:
-    """Run the block with the cloud, which no other process can open meanwhile.
+    """Yield the cloud. No other process can open it at the same time.
 
-    Raise NoCloud, NoRootKey or CannotUnseal if anything is missing: a cloud without it would refuse
-    the credentials of its machines.
+    Raise NoCloud, NoRootKey or CannotUnseal if data is missing. A cloud that starts without it
+    would refuse the credentials of its machines.
     """
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(directory.lock())
@@ -125,9 +125,9 @@ async def open_cloud(
 def _check_in(
     tx: Transaction, settings: CloudSettings, root: Sealer, clock: Clock, saved: int
 ) -> tuple[CloudKeys, int]:
-    """Check that the records are those of this cloud. Return its keys, and the new checkpoint.
+    """Check that the records belong to this cloud. Return its keys and the new checkpoint.
 
-    `saved` is the checkpoint outside of the records.
+    `saved` is the checkpoint in the directory, outside of the records.
     """
     now = int(clock.time() * 1e6)
     cloud = read_cloud(tx)
@@ -180,4 +180,4 @@ async def _save_last(save: Callable[[], Awaitable[None]]) -> None:
     try:
         await save()
     except CogworkError as error:
-        _log.error("the last seconds of what was counted are lost: %s", error)
+        _log.error("cannot save the counters of the last seconds: %s", error)

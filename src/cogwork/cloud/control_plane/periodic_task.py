@@ -1,4 +1,4 @@
-"""Work that a cloud does again and again, whatever goes wrong."""
+"""Periodic tasks of the cloud, which continue after errors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _log = logging.getLogger("cloud")
 
 class PeriodicTask(NamedTuple):
     name: str
-    """What it does, as the subject of a sentence: `saving when machines were last seen`."""
+    """The name of the task, as the subject of a sentence: `saving when machines were last seen`."""
     work: Callable[[], Awaitable[object]]
     interval: float
     """Seconds from the end of one run to the next."""
 
     async def run(self, clock: Clock, health: CloudHealth) -> None:
-        """Run until cancelled. Errors are shown in the health until a run succeeds."""
+        """Run until cancelled. Show errors in the health until a run succeeds."""
         while True:
             try:
                 await self.work()
@@ -39,7 +39,7 @@ class PeriodicTask(NamedTuple):
 
 
 class PeriodicTasks:
-    """The tasks that run now, which end with their owner."""
+    """The running periodic tasks."""
 
     def __init__(self, clock: Clock, health: CloudHealth) -> None:
         self._clock = clock

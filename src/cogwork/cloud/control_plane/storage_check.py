@@ -1,4 +1,4 @@
-"""Checks the disk, and whether the records can be written again."""
+"""Checks the free disk space, and whether failed records can be written again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DISK: Final = "disk"
 
 _TIMEOUT: Final = 10.0
 _RECOVERED: Final = 1.1
-"""A disk that was low is so until this much more is free, so that the state does not flap."""
+"""Factor of the limit at which a low disk has recovered, so that the state does not flap."""
 
 
 async def check_storage(
@@ -53,7 +53,7 @@ def _report_space(space: Space, health: CloudHealth) -> None:
 
 
 async def _try_to_write(records: Records) -> None:
-    """Write something that changes nothing. Its success or failure is reported on the way."""
+    """Write a change without effect. The records report its success or failure to the health."""
 
     def work(tx: Transaction) -> None:
         tx.execute(

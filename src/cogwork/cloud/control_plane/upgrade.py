@@ -1,8 +1,8 @@
-"""Upgrade the directory of a cloud that version 0.1 has written.
+"""Upgrade of a cloud directory from version 0.1.
 
-There, four files beside the database were the keys. Digests of secrets were made with one of them,
-and secrets sealed. Every step can be repeated, so an upgrade that was interrupted goes on at the
-next start.
+Version 0.1 stored its keys in four files beside the database. One of them was used for digests of
+secrets and to seal secrets. Every step can be repeated, so the next start continues an interrupted
+upgrade.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 def upgrade_directory(directory: CloudDirectory, clock: Clock) -> None:
-    """Raise NoCloud if files are missing or do not belong together; then nothing is changed."""
+    """Upgrade the directory. Raise NoCloud, without a change, if files are missing or wrong."""
     for step in STEPS:
         step(directory, clock)
     _log.warning(
@@ -78,7 +78,7 @@ def _back_up(directory: CloudDirectory, _: Clock) -> None:
     atomic.make_directory(target)
     for name in _FILES:
         atomic.write(target / name, (directory.path / name).read_bytes(), 0o600)
-    # Last, so that a backup with a database is complete.
+    # Last, so that a backup with a database is always complete.
     unfinished = target / "records.new.db"
     unfinished.unlink(missing_ok=True)
     unfinished.touch(0o600)
@@ -100,7 +100,7 @@ def _import_keys(directory: CloudDirectory, clock: Clock) -> None:
             insert(tx, material.seal(root, now, now))
         keyring = Keyring(CloudKeys(root, clock, list_cloud_keys(tx)))
         _replace_digests(tx, signing_key, keyring)
-        # Codes are known as digests only, and live for 15 minutes.
+        # Codes are stored as digests only, and expire after 15 minutes.
         tx.execute("DELETE FROM claim_code")
 
     has_root_key = directory.given_root_key or directory.root_key.exists()
@@ -113,7 +113,7 @@ def _finish(directory: CloudDirectory, _: Clock) -> None:
     assert cloud is not None
     for name in _PRIVATE_FILES:
         (directory.path / name).unlink(missing_ok=True)
-    # Last, because it ends the upgrade.
+    # Last, because this change completes the upgrade.
     directory.save_settings(CloudSettings(directory.read_domain(), cloud.id))
 
 
@@ -173,7 +173,8 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
             try:
                 text = former.unseal(row.sealed).decode()
             except CannotUnseal:
-                # Version 0.1 could not check it either: its digest needs the same lost key.
+                # Version 0.1 could not check this secret either, because its digest needs the lost
+                # key.
                 unreadable += 1
                 tx.execute(f"UPDATE {table} SET sealed = '' WHERE id = ?", row.id)  # noqa: S608
                 continue
@@ -184,7 +185,7 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
                 f"UPDATE {table} SET digest = ?, sealed = ? WHERE id = ?",  # noqa: S608
                 *(digest, keyring.seal(text) if is_shown else "", row.id),
             )
-            # Tokens carry the fingerprint of the former digest, and have no end.
+            # Tokens have the fingerprint of the former digest, and do not expire.
             insert(tx, FormerFingerprintRow(digest, fingerprint_of(row.digest)))
     if unreadable and not upgraded:
         raise NoCloud(
