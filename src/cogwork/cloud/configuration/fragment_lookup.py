@@ -85,7 +85,7 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
         revision = select_revision(tx, fragment, use.version)
         if revision is None or not is_shared(fragment, revision, organizations):
             raise FragmentUnavailable(
-                f'the fragment has no revision or tag "{use.version[:100]}"; use another version'
+                f'it has no revision and no tag "{use.version[:100]}"; use another version'
             )
         return revision.config
 

@@ -5,7 +5,9 @@ A configuration names fragments in `fragments`, each by its ID or as an object:
     {"id": "…", "version": "3", "prefix": "left", "variables": {"path": "/dev/video0"}}
 
 In a fragment, `{"$variable": {"name": "path", "default_value": "…"}}` stands for the value of a
-variable. The overrides in `fragment_mods` change\nthe content of a fragment for this use (`fragment_overrides.py`). A prefix is added to the names of\nthe fragment's resources, so that one configuration can use the fragment twice. A fragment may use\nother fragments.
+variable. The overrides in `fragment_mods` change the content of a fragment for this use of it
+(`fragment_overrides.py`). A prefix is added to the names of the fragment's resources, so that one
+configuration can use the fragment twice. A fragment may use other fragments.
 
 A mistake is local: the item with the mistake is left out and reported, and all others are merged.
 """

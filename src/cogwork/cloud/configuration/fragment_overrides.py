@@ -61,7 +61,8 @@ class _Overrides:
         self._root = root
         self._budget = budget
         self._indexes: dict[int, dict[str, int]] = {}
-        """The positions of list items by name and ID, for each list by its `id()`. The lists are in\n        the root or in `_removed`, so no `id()` is reused."""
+        """The positions of list items by name and ID, for each list by its `id()`. The lists are in
+        the root or in `_removed`, so no `id()` is reused."""
         self._removed: list[Any] = []
         self._operators: dict[str, Callable[[str, Any], None]] = {
             "$set": self._set,
