@@ -1,1 +1,1 @@
-"""AppService: the operations of people and programs that manage machines."""
+"""AppService: operations for people and programs that manage machines."""

@@ -1,6 +1,6 @@
-"""Which parts of machines get another access list when roles, keys or secrets change.
+"""The parts whose access lists change with a role, a key or a secret.
 
-Machines without access lists get another configuration then, which has their local keys.
+For machines without access lists, the configuration changes, because it has their local keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONDITIONS: Final = {
 
 
 def parts_below(tx: Transaction, resource: Resource) -> list[str]:
-    """Return the parts of a resource. Roles on it are in their access lists."""
+    """Return the parts of a resource, whose access lists have the roles on the resource."""
     kind, name = resource
     return query_values(tx, str, _CONDITIONS[kind], name)
 
@@ -42,5 +42,5 @@ def parts_of_key(tx: Transaction, key: str) -> list[str]:
 
 
 def parts_in_location(tx: Transaction, location: str) -> list[str]:
-    """Return the parts that accept the secrets of a location: those of its own machines."""
+    """Return the parts of the location's own machines, which accept the secrets of the location."""
     return query_values(tx, str, f"{_PARTS} machine.location_id = ?", location)

@@ -1,4 +1,4 @@
-"""What a machine last said about itself: its host, its addresses and the version of its server."""
+"""The last report of a machine: its host, its addresses and the version of its server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _LISTS: Final = ("ips", "platform_tags")
 
 
 def format_agent_info(info: AgentInfo) -> str:
-    """Return the fields that are set as JSON, cut where they are too long; empty if there are
-    none."""
+    """Return the fields that are set as JSON, shortened if necessary; empty if none is set."""
     found: dict[str, Any] = {name: getattr(info, name)[:_MAX_LENGTH] for name in _TEXTS}
     for name in _LISTS:
         found[name] = [each[:_MAX_LENGTH] for each in getattr(info, name)[:_MAX_ENTRIES]]
@@ -30,13 +29,13 @@ def format_agent_info(info: AgentInfo) -> str:
 
 
 def read_agent_info(tx: Transaction, part: str) -> str:
-    """Return what was stored; empty if the part has said nothing yet."""
+    """Return the stored report; empty if the part has not reported yet."""
     found = select_one(tx, PartAgentRow, "WHERE part_id = ?", part)
     return found.info if found is not None else ""
 
 
 def runs_another_make(tx: Transaction, part: str) -> bool:
-    """Return whether the server of a part is of another make, as far as it has said."""
+    """Return whether the server of a part is from another vendor, according to its last report."""
     return is_another_make(json.loads(read_agent_info(tx, part) or "{}"))
 
 

@@ -1,4 +1,4 @@
-"""AppService: what the SDK's fleet client and `cogwork fleet` call."""
+"""AppService, which the SDK's fleet client and `cogwork fleet` call."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _CHECKS: Final[Mapping[str, _Check]] = {
     "UpdateFragment": fragment_edit.check_update,
     "SetFragmentTag": fragment_edit.check_tag,
 }
-"""What is checked before the transaction of an operation, because it takes too long within one."""
+"""Checks that run before the transaction of an operation, because they are slow."""
 
 
 def served_methods() -> list[str]:
@@ -79,7 +79,7 @@ class AppService:
         self._searches = LogSearches(context.logs, context.clock)
 
     def methods(self) -> list[Method]:
-        """Return every method of the API. Those that are not served say why."""
+        """Return every method of the API. Unserved methods raise an error with the reason."""
         return [
             replace(method, handle=self._handle(method))
             for method in methods_from_service(UnimplementedAppServiceBase())
@@ -105,7 +105,7 @@ class AppService:
         return handle
 
     async def _identify(self, stream: Stream) -> Actor:
-        """Return who sent a call. Machines have services of their own, and need nothing here."""
+        """Return the identity of a caller. Refuse machines, which have other services."""
         actor = await self._login.identify(stream)
         if actor.type is not ActorType.API_KEY:
             raise RoleTooLow(
@@ -118,7 +118,7 @@ class AppService:
         actor = await self._identify(stream)
         replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
         async for reply in replies:
-            await self._identify(stream)  # its key may have been removed in the meantime
+            await self._identify(stream)  # the key may be deleted after the login
             await stream.send_message(reply)
 
     async def _upload_module_file(self, stream: Stream) -> None:

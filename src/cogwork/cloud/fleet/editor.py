@@ -1,4 +1,4 @@
-"""Who made an edit, as histories show it."""
+"""The author of an edit, as histories show it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cogwork.cloud.storage.select import exists
 
 
 def describe_editor(tx: Transaction, key: str) -> pb.AuthenticatorInfo:
-    """Describe the key of an edit, which may be deleted since."""
+    """Describe the key that made an edit. The key may be deleted."""
     is_deleted = not exists(tx, "SELECT 1 FROM api_key WHERE id = ?", key)
     return pb.AuthenticatorInfo(
         type=pb.AuthenticationType.AUTHENTICATION_TYPE_API_KEY,

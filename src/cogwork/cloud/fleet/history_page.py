@@ -1,4 +1,4 @@
-"""Pages of a history, bounded in entries and bytes, and what a history keeps."""
+"""Pages of a history with limited size, and the limits of the history itself."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cogwork.core.errors import InvalidRequest
 
 KEPT_REVISIONS: Final = 1000
 KEPT_TIME: Final = 366 * 24 * 3600 * 1_000_000
-"""Microseconds. A revision is removed only if it is older than both."""
+"""Microseconds. A revision is removed only if both limits are exceeded."""
 REMOVED_AT_ONCE: Final = 10
-"""Revisions. An edit adds one, so this keeps up without making an edit slow."""
+"""Number of revisions to remove with one edit, which adds one: enough to catch up quickly."""
 
 _MAX_BYTES: Final = 1 << 20
-"""Of the texts of a page. A reply has each of them several times, and clients limit replies."""
+"""Maximum size of the texts in a page. A reply repeats each text, and clients limit replies."""
 
 
 R = TypeVar("R", FragmentRevisionRow, PartHistoryRow)
@@ -27,10 +27,10 @@ class Page(NamedTuple, Generic[R]):
 
 
 def read_page(read_next: Callable[[int], R | None], newest: int, limit: int) -> Page[R]:
-    """Return a page of revisions, newest first, with at least one of those that there are.
+    """Return a page of revisions, newest first. It has at least one, if any exist.
 
-    `read_next` returns the newest row whose revision is at most the given one: each alone, because
-    a few of them can be larger than memory should hold.
+    `read_next` returns the newest row up to the given revision. Rows are read one at a time,
+    because a few of them may already be too large for memory.
     """
     found: list[R] = []
     size = 0
@@ -43,10 +43,10 @@ def read_page(read_next: Callable[[int], R | None], newest: int, limit: int) -> 
 
 
 def read_page_token(token: str) -> int:
-    """Return the revision before which a page begins. Raise InvalidRequest."""
+    """Return the revision in a page token. Raise InvalidRequest."""
     if token.isascii() and token.isdecimal() and len(token) < 16:
         return int(token)
-    raise InvalidRequest("the page token is not one of this cloud; begin with the first page")
+    raise InvalidRequest("the page token is not valid; begin with the first page")
 
 
 def _iterate(read_next: Callable[[int], R | None], newest: int) -> Iterator[R]:

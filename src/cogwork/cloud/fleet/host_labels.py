@@ -1,8 +1,8 @@
-"""Labels of parts in the records: each belongs to one part of its location.
+"""Host labels of parts in the records. A label belongs to one part of its location.
 
-A label that a part had before is its alias for 90 days, the lifetime of a certificate, so that
-clients have time to change. Certificates name aliases, too. No other part gets the label before
-the last of them has expired.
+The former label of a part stays its alias for 90 days, the lifetime of a certificate, so that
+clients have time to change. Certificates include aliases. No other part gets a label before the
+last certificate with it has expired.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cogwork.cloud.storage.tables import HostLabelRow
 CERTIFICATE_DAYS: Final = 90
 _ALIAS_TIME: Final = CERTIFICATE_DAYS * 24 * 3600 * 1_000_000
 _MAX_ALIASES: Final = 10
-"""Aliases in a certificate."""
+"""Maximum number of aliases in a certificate."""
 
 
 def assign_label(tx: Transaction, now: int, part_id: str, location: str, name: str) -> None:
-    """Give a part the label for its name and location. Its former label becomes an alias."""
+    """Assign the label for a part's name and location. The former label becomes an alias."""
     tx.execute(
         "DELETE FROM host_label WHERE location_id = ? AND until <= ?", location, now - _ALIAS_TIME
     )
@@ -32,7 +32,7 @@ def assign_label(tx: Transaction, now: int, part_id: str, location: str, name: s
         if _find_holder(tx, location, each) in (None, part_id)
     )
     retire_label(tx, now, part_id)
-    # It may be an alias of the part.
+    # The new label may be an alias of the same part.
     tx.execute(
         "DELETE FROM host_label WHERE location_id = ? AND label = ? AND part_id = ?",
         *(location, label, part_id),

@@ -1,4 +1,4 @@
-"""Operations on API keys and the roles that are granted to them."""
+"""Operations on API keys and their roles."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from cogwork.cloud.storage.tables import ApiKeyRow, RoleGrantRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_KEYS: Final = 1_000
-"""With a role on the same organization, location or machine. Access lists grow with them."""
+"""Maximum number of keys with a role on one resource, because access lists have all of them."""
 
 
 class LastOwner(CogworkError):
-    """Nothing could administrate the organization afterwards."""
+    """The last owner of an organization cannot be removed."""
 
     status = "FAILED_PRECONDITION"
 
 
 class KeyIsReadable(CogworkError):
-    """A key that is stored in plaintext somewhere must not open more than it does."""
+    """A key that is stored in plaintext must not get access to more than one machine."""
 
     status = "FAILED_PRECONDITION"
 
@@ -81,7 +81,7 @@ def add_key(
     name: str,
     grants: list[tuple[Resource, CloudRole]],
 ) -> tuple[str, str]:
-    """Return the ID of a new key, and the key."""
+    """Create a key. Return its ID and its text."""
     key, secret = new_id(), call.keyring.make_secret()
     sealed = secret.sealed if are_local({resource for resource, _ in grants}) else ""
     insert(tx, ApiKeyRow(key, organization, name, secret.digest, sealed, call.now, epoch=0))
@@ -109,9 +109,9 @@ def list_keys(tx: Transaction, call: Call, request: pb.ListKeysRequest) -> pb.Li
 def get_robot_api_keys(
     tx: Transaction, call: Call, request: pb.GetRobotAPIKeysRequest
 ) -> pb.GetRobotAPIKeysResponse:
-    """Lists the keys that have a role on the machine itself, and shows local ones to owners.
+    """List the keys with a role on the machine itself, and show the local ones to owners.
 
-    A key that opens anything else was shown when it was created, and is not stored.
+    Other keys were shown when they were created, and cannot be shown again.
     """
     require_role(tx, call.actor, (ResourceType.MACHINE, request.robot_id), CloudRole.OWNER)
     keys = select(
@@ -181,7 +181,7 @@ def remove_role(
 def change_role(
     tx: Transaction, call: Call, request: pb.ChangeRoleRequest
 ) -> pb.ChangeRoleResponse:
-    # Before the old role is removed, which may be the one that allows the change.
+    # Before the old role is removed, because that role may allow the change.
     grant = _read_grant(tx, call, request.new_authorization)
     organization = _remove_role(tx, call, request.old_authorization)
     _add_role(tx, call, request.new_authorization.identity_id, grant)
@@ -221,7 +221,7 @@ def list_authorizations(
 def _add_role(tx: Transaction, call: Call, key: str, grant: tuple[Resource, CloudRole]) -> None:
     resource, role = grant
     organization = organization_of(tx, resource)
-    # Not one of others: owners see the local keys of their machines.
+    # Keys of other organizations are refused, because owners see the local keys of their machines.
     if not exists(
         tx, "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?", key, organization
     ):
@@ -231,7 +231,7 @@ def _add_role(tx: Transaction, call: Call, key: str, grant: tuple[Resource, Clou
 
 
 def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -> str:
-    """Return the organization in which the role was."""
+    """Remove a role. Return the organization of its resource."""
     (kind, name), role = resource, _ = _read_grant(tx, call, authorization)
     removed = tx.execute(
         "DELETE FROM role_grant WHERE key_id = ? AND resource_type = ? AND resource_id = ? "
@@ -248,10 +248,10 @@ def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -
 def _require_room(
     tx: Transaction, organization: str, resource: Resource, key: str | None = None
 ) -> None:
-    """Raise KeyLimit if another key cannot have a role on the resource. `key` may have one already.
+    """Raise KeyLimit if no further key may get a role on the resource. Ignore `key`.
 
-    Operations check it, but the command that replaces the lost key of an owner does not: without
-    an owner, no other key could be deleted.
+    Only operations check it. The command that replaces the lost key of an owner does not: without
+    an owner, no key could be deleted.
     """
     kind, name = resource
     keys = query_values(
@@ -288,7 +288,7 @@ def _grant(
 
 
 def _require_never_readable(tx: Transaction, key: str) -> None:
-    """Raise KeyIsReadable for a key that machines and their owners may know."""
+    """Raise KeyIsReadable for a key that machines and their owners can read."""
     (sealed,) = query_values(tx, str, "SELECT sealed FROM api_key WHERE id = ?", key)
     if sealed:
         raise KeyIsReadable(
@@ -300,7 +300,7 @@ def _require_never_readable(tx: Transaction, key: str) -> None:
 def _read_grant(
     tx: Transaction, call: Call, authorization: pb.Authorization
 ) -> tuple[Resource, CloudRole]:
-    """Return what an authorization grants. Only owners of a resource may grant roles on it."""
+    """Return the role in an authorization, and its resource, which the actor must own."""
     resource = parse_resource(authorization.resource_type, authorization.resource_id)
     kind, _, name = authorization.authorization_id.rpartition("_")
     by_name = {f"{resource[0]}_{name}": role for role, name in ROLE_NAMES.items()}
@@ -317,7 +317,7 @@ def _read_grant(
 def _owns_all(
     tx: Transaction, call: Call, authorizations: Iterable[pb.AuthorizationDetails]
 ) -> bool:
-    """Return whether the actor is an owner of everything that these roles are on."""
+    """Return whether the actor owns every resource of these roles."""
     resources = (parse_resource(each.resource_type, each.resource_id) for each in authorizations)
     return all(find_role(tx, call.actor, each) is CloudRole.OWNER for each in resources)
 

@@ -1,7 +1,7 @@
-"""Local keys: API keys whose every role is on one machine.
+"""Local keys: API keys whose roles are all on one machine.
 
-They are the only keys that stay readable, because they open nothing else: servers that know no
-access list check them in plaintext, and owners of the machine can see them again.
+Only local keys stay readable, because they give access to nothing else. Servers without access
+lists check them in plaintext, and owners of the machine can read them again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def is_local_key(tx: Transaction, key: str) -> bool:
 
 
 def list_local_keys(tx: Transaction, keyring: Keyring, machine: str) -> dict[str, str]:
-    """Return the local keys of a machine that are owners of it, by their IDs.
+    """Return the local keys with the role owner on a machine, by ID.
 
-    The servers that get them know no roles, so that an operator would be an owner there.
+    The servers that get them ignore roles, so an operator would become an owner.
     """
     found = select(
         tx,

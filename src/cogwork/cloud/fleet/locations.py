@@ -37,7 +37,7 @@ from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _ID_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH: Final = 10
-"""Short, because it is part of every machine's host name."""
+"""Length of an ID. It is short, because the host names of machines contain it."""
 
 _SELECT: Final = (
     "SELECT location.*, organization.name AS organization_name FROM location "
@@ -56,11 +56,11 @@ class _MachineCount(NamedTuple):
 
 
 _MAX_DEPTH: Final = 10
-"""Each machine accepts the keys of all locations above it, so their number must be bounded."""
+"""Maximum depth of the tree. A machine accepts the keys of all locations above it."""
 
 
 class NotEmpty(CogworkError):
-    """What would be deleted is still used."""
+    """A location is in use and cannot be deleted."""
 
     status = "FAILED_PRECONDITION"
 
@@ -104,7 +104,7 @@ def update_location(
                 raise InvalidRequest("a location cannot be inside itself; choose another parent")
             _require_depth(tx, parent, _count_levels(tx, location))
         tx.execute("UPDATE location SET parent_id = ? WHERE id = ?", parent, location)
-        # It inherits other roles there.
+        # The location inherits other roles from the new parent.
         call.changed_parts += parts_below(tx, (ResourceType.LOCATION, location))
     return pb.UpdateLocationResponse(location=_read(tx, call, location))
 
@@ -129,7 +129,7 @@ def delete_location(
 def list_locations(
     tx: Transaction, call: Call, request: pb.ListLocationsRequest
 ) -> pb.ListLocationsResponse:
-    """Lists those on which the actor has a role, and those of machines on which it has one."""
+    """List the locations on which the actor has a role, and the locations of machines with one."""
     rows = query(
         tx,
         _OwnedLocation,
@@ -156,7 +156,7 @@ def list_locations(
 
 
 def _find_locations(tx: Transaction, organization: str, machines: Iterable[str]) -> set[str]:
-    """Return the locations of some machines of an organization."""
+    """Return the locations of the given machines of an organization."""
     sql = (
         "SELECT location_id FROM machine JOIN location ON location.id = machine.location_id "
         "WHERE machine.id = ? AND location.organization_id = ?"
@@ -169,9 +169,9 @@ def _find_locations(tx: Transaction, organization: str, machines: Iterable[str])
 def list_organizations_of_location(
     tx: Transaction, call: Call, request: pb.GetOrganizationsWithAccessToLocationRequest
 ) -> pb.GetOrganizationsWithAccessToLocationResponse:
-    """Returns the one organization that a location belongs to: locations are not shared.
+    """Return the organization of a location as the only one, because locations are not shared.
 
-    For everyone who may see the location in a list.
+    Everyone who may see the location in a list may call this.
     """
     row = first(query(tx, _OwnedLocation, f"{_SELECT} location.id = ?", request.location_id))
     if row is not None:
@@ -219,7 +219,7 @@ def _require_parent(tx: Transaction, parent: str, organization: str) -> None:
 
 
 def _require_depth(tx: Transaction, parent: str, levels: int) -> None:
-    """Raise InvalidRequest if so many levels of locations do not fit below the parent."""
+    """Raise InvalidRequest if the tree below the parent would become too deep."""
     above = [kind for kind, _ in list_above(tx, (ResourceType.LOCATION, parent))]
     if above.count(ResourceType.LOCATION) + levels > _MAX_DEPTH:
         raise InvalidRequest(
@@ -228,7 +228,7 @@ def _require_depth(tx: Transaction, parent: str, levels: int) -> None:
 
 
 def _count_levels(tx: Transaction, location: str) -> int:
-    """Return how many levels the location and those inside it have."""
+    """Return the number of levels of a location with the locations inside it."""
     (levels,) = query_values(
         tx,
         int,
@@ -242,7 +242,7 @@ def _count_levels(tx: Transaction, location: str) -> int:
 
 def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
     row = first(query(tx, _OwnedLocation, f"{_SELECT} location.id = ?", location))
-    assert row is not None  # the caller has checked it
+    assert row is not None  # the caller has checked that it exists
     counts = _count_machines(tx, row.organization_id)
     is_owner = find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER
     secrets = list_secrets(tx, call.keyring, SecretOwner.LOCATION, location) if is_owner else []
@@ -250,7 +250,7 @@ def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
 
 
 def _describe(row: _OwnedLocation, machines: int, secrets: list[pb.SharedSecret]) -> pb.Location:
-    """`secrets` is empty for those who may not see them."""
+    """Describe a location. `secrets` is empty if the reader may not see them."""
     location, organization = row.id, row.organization_id
     found = pb.Location(
         id=location,
@@ -267,7 +267,7 @@ def _describe(row: _OwnedLocation, machines: int, secrets: list[pb.SharedSecret]
 
 
 def _count_machines(tx: Transaction, organization: str) -> dict[str, int]:
-    """Return the number of machines in each location that has some."""
+    """Return the number of machines by location, without empty locations."""
     rows = query(
         tx,
         _MachineCount,

@@ -1,7 +1,7 @@
-"""Counts log lines that were lost: those that the cloud refused, and those that machines dropped.
+"""Counts lost log lines: lines that the cloud refused, and lines that machines dropped.
 
-A machine that was refused sends the same lines again, or drops them and says how many it dropped;
-so what is refused and what is dropped are counted apart.
+Both are counted separately: a machine sends refused lines again, or drops them and reports the
+number.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from cogwork.logs.spool import LOGGER
 from cogwork.logs.upload import DROPPED
 
 _MAX_DROPPED: Final = 1 << 40
-"""A machine may claim anything."""
+"""Upper limit for the reported number, because a machine may report anything."""
 
 
 class LogLoss(NamedTuple):
-    """Lines of one part that were lost on one day."""
+    """The lines of one part that were lost on one day."""
 
     part_id: str
     day: str
     refused: int
-    """In requests that were over the quota. A line may be sent, and refused, several times."""
+    """Lines in requests that exceeded the quota. A line may be refused several times."""
     dropped: int
-    """As the machine says, for any reason."""
+    """Lines that the machine has dropped for any reason, as reported by it."""
 
 
 class LogLosses:
-    """Used by the event loop only."""
+    """Counters of lost lines. Only the event loop may use them."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._refused: dict[tuple[str, str], int] = defaultdict(int)
         self._dropped: dict[tuple[str, str], int] = defaultdict(int)
-        """Lines that are not saved, by part and day."""
+        """Dropped lines that are not saved yet, by part and day. `_refused` has the same form."""
 
     def note_refused(self, part: str, lines: int) -> None:
         self._refused[part, self._today()] += lines
 
     def note_dropped(self, part: str, entries: Iterable[LogEntry]) -> None:
-        """Note what a machine says to have dropped, in lines that it sends."""
+        """Count the dropped lines that a machine reports in its log."""
         if dropped := sum(map(_count_dropped, entries)):
             self._dropped[part, self._today()] += min(dropped, _MAX_DROPPED)
 
@@ -78,14 +78,14 @@ def list_losses(tx: Transaction) -> list[LogLoss]:
 
 
 class _Sums(NamedTuple):
-    """None if there are no rows."""
+    """Sums over all rows; None if no row exists."""
 
     refused: int | None
     dropped: int | None
 
 
 def describe_losses(tx: Transaction, part: str) -> dict[str, Any]:
-    """Return the sums of the last 30 days; nothing if there was no loss."""
+    """Return the sums of the last 30 days; an empty object if no line was lost."""
     (sums,) = query(
         tx,
         _Sums,
@@ -108,7 +108,7 @@ def _save(tx: Transaction, losses: Sequence[LogLoss], oldest: str) -> None:
 
 
 def _count_dropped(entry: LogEntry) -> int:
-    """Return how many lines an entry says were dropped before it."""
+    """Return the number of dropped lines that an entry reports."""
     if entry.logger_name != LOGGER:
         return 0
     for each in entry.fields:

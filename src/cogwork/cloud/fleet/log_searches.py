@@ -1,7 +1,7 @@
-"""Searches through logs, so that no reader waits for the searches of another.
+"""Fair scheduling of searches through logs.
 
-A few run at the same time. Organizations take turns, and so do the actors of one organization;
-no one has all places at once.
+A few searches run at the same time. Organizations take turns, and so do the actors of an
+organization. No actor can occupy all slots.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cogwork.core.clock import Clock
 from cogwork.wire.table.concurrency_limit import ConcurrencyLimits, SlotQueues
 
 _TIMEOUT: Final = 20.0
-"""Seconds that a search waits for its turn: longer than another may take."""
+"""Seconds that a search waits for its turn, longer than the time limit of a search."""
 _ALL: Final = ConcurrencyLimits(running=4, waiting=16, timeout=_TIMEOUT)
-"""By organization."""
+"""Limits for all searches, with one queue per organization."""
 _ORGANIZATION: Final = ConcurrencyLimits(running=2, waiting=16, timeout=_TIMEOUT)
-"""By actor, within one organization."""
+"""Limits within one organization, with one queue per actor."""
 _TARGET: Final = "the search through logs"
 
 
@@ -29,7 +29,7 @@ class LogSearches:
         self._organizations = SlotQueues(clock, _ORGANIZATION)
 
     async def read(self, organization: str, actor: Actor, query: LogQuery, now: int) -> LogPage:
-        """Raise TooManyCalls, SearchTooSlow or LogsUnavailable."""
+        """Search through a log. Raise TooManyCalls, SearchTooSlow or LogsUnavailable."""
         async with (
             self._organizations.hold(organization, str(actor), _TARGET),
             self._all.hold(None, organization, _TARGET),

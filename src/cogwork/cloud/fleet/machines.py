@@ -33,7 +33,7 @@ from cogwork.core.errors import InvalidRequest
 
 
 def new_robot(tx: Transaction, call: Call, request: pb.NewRobotRequest) -> pb.NewRobotResponse:
-    """Creates a machine with its main part."""
+    """Create a machine with its main part."""
     location = (ResourceType.LOCATION, request.location)
     require_role(tx, call.actor, location, CloudRole.OWNER)
     name, machine = require_name(request.name), new_id()
@@ -65,7 +65,7 @@ def list_robots(
 def list_robots_for_organization(
     tx: Transaction, call: Call, request: pb.ListRobotsForOrgRequest
 ) -> pb.ListRobotsForOrgResponse:
-    """Lists those on which the actor has a role."""
+    """List the machines on which the actor has a role."""
     rows = select(
         tx,
         MachineRow,
@@ -94,7 +94,7 @@ def list_robots_for_locations(
 def update_robot(
     tx: Transaction, call: Call, request: pb.UpdateRobotRequest
 ) -> pb.UpdateRobotResponse:
-    """Renames a machine, and moves it if another location is given."""
+    """Rename a machine, and move it if another location is given."""
     machine = (ResourceType.MACHINE, request.id)
     require_role(tx, call.actor, machine, CloudRole.OWNER)
     if request.name:
@@ -114,7 +114,7 @@ def update_robot(
 def delete_robot(
     tx: Transaction, call: Call, request: pb.DeleteRobotRequest
 ) -> pb.DeleteRobotResponse:
-    """Deletes a machine and its credentials. Its history and its logs stay."""
+    """Delete a machine and its credentials. Keep its history and its logs."""
     require_role(tx, call.actor, (ResourceType.MACHINE, request.id), CloudRole.OWNER)
     for part in list_parts(tx, request.id):
         delete_part(tx, call, part.id)
@@ -126,7 +126,7 @@ def delete_robot(
 
 
 def _move(tx: Transaction, call: Call, machine: str, location: str) -> None:
-    """Move a machine. Its parts get other host names there, unless it is there already."""
+    """Move a machine to a location, if it is in another one. Its parts get new host names."""
     changed = tx.execute(
         "UPDATE machine SET location_id = ? WHERE id = ? AND location_id <> ?",
         *(location, machine, location),
@@ -138,7 +138,7 @@ def _move(tx: Transaction, call: Call, machine: str, location: str) -> None:
 
 def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
     row = select_one(tx, MachineRow, "WHERE id = ?", machine)
-    assert row is not None  # the caller has checked it
+    assert row is not None  # the caller has checked that it exists
     return _describe(call, row)
 
 

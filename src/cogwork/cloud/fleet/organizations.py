@@ -31,9 +31,9 @@ from cogwork.cloud.storage.tables import OrganizationRow, RoleGrantRow
 
 
 def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool = False) -> str:
-    """Return the ID of a new organization, on which no key has a role yet.
+    """Add an organization without any keys, and return its ID.
 
-    `is_hosting` is for the first one, whose owners create the others.
+    `is_hosting` is True for the first organization, whose owners create the others.
     """
     organization = new_id()
     new = OrganizationRow(
@@ -62,7 +62,7 @@ def create_organization(
 
 
 def _require_host(tx: Transaction, actor: Actor) -> None:
-    """Raise RoleTooLow unless the actor is an owner of the organization that hosts the cloud."""
+    """Raise RoleTooLow if the actor is not an owner of the organization that hosts the cloud."""
     hosting = select_one(tx, OrganizationRow, "WHERE is_hosting = 1")
     role = find_role(tx, actor, (ResourceType.ORGANIZATION, hosting.id)) if hosting else None
     if role is not CloudRole.OWNER:
@@ -75,7 +75,7 @@ def _require_host(tx: Transaction, actor: Actor) -> None:
 def list_organizations(
     tx: Transaction, call: Call, _: pb.ListOrganizationsRequest
 ) -> pb.ListOrganizationsResponse:
-    """An actor sees every organization in which it has a role on anything."""
+    """List the organizations in which the actor has any role."""
     rows = select(
         tx,
         OrganizationRow,
@@ -108,7 +108,7 @@ def update_organization(
 
 def _read(tx: Transaction, organization: str) -> pb.Organization:
     row = select_one(tx, OrganizationRow, "WHERE id = ?", organization)
-    assert row is not None  # the caller has checked it
+    assert row is not None  # the caller has checked that it exists
     return _describe(row)
 
 

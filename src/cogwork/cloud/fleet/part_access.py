@@ -1,4 +1,4 @@
-"""Which actors may act as a part of a machine."""
+"""A check that an actor may act as a part of a machine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from cogwork.core.errors import NotFound
 
 
 def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> LocatedPart:
-    """Return the part. A part acts for itself, and a local key for the machine that it owns.
+    """Return the part if the actor may act as it. Raise RoleTooLow or NotFound.
 
-    A key that opens more must not lie on a machine, so it cannot act as one.
+    A part may act as itself, and a local key as the machine that it owns. Other keys give more
+    access, so they must not be stored on a machine.
     """
     part = select_part(tx, part_id)
     if part is not None:

@@ -49,11 +49,11 @@ _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
 _HISTORY: Final = "WHERE part_id = ? AND revision <= ?"
 REVISION_INFO: Final = "revision"
-"""Where the state before an edit has its number: the oldest in a history need not be the first."""
+"""The key of the revision number in an entry: the oldest entry need not be the first revision."""
 
 
 class StaleConfig(CogworkError):
-    """The configuration was changed by someone else in the meantime."""
+    """Another user has changed the configuration in the meantime."""
 
     status = "FAILED_PRECONDITION"
 
@@ -61,9 +61,9 @@ class StaleConfig(CogworkError):
 async def check_update(
     context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.UpdateRobotPartRequest
 ) -> None:
-    """Check a new configuration before the transaction, because that takes a while.
+    """Check a new configuration before the transaction, because the check is slow.
 
-    If a fragment changes meanwhile, its mistakes are those of an edit of the fragment.
+    If a fragment changes meanwhile, the edit of the fragment is checked for mistakes.
     """
     if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
         return
@@ -87,9 +87,9 @@ async def check_update(
 
 
 def _read_bounded(request: pb.UpdateRobotPartRequest) -> str:
-    """Return the configuration, unless it names so much that checking it would take long.
+    """Return the configuration. Raise InvalidRequest if it has too many references to check.
 
-    What is not JSON is left to the check, which says where the mistake is.
+    Text that is not JSON is returned, because the check reports the place of the mistake.
     """
     text = read_config_text(request) or ""
     try:
@@ -103,7 +103,7 @@ def _read_bounded(request: pb.UpdateRobotPartRequest) -> str:
 def update_robot_part(
     tx: Transaction, call: Call, request: pb.UpdateRobotPartRequest
 ) -> pb.UpdateRobotPartResponse:
-    """Changes the name, the configuration, or both. The former state goes into the history."""
+    """Change the name, the configuration, or both. Add the former state to the history."""
     row = find_part(tx, call, request.id, CloudRole.OWNER)
     if request.HasField("last_known_update"):
         known = read_timestamp(request.last_known_update, "last_known_update")
@@ -127,9 +127,9 @@ def update_robot_part(
 def get_robot_part_history(
     tx: Transaction, call: Call, request: pb.GetRobotPartHistoryRequest
 ) -> pb.GetRobotPartHistoryResponse:
-    """Lists edits, newest first, each with the state before it.
+    """List edits, newest first, each with the state before it.
 
-    A page has at least one edit, and at most so many as fit into a reply.
+    A page has at least one edit, and at most as many as fit into a reply.
     """
     part = find_part(tx, call, request.id)
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE

@@ -49,9 +49,9 @@ async def get_robot_part_logs(
 async def tail_robot_part_logs(
     context: CloudContext, actor: Actor, request: pb.TailRobotPartLogsRequest
 ) -> AsyncIterator[pb.TailRobotPartLogsResponse]:
-    """Yield new lines, one at a time: clients disagree about the order of several in a message.
+    """Yield new lines, one per message: clients disagree about the order in a message.
 
-    Never yields an empty message, at which the SDK's client stops.
+    Never yield an empty message, because the SDK's client stops at one.
     """
 
     async def check_role() -> None:
@@ -68,7 +68,7 @@ async def tail_robot_part_logs(
                 and (not request.errors_only or entry.level.lower() in _ERRORS)
             ]
             if shown:
-                await check_role()  # which may have been removed in the meantime
+                await check_role()  # the part may be deleted in the meantime
                 for entry in shown:
                     yield pb.TailRobotPartLogsResponse(logs=[entry])
 
@@ -95,7 +95,7 @@ def _read_query(request: pb.GetRobotPartLogsRequest, now: int, keyring: Keyring)
 
 
 def _resolve_range(text: str, start: int | None, end: int | None, now: int) -> tuple[int, int]:
-    """Return the start and the end of a range such as `10m`, from the start or to the end."""
+    """Return the start and the end of a range such as `10m` that has only one of them."""
     found = _RANGE.fullmatch(text)
     if found is None:
         raise InvalidRequest(f'"{text[:40]}" is not a range; write 10m, 10h or 10d')
@@ -121,6 +121,6 @@ def _read_token(token: str, query: LogQuery, keyring: Keyring) -> LogPosition:
 
 
 def _sign(position: LogPosition, query: LogQuery, keyring: Keyring) -> str:
-    """Bind a position to a log and to the order in which it is read."""
+    """Return a page token that is valid only for this log and this order."""
     order = "oldest" if query.oldest_first else "newest"
     return keyring.derive_secret(f"log page {query.part_id} {order} {position}")[:32]

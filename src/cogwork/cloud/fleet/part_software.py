@@ -1,4 +1,4 @@
-"""What parts say about the software that they run, and about their updates."""
+"""The software of parts and their updates, as reported by their agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogwork.wire.messages.update_method import UpdateReport
 
 _MAX_LENGTH: Final = 100
 _START_TOLERANCE: Final = 60_000_000
-"""Microseconds by which two computed times of the same start may differ."""
+"""Microseconds by which two computed start times of the same process may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,15 @@ class Software:
     """A product on a machine."""
 
     running: str = ""
-    """The version; empty for none."""
+    """The running version; empty if none runs."""
     installed: str = ""
-    """It runs after a restart."""
+    """The installed version, which runs after a restart."""
     started_at: int | None = None
-    """Microseconds since 1970, as far as the part's uptime tells."""
+    """The start time in microseconds since 1970, computed from the uptime."""
     platform: str = ""
-    """`linux/amd64`; empty if it is not known."""
+    """Such as `linux/amd64`; empty if unknown."""
     distribution: str = ""
-    """`debian:12`"""
+    """Such as `debian:12`; empty if unknown."""
 
     @property
     def current(self) -> str:
@@ -43,7 +43,7 @@ class Software:
 def read_software(
     request: pb.DeviceAgentConfigRequest, product: Product, platform: str, now: int
 ) -> Software:
-    """Return what an agent says about a product. `platform` is what is known otherwise."""
+    """Return an agent's report on a product. `platform` replaces a missing platform."""
     versions, host = request.version_info, request.host_info
     is_agent = product is Product.AGENT
     uptime = request.agent_uptime if is_agent else request.viam_server_uptime
@@ -60,7 +60,7 @@ def read_software(
 def is_saved(
     tx: Transaction, part_id: str, product: Product, now: Software, hindrance: str
 ) -> bool:
-    """Return whether the records have this, but for small differences of the time."""
+    """Return whether the records have the same state, within the start tolerance."""
     row = select_one(tx, PartSoftwareRow, "WHERE part_id = ? AND product = ?", part_id, product)
     if row is None or row.hindrance != hindrance:
         return False
@@ -73,7 +73,7 @@ def is_saved(
 def save_software(
     tx: Transaction, part_id: str, product: Product, software: Software, hindrance: str, now: int
 ) -> None:
-    """`hindrance` says why the part does not get the version that it should have."""
+    """Save the state. `hindrance` is the reason why the part does not get its intended version."""
     row = PartSoftwareRow(
         part_id=part_id,
         product=product,
@@ -89,7 +89,7 @@ def save_software(
 
 
 def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -> None:
-    """Keep the last report of a part for each product."""
+    """Store the last report of a part for each product."""
     row = UpdateReportRow(
         part_id=part_id,
         product=report.product,
@@ -103,7 +103,7 @@ def save_report(tx: Transaction, part_id: str, report: UpdateReport, now: int) -
 
 
 def describe_software(tx: Transaction, part_id: str) -> dict[str, Any]:
-    """Return what is known of each product on a part, as JSON; empty without an agent."""
+    """Return the state of each product of a part as JSON; empty without an agent."""
     found: dict[str, Any] = {}
     for row in select(tx, PartSoftwareRow, "WHERE part_id = ?", part_id):
         found[row.product] = {

@@ -53,7 +53,7 @@ _SELECT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LocatedPart(PartRow):
-    """A part with the location of its machine, and its label."""
+    """A part with its host label and the location of its machine."""
 
     location_id: str
     label: str
@@ -90,7 +90,7 @@ def add_part(tx: Transaction, call: Call, machine: str, name: str, *, is_main: b
 
 
 def delete_part(tx: Transaction, call: Call, part: str) -> None:
-    """Delete a part and its credentials. Its history and its log stay."""
+    """Delete a part and its credentials. Keep its history and its log."""
     delete_secrets(tx, call, SecretOwner.PART, part)
     retire_label(tx, call.now, part)
     tx.execute("UPDATE part SET deleted_at = ? WHERE id = ?", call.now, part)
@@ -109,7 +109,7 @@ def select_part(tx: Transaction, part: str) -> LocatedPart | None:
 def find_part(
     tx: Transaction, call: Call, part: str, role: CloudRole = CloudRole.OPERATOR
 ) -> LocatedPart:
-    """Return a part on which the actor has this role.
+    """Return a part on which the actor has at least this role.
 
     Raise NotFound or RoleTooLow.
     """
@@ -123,9 +123,9 @@ def find_part(
 
 
 def require_log_reader(tx: Transaction, call: Call, part: str) -> str:
-    """Return the organization of a part. Raise NotFound unless the actor may read its log.
+    """Return the organization of a part. Raise NotFound if the actor may not read its log.
 
-    The log of a deleted part stays until it expires, for owners of the organization.
+    Owners of the organization can read the log of a deleted part until the lines expire.
     """
     sql = "SELECT organization_id FROM part WHERE id = ? AND deleted_at IS NOT NULL"
     for deleted in query_values(tx, str, sql, part):
@@ -229,7 +229,7 @@ def delete_robot_part_secret(
 
 
 def describe_part(tx: Transaction, call: Call, row: LocatedPart) -> pb.RobotPart:
-    """Only owners see secrets, also those in the configuration."""
+    """Describe a part. Only owners see secrets, including those in the configuration."""
     is_owner = owns_part(tx, call, row)
     text = row.config
     if not is_owner:
@@ -264,19 +264,19 @@ def describe_part(tx: Transaction, call: Call, row: LocatedPart) -> pb.RobotPart
         found.user_supplied_info.update({"log": losses})
     if is_owner:
         secrets = list_secrets(tx, call.keyring, SecretOwner.PART, row.id)
-        # Records that were damaged may have lost them; the part is shown, and can get another.
+        # Damaged records may have no secret. The part is still shown, and can get a new secret.
         found.secret = secrets[0].secret if secrets else ""
         found.secrets.extend(secrets)
     return found
 
 
 def owns_part(tx: Transaction, call: Call, row: LocatedPart) -> bool:
-    """Return whether the actor may read the secrets of a part and of its configuration."""
+    """Return whether the actor may read the secrets of a part, including its configuration."""
     return find_role(tx, call.actor, _machine_of(row)) is CloudRole.OWNER
 
 
 def _format_config(tx: Transaction, call: Call, row: LocatedPart, part: pb.RobotPart) -> str:
-    """Return what the machine runs as JSON, with the login with which it joins the cloud."""
+    """Return the configuration as JSON, with the section that the machine uses to log in."""
     merged = merge_for_part(tx, row, parse_config(row.config))
     cloud = {"id": row.id, "app_address": call.name.url}
     config = {**resolve_registry(tx, row, merged.config), "cloud": cloud}

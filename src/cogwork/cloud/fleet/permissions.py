@@ -1,4 +1,4 @@
-"""The operation with which a client asks what it may do."""
+"""The operation with which a client asks for its permissions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cogwork.cloud.operations.operation import Call, CloudOperation, reading
 from cogwork.cloud.storage.records import Transaction
 
 _OPERATOR_VERBS: Final = frozenset({"read", "view", "list", "get", "control", "operate"})
-"""The first words of permissions that operators have. All others require an owner."""
+"""The first words of permissions that operators have. All other permissions require an owner."""
 
 
 def check_permissions(
     tx: Transaction, call: Call, request: pb.CheckPermissionsRequest
 ) -> pb.CheckPermissionsResponse:
-    """Returns those of the asked permissions that the actor has."""
+    """Return the requested permissions that the actor has."""
     granted = []
     for asked in request.permissions:
         role = find_role(tx, call.actor, parse_resource(asked.resource_type, asked.resource_id))

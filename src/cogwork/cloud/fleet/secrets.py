@@ -1,4 +1,4 @@
-"""Secrets of locations and parts. Two may be valid at once, so that they can be replaced."""
+"""Secrets of locations and parts. Two can be valid at the same time, to allow rotation."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class SecretOwner(enum.StrEnum):
 
 
 class SecretLimit(CogworkError):
-    """There are at most two secrets."""
+    """The owner already has the maximum number of secrets."""
 
     status = "FAILED_PRECONDITION"
 
 
 def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -> None:
     if len(_rows(tx, owner, owner_id)) >= MAX_SECRETS:
-        raise SecretLimit(f"there are {MAX_SECRETS} secrets already; delete one first")
+        raise SecretLimit(f"{MAX_SECRETS} secrets already exist; delete one first")
     secret = call.keyring.make_secret()
     insert(tx, SecretRow(new_id(), owner, owner_id, secret.digest, secret.sealed, call.now))
 
@@ -40,10 +40,9 @@ def add_secret(tx: Transaction, call: Call, owner: SecretOwner, owner_id: str) -
 def delete_secret(
     tx: Transaction, call: Call, owner: SecretOwner, owner_id: str, secret_id: str
 ) -> None:
-    """Delete a secret. The only one of a part is replaced.
+    """Delete a secret. If it is the only secret of a part, replace it.
 
-    The new one is not delivered, because no connection uses the old one any more. So a thief who
-    has the old one does not get it.
+    The replacement is not sent to the part, so a thief with the deleted secret does not get it.
     """
     found = _rows(tx, owner, owner_id)
     if secret_id not in (row.id for row in found):

@@ -1,4 +1,4 @@
-"""The methods of the fleet API that this cloud does not serve, and why."""
+"""The methods of the fleet API that this cloud does not serve, with the reasons."""
 
 from __future__ import annotations
 
@@ -108,4 +108,4 @@ UNSERVED_METHODS: Final[Mapping[str, str]] = {
         _LATER,
     ),
 }
-"""The reason by the name of the method."""
+"""The reasons by method name."""

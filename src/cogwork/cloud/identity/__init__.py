@@ -1,1 +1,1 @@
-"""Who calls the cloud, and what they may do."""
+"""Identities of callers, and their roles in the cloud."""

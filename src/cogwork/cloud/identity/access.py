@@ -1,6 +1,6 @@
-"""Which role an actor has on a resource.
+"""The roles of actors on resources.
 
-Roles are granted on organizations, locations and machines, and hold for everything below.
+A role is granted on an organization, a location or a machine, and includes everything below it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cogwork.core.errors import InvalidRequest, NotFound
 
 
 class ResourceType(enum.StrEnum):
-    """The resources on which roles are granted, as the public API names them."""
+    """The types of resources with roles, by their names in the public API."""
 
     ORGANIZATION = "organization"
     LOCATION = "location"
@@ -26,9 +26,9 @@ class ResourceType(enum.StrEnum):
 
 class CloudRole(enum.IntEnum):
     OPERATOR = 1
-    """Sees and operates."""
+    """May see and operate everything."""
     OWNER = 2
-    """Also changes configurations, keys and roles."""
+    """May also change configurations, keys and roles."""
 
 
 ROLE_NAMES: Final = {role: role.name.lower() for role in CloudRole}
@@ -55,7 +55,7 @@ Resource = tuple[ResourceType, str]
 def require_role(
     tx: Transaction, actor: Actor, resource: Resource, role: CloudRole = CloudRole.OPERATOR
 ) -> None:
-    """Raise NotFound if the actor has no role on the resource, RoleTooLow if it has a lower one."""
+    """Raise NotFound if the actor has no role on the resource, RoleTooLow if its role is lower."""
     found = find_role(tx, actor, resource)
     kind, name = resource
     if found is None:
@@ -68,7 +68,7 @@ def require_role(
 
 
 def find_role(tx: Transaction, actor: Actor, resource: Resource) -> CloudRole | None:
-    """Return the highest role that is granted on the resource or above it."""
+    """Return the highest role of the actor on the resource, or on one above it."""
     if actor.type is not ActorType.API_KEY:
         return None
     granted = {
@@ -84,7 +84,7 @@ def grants_of(tx: Transaction, key_id: str) -> list[RoleGrantRow]:
 
 
 def organization_of(tx: Transaction, resource: Resource) -> str:
-    """Return the organization that a resource belongs to. Raise NotFound."""
+    """Return the organization of a resource. Raise NotFound."""
     above = list_above(tx, resource)
     if not above:
         raise NotFound(f'there is no {resource[0]} "{resource[1]}"')
@@ -101,7 +101,7 @@ def parse_resource(kind: str, name: str) -> Resource:
 
 
 def list_above(tx: Transaction, resource: Resource) -> list[Resource]:
-    """Return the resource and everything above it, the organization last; nothing if it is gone."""
+    """Return the resource and all above it, the organization last; nothing if it does not exist."""
     kind, name = resource
     if kind is ResourceType.ORGANIZATION:
         found = exists(tx, "SELECT 1 FROM organization WHERE id = ?", name)

@@ -1,4 +1,4 @@
-"""Who calls the cloud."""
+"""The identity of a caller of the cloud."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from cogwork.auth.access_list import Principal, PrincipalKind
 
 
 class ActorType(enum.StrEnum):
-    """By what an actor proves who it is, as the public API names it."""
+    """The types of credentials of actors, by their names in the public API."""
 
     API_KEY = "api-key"
     PART = "robot-secret"
-    """A part of a machine, by its own secret."""
+    """A part of a machine, with its own secret."""
     LOCATION = "robot-location-secret"
-    """A client of the machines of a location, by the secret of the location."""
+    """A client of the machines in a location, with the secret of the location."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
     type: ActorType
     id: str
-    """Of the key, the part or the location."""
+    """The ID of the key, the part or the location."""
     secret_id: str = field(default="", compare=False)
-    """The secret with which a part or a location has logged in: it may have two."""
+    """The secret with which a part or a location has logged in, because it may have two."""
     epoch: int = field(default=0, compare=False)
-    """Of the key, which is raised when it is replaced."""
+    """The epoch of the key, which increases when the key is replaced."""
 
     @property
     def principal(self) -> Principal | None:
-        """Who it is in the access lists of machines; None if it has no access to them."""
+        """The actor in the access lists of machines; None if it cannot be on them."""
         if self.type is ActorType.API_KEY:
             return Principal(PrincipalKind.KEY, self.id, self.epoch)
         if self.type is ActorType.LOCATION:

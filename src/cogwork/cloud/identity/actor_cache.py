@@ -1,4 +1,4 @@
-"""Remembers for a moment whose token it was, because every call of a machine has one."""
+"""A short-lived cache of the actors of tokens, because every call has a token."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cogwork.cloud.identity.actor import Actor
 from cogwork.core.clock import Clock
 
 _LIFETIME: Final = 5.0
-"""Seconds for which a removed credential may be known to another process of the cloud."""
+"""Seconds for which another process of the cloud may still accept a removed credential."""
 _MAX_TOKENS: Final = 20_000
 
 
 class Lookup(NamedTuple):
-    """A token that is being looked up."""
+    """The lookup of a token that is not in the cache."""
 
     token: str
     generation: int
@@ -25,21 +25,23 @@ class ActorCache:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._actors: OrderedDict[str, tuple[Actor, float]] = OrderedDict()
-        """With the time when the entry ends, by token, the oldest first."""
+        """Actors by token, each with its expiry time, the oldest first."""
         self._generation = 0
-        """Increased when credentials are removed."""
+        """Increased whenever credentials are removed."""
 
     def find(self, token: str) -> Actor | None:
         actor, until = self._actors.get(token, (None, 0.0))
         return actor if self._clock.monotonic() < until else None
 
     def begin(self, token: str) -> Lookup:
-        """Call this before the credentials are looked up."""
+        """Begin a lookup, before the credentials are read."""
         return Lookup(token, self._generation)
 
     def add(self, lookup: Lookup, actor: Actor) -> bool:
-        """Remember whose token it is. Return False if credentials were removed meanwhile, which
-        the lookup may not have seen."""
+        """Add an actor to the cache.
+
+        Return False if credentials were removed during the lookup, which may have read old data.
+        """
         if lookup.generation != self._generation:
             return False
         self._actors[lookup.token] = actor, self._clock.monotonic() + _LIFETIME
@@ -53,7 +55,7 @@ class ActorCache:
         self._actors.clear()
 
     def forget(self, ids: Collection[str]) -> None:
-        """Forget the tokens of actors with these IDs."""
+        """Remove the tokens of actors with these IDs."""
         self._generation += 1
         for token in [token for token, (actor, _) in self._actors.items() if actor.id in ids]:
             del self._actors[token]

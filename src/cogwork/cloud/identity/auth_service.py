@@ -1,4 +1,4 @@
-"""The service with which actors log in to the cloud."""
+"""The gRPC service for logins to the cloud."""
 
 from __future__ import annotations
 

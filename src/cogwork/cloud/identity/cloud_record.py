@@ -1,4 +1,4 @@
-"""The row of the cloud itself: which cloud the records belong to, and when they were restored."""
+"""The row of the cloud itself: its ID, and the time of the last restore."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cogwork.cloud.storage.select import first, query, query_values
 from cogwork.cloud.storage.tables import CloudRow
 
 RESTORE_PERIOD: Final = 86_400 * 1_000_000
-"""Microseconds after a restore for which failed logins of parts are not proven to be wrong."""
+"""Microseconds after a restore in which failed logins of parts may be correct."""
 
 
 class CloudRecord(NamedTuple):
     id: str
     checkpoint: int
-    """Rises while the cloud is served. A copy outside of the records shows that they are older."""
+    """Increases while the cloud runs. A copy outside of the records reveals older ones."""
     restored_at: int | None
-    """Microseconds since 1970."""
+    """The time of the last restore, in microseconds since 1970."""
 
     def is_recently_restored(self, now: int) -> bool:
         return self.restored_at is not None and now < self.restored_at + RESTORE_PERIOD
@@ -30,9 +30,9 @@ def read_cloud(tx: Transaction) -> CloudRecord | None:
 
 
 def insert_cloud(tx: Transaction, now: int) -> str:
-    """Return the ID of a new cloud."""
+    """Add the row of a new cloud, and return its ID."""
     cloud = str(uuid.uuid4())
-    # Nothing reads the generation.
+    # The generation is no longer used.
     insert(tx, CloudRow(cloud, generation=0, checkpoint=0, created_at=now, restored_at=None))
     return cloud
 
@@ -42,7 +42,7 @@ def mark_restored(tx: Transaction, now: int) -> None:
 
 
 def advance_checkpoint(tx: Transaction) -> int:
-    """Return the new checkpoint."""
+    """Increase the checkpoint, and return it."""
     tx.execute("UPDATE cloud SET checkpoint = checkpoint + 1")
     (checkpoint,) = query_values(tx, int, "SELECT checkpoint FROM cloud")
     return checkpoint

@@ -1,4 +1,4 @@
-"""The tokens with which callers use the cloud. Those of retired keys are still accepted."""
+"""Tokens for calls to the cloud. Tokens of retired keys are still accepted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from cogwork.cloud.keys.cloud_keys import CloudKeys
 
 AUDIENCE: Final = "cogwork-cloud"
 _MAX_TOKENS: Final = 20_000
-"""Verified tokens that are remembered."""
+"""Maximum number of verified tokens to cache."""
 
 
 class CloudTokens:
     def __init__(self, keys: CloudKeys) -> None:
         self._keys = keys
         self._known = keys.token_keys
-        # A token stays valid as long as its key, and its credentials, which the caller looks up.
+        # A token does not expire. It ends with its key or its credentials, which the caller looks
+        # up.
         self._verify_once = lru_cache(_MAX_TOKENS)(self._verify)
 
     def issue(self, entity: str, kind: str, fingerprint: str, issued_at: float) -> str:
@@ -26,7 +27,7 @@ class CloudTokens:
         return issuer.issue(entity, kind, fingerprint, issued_at)
 
     def verify(self, token: str) -> Claims:
-        """Raise Unauthenticated."""
+        """Return the claims of a token. Raise Unauthenticated."""
         if self._known is not self._keys.token_keys:
             self._known = self._keys.token_keys
             self._verify_once.cache_clear()

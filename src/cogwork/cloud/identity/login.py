@@ -1,4 +1,4 @@
-"""Logs actors in to the cloud, and identifies them by their tokens afterwards."""
+"""Logs actors in to the cloud, and identifies them by their tokens."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from cogwork.wire.table.handlers import Method, Stream
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
-"""Compared for an unknown actor, so that refusing one takes as long as refusing another."""
+"""Placeholder for an unknown actor, so that refusing one takes as long as refusing a known one."""
 _MAX_ENTITY: Final = 256
 _LOOKUPS: Final = 5
-"""Attempts to read who calls while no credential is removed."""
+"""Number of attempts to read an actor without a concurrent removal of credentials."""
 _OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 
 _log = logging.getLogger("cloud.login")
 
 
 class UnknownPart(CogworkError):
-    """The records do not know a part, or may have lost its secret.
+    """The records do not have a part, or may have lost its secret.
 
-    Small servers erase their credentials when they are refused, so only what is proven to be wrong
-    is refused.
+    Small servers erase their credentials when they are refused, so a login is refused only if it is
+    certainly wrong.
     """
 
     status = "UNAVAILABLE"
@@ -52,14 +52,14 @@ class UnknownPart(CogworkError):
 
 class _StoredSecret(NamedTuple):
     actor: Actor
-    """Who logs in with it."""
+    """The actor that logs in with the secret."""
     digest: str
     former_fingerprint: str | None = None
-    """That of tokens of version 0.1, which had another digest of the same secret."""
+    """The fingerprint in tokens of version 0.1, which computed another digest."""
 
     @property
     def fingerprint(self) -> str:
-        """Identify the secret in a token, so that the token ends with it."""
+        """A digest that ties tokens to the secret, so that they end with it."""
         return fingerprint_of(self.digest)
 
 
@@ -85,12 +85,12 @@ class ActorLogin:
         self._refusals = RefusalDelay(clock)
 
     async def log_in(self, entity: str, kind: str, payload: str, address: str) -> str:
-        """Return a token for valid credentials. `address` is where the actor is."""
+        """Return a token for valid credentials. `address` is the actor's address."""
         found = await self._check(entity, kind, payload, address)
         return self._tokens.issue(entity, kind, found.fingerprint, self._clock.time())
 
     async def verify(self, entity: str, kind: str, payload: str, address: str) -> Actor:
-        """Return the actor with these credentials."""
+        """Return the actor with these credentials. Raise Unauthenticated."""
         return (await self._check(entity, kind, payload, address)).actor
 
     async def _check(self, entity: str, kind: str, payload: str, address: str) -> _StoredSecret:
@@ -105,7 +105,7 @@ class ActorLogin:
             return await self._verify_secret(actor, payload, address)
 
     async def _verify_secret(self, actor: Actor, payload: str, address: str) -> _StoredSecret:
-        """Check the secret of an actor. All are generated, so a correct one is always accepted."""
+        """Check the secret of an actor. A correct one is accepted after any failures."""
         async with self._admission.slot(address):
             stored = await self._records.read(lambda tx: _read_secrets(tx, actor))
         digest = self._keyring.digest(payload)
@@ -129,12 +129,12 @@ class ActorLogin:
         return matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:
-        """Raise Unauthenticated if a call has no valid token, before its request is read."""
+        """Raise Unauthenticated if a call has no valid token. Its request is not read yet."""
         if method.path != _AUTHENTICATE:
             self._tokens.verify(_read_token(stream))
 
     async def identify(self, stream: Stream) -> Actor:
-        """Return who sent a call."""
+        """Return the actor of a call. Raise Unauthenticated."""
         token = _read_token(stream)
         if (known := self._actors.find(token)) is not None:
             self._calls.assign(known)
@@ -164,7 +164,7 @@ class ActorLogin:
 
 
 def _find_actor(entity: str, kind: str) -> Actor:
-    """Return who an entity is. Clients that use a location's secret name a machine there."""
+    """Return the actor for an entity. Clients with a location secret give the name of a machine."""
     found = ActorType(kind)
     return Actor(found, location_of(entity.lower()) if found is ActorType.LOCATION else entity)
 
@@ -195,7 +195,7 @@ class _KnownPart(NamedTuple):
 
 
 def _read_secrets(tx: Transaction, actor: Actor) -> list[_StoredSecret]:
-    """Return the secrets with which an actor may log in."""
+    """Return the secrets that an actor may use to log in."""
     if actor.type is ActorType.API_KEY:
         keys = query(
             tx,
@@ -222,7 +222,7 @@ def _read_secrets(tx: Transaction, actor: Actor) -> list[_StoredSecret]:
 
 
 def _require_known_part(tx: Transaction, actor: Actor) -> None:
-    """Raise UnknownPart unless the records say that a part has other secrets, or was deleted."""
+    """Raise UnknownPart if the records do not have the part, or lack all of its secrets."""
     if actor.type is not ActorType.PART:
         return
     part = first(query(tx, _KnownPart, "SELECT deleted_at FROM part WHERE id = ?", actor.id))
@@ -240,7 +240,7 @@ def _require_known_part(tx: Transaction, actor: Actor) -> None:
 
 
 def _require_proof(tx: Transaction, actor: Actor, now: int) -> None:
-    """Raise UnknownPart unless a failed login is proven to be wrong."""
+    """Raise UnknownPart if a failed login may be correct after a restore."""
     _require_known_part(tx, actor)
     cloud = read_cloud(tx)
     if actor.type is ActorType.PART and cloud is not None and cloud.is_recently_restored(now):

@@ -1,6 +1,6 @@
-"""Bounds the logins that are checked at once, shared fairly between networks.
+"""Limits the number of concurrent logins, with fair turns for networks.
 
-Every login is checked, so those of one network, good or bad, must not delay those of others.
+Every login is checked, so many logins of one network must not delay the logins of others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LoginAdmission:
 
     @contextlib.asynccontextmanager
     async def slot(self, address: str) -> AsyncIterator[None]:
-        """Wait for the turn of a network. Raise TooManyCalls if it does not come in time."""
+        """Wait for a slot for a network. Raise TooManyCalls on timeout."""
         network = network_of(address)
         if not self._slots.try_acquire(network):
             await self._wait(network)

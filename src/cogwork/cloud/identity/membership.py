@@ -1,7 +1,7 @@
-"""Which organizations an actor belongs to.
+"""Membership of actors in organizations.
 
-What an organization shares with all of its machines (packages, modules, fragments) is visible to
-every key that has a role on anything of it, and to the parts themselves.
+Packages, modules and fragments of an organization are visible to every key with a role on any of
+its resources, and to its parts.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def organizations_of(tx: Transaction, actor: Actor) -> set[str]:
 
 
 def can_see(tx: Transaction, actor: Actor, organization: str, visibility: int) -> bool:
-    """Return whether an actor may read something of an organization, given its ID."""
+    """Return whether an actor may see the shared data of the organization with this ID."""
     return visibility != Visibility.PRIVATE or organization in organizations_of(tx, actor)

@@ -1,4 +1,4 @@
-"""The calls that the cloud is answering, so that those of an actor end with its access."""
+"""The open calls of the cloud, which end when the access of their actor ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _OpenCall:
     is_ended: bool = False
 
     def end(self) -> None:
-        # Once: each cancellation must be taken back.
+        # Only once, because each cancellation needs one `uncancel`.
         if self.task is not None and not self.is_ended:
             self.is_ended = True
             self.task.cancel()
@@ -33,10 +33,10 @@ _current: Final[ContextVar[_OpenCall | None]] = ContextVar("open call of the clo
 class OpenCalls:
     def __init__(self) -> None:
         self._calls: defaultdict[str, set[_OpenCall]] = defaultdict(set)
-        """By the ID of the actor."""
+        """Open calls by the ID of the actor."""
 
     def wrap(self, _: Method, handle: Handler) -> Handler:
-        """Middleware of the handler table."""
+        """Wrap a handler of the handler table, as middleware."""
 
         async def wrapper(stream: Stream) -> None:
             call = _OpenCall()
@@ -46,7 +46,7 @@ class OpenCalls:
             except asyncio.CancelledError:
                 if not call.is_ended:
                     raise
-                assert call.task is not None  # it was cancelled, which ends here
+                assert call.task is not None  # only the task of the call can be cancelled
                 call.task.uncancel()
                 raise Unauthenticated(
                     "unauthenticated: the access of this call was changed or removed; log in again"
@@ -58,14 +58,14 @@ class OpenCalls:
         return wrapper
 
     def assign(self, actor: Actor) -> None:
-        """Note who sent the current call."""
+        """Record the actor of the current call."""
         call = _current.get()
         if call is not None and not call.actor_id:
             call.actor_id = actor.id
             self._calls[actor.id].add(call)
 
     def end(self, ids: Iterable[str]) -> None:
-        """End the calls of actors with these IDs, except the current one, which has caused it."""
+        """End the calls of actors with these IDs, except the current call, which is the cause."""
         for actor_id in ids:
             for call in tuple(self._calls.get(actor_id, ())):
                 if call is not _current.get():

@@ -1,4 +1,4 @@
-"""The roles of an actor on everything in an organization, for lists."""
+"""The roles of an actor on all resources of an organization, for lists."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cogwork.cloud.storage.select import query
 
 
 class _Nesting(NamedTuple):
-    """Which location another one is in."""
+    """A location with its parent."""
 
     id: str
     parent_id: str | None
 
 
 class OrganizationRoles:
-    """Takes two queries, however many locations and machines there are."""
+    """The roles of an actor in an organization, read with only two queries."""
 
     def __init__(self, tx: Transaction, actor: Actor, organization: str) -> None:
         grants = grants_of(tx, actor.id) if actor.type is ActorType.API_KEY else ()
@@ -37,7 +37,7 @@ class OrganizationRoles:
         )
 
     def find_for_location(self, location: str) -> CloudRole | None:
-        """Return the highest role that is granted on the location or above it."""
+        """Return the highest role on the location, or on a resource above it."""
         return max(self._list_above(location), default=None)
 
     def find_for_machine(self, machine: str, location: str) -> CloudRole | None:
@@ -45,7 +45,7 @@ class OrganizationRoles:
         return max((*self._list_above(location), *([own] if own is not None else ())), default=None)
 
     def list_machines(self) -> list[str]:
-        """Return the machines on which a role is granted, not above them."""
+        """Return the machines on which a role is granted directly."""
         return [each for kind, each in self._granted if kind is ResourceType.MACHINE]
 
     def _list_above(self, location: str) -> list[CloudRole]:

@@ -1,4 +1,4 @@
-"""Notices what is wrong with how a part connects: its clock, its secret, and who else has it."""
+"""Detects problems of a part's connection: a wrong clock, a wrong secret, or a second server."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cogwork.wire.table.handlers import Stream
 _MAX_PARTS: Final = 100_000
 _MAX_LENGTH: Final = 64
 _MAX_INSTANCES: Final = 8
-"""Of a part that are remembered. The one that was not seen for longest is forgotten."""
+"""Maximum number of instances of a part to track. The least recently seen one is dropped."""
 _IN_FLIGHT: Final = 5.0
-"""Seconds in which calls of a server that has been restarted may still arrive."""
+"""Seconds after a restart in which calls of the former instance may still arrive."""
 _CONFLICT_SECONDS: Final = 300.0
-"""How long a conflict is shown after it was last noticed. Machines call every 30 seconds."""
+"""Seconds for which a conflict is shown. Machines call every 30 seconds."""
 _SUSPECT_SECONDS: Final = 86_400.0
-"""How long a part gets no new secret after another server may have acted as it."""
+"""Seconds for which a part gets no new secret after a second server may have acted as it."""
 _REFUSED_SECONDS: Final = 86_400.0
 
 
@@ -33,7 +33,7 @@ _log = logging.getLogger("cloud.parts")
 
 
 class Instance(NamedTuple):
-    """A running server: each start is another one."""
+    """One run of a server: each start is a new instance."""
 
     id: str
     host: str
@@ -41,7 +41,7 @@ class Instance(NamedTuple):
 
 
 def instance_of(stream: Stream) -> Instance:
-    """Return the server that makes a call."""
+    """Return the instance that makes a call."""
     found = [stream.metadata.get(name, "") for name in (INSTANCE_METADATA, HOST_METADATA)]
     instance, host = (
         each[:_MAX_LENGTH] if isinstance(each, str) and each.isprintable() else "" for each in found
@@ -60,32 +60,32 @@ class _Seen:
 @dataclass(slots=True)
 class _State:
     instances: OrderedDict[str, _Seen] = field(default_factory=OrderedDict)
-    """By the ID, in the order in which they were first seen."""
+    """Instances by ID, in the order of their first calls."""
     conflict: tuple[_Seen, _Seen] | None = None
     conflict_at: float = 0.0
     shown_until: float = -math.inf
-    """Until when the conflict is shown."""
+    """The monotonic time until which the conflict is shown."""
     unnamed_at: float = -math.inf
-    """When a server called that does not tell which one it is: one of another make, or a thief."""
+    """The time of the last call without an instance ID, from another vendor's server or a thief."""
     clock_offset: float = 0.0
     refused_at: float = 0.0
     refused_from: str = ""
 
 
 class PartWatch:
-    """Of one process. Threads may read it while the event loop changes it."""
+    """The state of all parts. Threads may read it while the event loop changes it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._states: OrderedDict[str, _State] = OrderedDict()
         self._secrets: Counter[tuple[str, str]] = Counter()
-        """How many streams use a secret of a part."""
+        """Number of streams that use a secret, by part and secret."""
 
     def note_call(self, part: str, instance: Instance) -> bool:
-        """Note that a server has called as this part; return whether there is a conflict now.
+        """Record a call of an instance. Return whether it reveals a new conflict.
 
-        A restarted server is another instance, and its former one never comes back. If it does,
-        two computers have the same credentials.
+        A restarted server is a new instance, and its former instance never returns. If it does, two
+        computers use the same credentials.
         """
         now, state = self._clock.monotonic(), self._find_state(part)
         if not instance.id:
@@ -109,14 +109,14 @@ class PartWatch:
         return not was_known
 
     def end_conflict(self, part: str) -> None:
-        """Forget who has used a secret of this part, because it was deleted."""
+        """Forget the instances of a part, because one of its secrets was deleted."""
         state = self._states.get(part)
         if state is not None:
             state.instances.clear()
             state.shown_until = -math.inf
 
     def note_clock(self, part: str, seconds: float) -> None:
-        """Note by how much the clock of a part is ahead."""
+        """Record by how many seconds the clock of a part is ahead."""
         state = self._find_state(part)
         sentence = describe_clock_offset(seconds)
         if sentence is not None and describe_clock_offset(state.clock_offset) is None:
@@ -124,19 +124,19 @@ class PartWatch:
         state.clock_offset = seconds
 
     def note_refusal(self, part: str, address: str) -> None:
-        """Note a login as this part with a secret that is not valid."""
+        """Record a failed login as this part."""
         state = self._find_state(part)
         state.refused_at, state.refused_from = self._clock.monotonic(), address
 
     def note_login(self, part: str, address: str) -> None:
-        """Note a login that succeeded: the computer there has the secret now."""
+        """Record a successful login. It clears an earlier failure at the same address."""
         state = self._states.get(part)
         if state is not None and state.refused_from == address:
             state.refused_from = ""
 
     @contextmanager
     def using(self, part: str, secret_id: str) -> Iterator[None]:
-        """Count a stream that uses a secret while the block runs."""
+        """Count a stream that uses a secret, for the duration of the block."""
         key = part, secret_id
         self._secrets[key] += 1
         try:
@@ -147,11 +147,11 @@ class PartWatch:
                 del self._secrets[key]
 
     def is_only_user(self, part: str, secret_id: str) -> bool:
-        """Return whether exactly one server uses a secret, so that it may get the next one."""
+        """Return whether only one server uses a secret, so that it may receive the next one."""
         return self._secrets[part, secret_id] == 1 and not self._had_other_server(part)
 
     def list_notices(self, part: str) -> list[str]:
-        """Return sentences for the owner of a part."""
+        """Return warnings for the owner of a part."""
         state = self._states.get(part)
         if state is None:
             return []
@@ -174,7 +174,7 @@ class PartWatch:
         if not self._has_conflict(part):
             return None
         conflict = self._states[part].conflict
-        assert conflict is not None  # there is one
+        assert conflict is not None  # `_has_conflict` has checked it
         one, other = (f"{each.host or 'a computer'} at {each.address}" for each in conflict)
         return (
             f"two computers use the credentials of this part, {one} and {other}: a copied disk, or "
@@ -183,7 +183,7 @@ class PartWatch:
         )
 
     def _had_other_server(self, part: str) -> bool:
-        """Return whether another server may have acted as this part within a day."""
+        """Return whether a second server may have acted as this part within a day."""
         state = self._states.get(part)
         if state is None:
             return False

@@ -1,4 +1,4 @@
-"""Which machines are connected to the cloud, and when they were last seen."""
+"""The connected machines, and the times of their last calls."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from cogwork.cloud.storage.tables import MachineRow, PartRow
 from cogwork.core.clock import Clock
 
 ONLINE_SECONDS: Final = 25.0
-"""Seconds after its last call for which a machine without an open stream counts as online: those
-that poll do so every ten."""
+"""Seconds after its last call in which a machine without a stream counts as online. Machines that
+poll call every ten seconds."""
 
 
 class LastSeen(NamedTuple):
     state: OnlineState.ValueType
     last_access: int | None
-    """Microseconds since 1970; None if it was never seen."""
+    """Microseconds since 1970; None if the machine has never called."""
     seconds_since: int
 
 
 class Presence:
-    """Threads may read it while the event loop changes it."""
+    """The presence of parts and machines. Threads may read it while the event loop changes it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -35,17 +35,17 @@ class Presence:
         self._connected: Counter[str] = Counter()
         """The number of open streams, by the same IDs."""
         self._unsaved: set[tuple[str, str]] = set()
-        """Parts and their machines that were seen since they were saved."""
+        """Parts and machines with calls since the last save."""
 
     def note(self, part: PartRow) -> None:
-        """Note that a part has called."""
+        """Record a call of a part."""
         now = int(self._clock.time() * 1e6)
         self._seen[part.id] = self._seen[part.machine_id] = now
         self._unsaved.add((part.id, part.machine_id))
 
     @contextlib.contextmanager
     def connected(self, part: PartRow) -> Iterator[None]:
-        """Count a part as online while the block runs."""
+        """Count a part as online for the duration of the block."""
         ids = part.id, part.machine_id
         self._connected.update(ids)
         self.note(part)
@@ -63,7 +63,7 @@ class Presence:
         return list(self._connected)
 
     def find(self, row: PartRow | MachineRow) -> LastSeen:
-        """Return what is known of a part or a machine, given its row."""
+        """Return the presence of a part or a machine, given its row."""
         now = int(self._clock.time() * 1e6)
         if row.id in self._connected:
             return LastSeen(OnlineState.ONLINE_STATE_ONLINE, now, 0)
@@ -76,7 +76,7 @@ class Presence:
         return LastSeen(state, seen, seconds)
 
     async def save(self, records: Records) -> None:
-        """Store when parts and machines were last seen."""
+        """Save the times of the last calls."""
         unsaved, self._unsaved = self._unsaved, set()
         if not unsaved:
             return

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple, Protocol
 
 _LOCAL_SUFFIX: Final = ".local"
 _BY_ID: Final = "part"
-"""In the place of a location: `<part ID>.part.<domain>` is a name that no rename changes."""
+"""Stands in place of a location in `<part ID>.part.<domain>`, a name that no rename changes."""
 
 
 class LabeledPart(Protocol):
-    """A part, or an alias of one, with what its names are made of."""
+    """The components of a part's host name. The label may be an alias."""
 
     @property
     def location_id(self) -> str: ...
@@ -26,34 +26,34 @@ class HostName(NamedTuple):
 
     @property
     def part_id(self) -> str | None:
-        """The ID of the part, if that is what the name has; otherwise None."""
+        """The ID of the part, if the name contains it; else None."""
         return self.label if self.location == _BY_ID else None
 
 
 @dataclass(frozen=True, slots=True)
 class PublicName:
-    """How machines and clients know the cloud."""
+    """The public name of the cloud, and the names of its machines."""
 
     domain: str
-    """The names of machines end with it: `<part>.<location>.<domain>`."""
+    """The domain of the names of machines: `<part>.<location>.<domain>`."""
     address: str
-    """Where they reach it: `HOST:PORT`."""
+    """The public address of the cloud: `HOST:PORT`."""
     is_encrypted: bool
-    """Whether they reach it with TLS."""
+    """Whether the address uses TLS."""
 
     @property
     def url(self) -> str:
         return f"{'https' if self.is_encrypted else 'http'}://{self.address}"
 
     def full_name(self, part: LabeledPart) -> str:
-        """Return the name by which clients reach a part."""
+        """Return the host name of a part for clients."""
         return f"{part.label}.{part.location_id}.{self.domain}"
 
     def permanent_name(self, part_id: str) -> str:
         return f"{part_id}.{_BY_ID}.{self.domain}"
 
     def parse_host(self, host: str) -> HostName | None:
-        """Return what is in a name of a machine; None if it is not a name of this cloud."""
+        """Parse the host name of a machine. Return None for a name of another domain."""
         if host.endswith(suffix := f".{self.domain}"):
             label, _, location = host.removesuffix(suffix).partition(".")
             if location:
@@ -73,5 +73,5 @@ def location_of(host: str) -> str:
 
 
 def local_name(part: LabeledPart) -> str:
-    """Return the name by which clients of the same network reach a part."""
+    """Return the host name of a part for clients in the same network."""
     return f"{part.label}-{part.location_id}{_LOCAL_SUFFIX}"

@@ -1,4 +1,4 @@
-"""The fingerprint of a secret in a token, with which the token ends."""
+"""The fingerprint that ties a token to a secret."""
 
 from __future__ import annotations
 

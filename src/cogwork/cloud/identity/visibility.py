@@ -1,4 +1,4 @@
-"""Who outside of its organization sees a fragment or an item of the registry."""
+"""The visibility of a fragment or a registry item outside of its organization."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import enum
 
 
 class Visibility(enum.IntEnum):
-    """The numbers are those of the public API, where fragments and items have the same."""
+    """The visibility of a fragment or an item, with the numbers of the public API."""
 
     PRIVATE = 1
     PUBLIC = 2
-    """Everyone finds it."""
+    """Listed for everyone."""
     UNLISTED = 3
-    """Everyone who knows its ID can use it; listings do not show it."""
+    """Usable by everyone who knows the ID, but not listed."""

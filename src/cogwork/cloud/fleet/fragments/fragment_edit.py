@@ -1,7 +1,7 @@
-"""Edits of fragments, which are checked before they are saved.
+"""Edits of fragments, and the checks before they are saved.
 
-An edit reaches all machines that use the fragment, so it is checked against their configurations,
-as an edit of a configuration is. That takes a while, so it is done before the transaction.
+An edit affects all machines that use the fragment, so it is checked against their configurations.
+The checks are slow, so they run before the transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cogwork.core.errors import InvalidRequest
 
 
 class FragmentEdit(NamedTuple):
-    """A fragment as an edit leaves it."""
+    """A fragment after an edit."""
 
     name: str
     visibility: int
@@ -47,7 +47,7 @@ class FragmentEdit(NamedTuple):
 
 
 def read_edit(request: pb.UpdateFragmentRequest, row: CurrentFragment) -> FragmentEdit:
-    """Raise InvalidRequest."""
+    """Return the edit in a request. Raise InvalidRequest."""
     visibility = row.visibility
     if request.HasField("public"):
         visibility = Visibility.PUBLIC if request.public else Visibility.PRIVATE
@@ -62,7 +62,7 @@ def read_edit(request: pb.UpdateFragmentRequest, row: CurrentFragment) -> Fragme
 
 
 def read_visibility(number: int) -> int | None:
-    """Return a visibility of a request; None if it has none."""
+    """Return the visibility in a request; None if it has none. Raise InvalidRequest."""
     if not number:
         return None
     try:
@@ -74,7 +74,7 @@ def read_visibility(number: int) -> int | None:
 async def check_create(
     context: CloudContext, _: ConfigChecker, actor: Actor, request: pb.CreateFragmentRequest
 ) -> None:
-    """No machine uses it yet. Raise InvalidRequest."""
+    """Check a new fragment, which no machine uses yet. Raise InvalidRequest."""
 
     def check(tx: Transaction) -> None:
         owner = (ResourceType.ORGANIZATION, request.organization_id)
@@ -89,14 +89,14 @@ async def check_create(
 async def check_update(
     context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.UpdateFragmentRequest
 ) -> None:
-    """Raise InvalidRequest if machines would get new mistakes."""
+    """Raise InvalidRequest if the edit would cause new mistakes on machines."""
     (await preview_update(context, checker, actor, request)).refuse_mistakes()
 
 
 async def check_tag(
     context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.SetFragmentTagRequest
 ) -> None:
-    """Raise InvalidRequest if machines that use the tag would get new mistakes."""
+    """Raise InvalidRequest if the tag would cause new mistakes on the machines that use it."""
 
     def read_change(tx: Transaction) -> tuple[FragmentChange, str]:
         row = find_owned_fragment(tx, context.make_call(actor), request.fragment_id)
@@ -111,7 +111,7 @@ async def check_tag(
 async def preview_update(
     context: CloudContext, checker: ConfigChecker, actor: Actor, request: pb.UpdateFragmentRequest
 ) -> Impact:
-    """Return what an edit would change. Raise InvalidRequest if the fragment itself is wrong."""
+    """Return the impact of an edit. Raise InvalidRequest if the fragment itself has mistakes."""
 
     def read_change(tx: Transaction) -> tuple[FragmentChange, str]:
         row = find_owned_fragment(tx, context.make_call(actor), request.id)
@@ -121,7 +121,7 @@ async def preview_update(
         stored = json.loads(row.config)
         content = require_config(edit.config)
         _check_content(tx, (request.id, organization), edit.visibility, content, stored)
-        # Someone may use the next revision by its number already.
+        # A configuration may already name the next revision by its number.
         versions = ("", str(row.revision + 1))
         return FragmentChange(request.id, dict.fromkeys(versions, edit.config)), organization
 
@@ -136,9 +136,9 @@ def _check_content(
     content: dict[str, Any],
     stored: dict[str, Any],
 ) -> None:
-    """Raise InvalidRequest if the fragment would be a mistake wherever it is used.
+    """Raise InvalidRequest if the content is wrong for every machine.
 
-    `owner`: the fragment and its organization. What is public must only use what is public.
+    `owner` is the fragment and its organization. A public fragment may only use public ones.
     """
     require_few_references(content)
     require_unmasked(content, stored)
@@ -146,6 +146,6 @@ def _check_content(
     find = fragments_for(tx, (organization,) if visibility == Visibility.PRIVATE else ())
     change = FragmentChange(fragment, {"": json.dumps(content)})
     mistakes = merge_fragments({"fragments": [fragment]}, change.apply(find)).mistakes
-    # Its own variables get their values where it is used.
+    # Configurations that use the fragment set its variables.
     own = (MistakeType.VARIABLE, fragment)
     refuse_mistakes([each for each in mistakes if (each.type, each.fragment_id) != own])

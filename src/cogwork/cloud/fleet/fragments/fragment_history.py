@@ -1,4 +1,4 @@
-"""The revisions of fragments: what is stored of them, and the operation that lists them."""
+"""The revisions of fragments: storage, and the operation that lists them."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ DELETE FROM fragment_revision WHERE fragment_id = ? AND revision IN (
     ORDER BY old.revision LIMIT ?
 )
 """
-"""A revision is as old as the one that replaced it. Those that are used by number or tag stay."""
+"""Deletes the oldest revisions, except those that are used by number or tag. The age of a revision
+counts from its replacement."""
 
 
 def get_fragment_history(
     tx: Transaction, call: Call, request: pb.GetFragmentHistoryRequest
 ) -> pb.GetFragmentHistoryResponse:
-    """Lists edits, newest first, each with the state before it. Only members see it."""
+    """List edits, newest first, each with the state before it. Only members may see them."""
     fragment = find_fragment(tx, call, request.id)
     require_member(tx, call, fragment.organization_id)
     limit = min(request.page_limit, _MAX_PAGE) if request.page_limit > 0 else _DEFAULT_PAGE
@@ -73,7 +74,7 @@ def get_fragment_history(
 
 
 def select_newest(tx: Transaction, fragment: str, revision: int) -> FragmentRevisionRow | None:
-    """Return the newest revision of a fragment, up to the given one."""
+    """Return the newest revision of a fragment that is not above the given one."""
     return select_one(
         tx,
         FragmentRevisionRow,
@@ -89,7 +90,7 @@ def add_revision(
     previous: FragmentRevisionRow | None,
     state: tuple[str, int, str],
 ) -> None:
-    """`state`: name, visibility and configuration. The oldest revisions are removed."""
+    """Add a revision, and delete old ones. `state`: name, visibility and configuration."""
     revision = 1 if previous is None else previous.revision + 1
     # Two edits within a microsecond must differ, because clients compare the times.
     edited_at = call.now if previous is None else max(call.now, previous.edited_at + 1)

@@ -1,7 +1,7 @@
-"""What a change of a fragment does to the machines that use it.
+"""The impact of a fragment's change on the machines that use it.
 
-Machines of other organizations are counted, but neither checked nor named: their configurations
-are not the owner's business, and must not keep the owner from changing the fragment.
+Machines of other organizations are counted, but not checked and not named. Their configurations are
+private, and must not prevent the owner from changing the fragment.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cogwork.cloud.storage.select import query_values
 from cogwork.core.errors import InvalidRequest
 
 MAX_PARTS: Final = 1000
-"""Parts whose configurations are read for one change."""
+"""Maximum number of parts whose configurations are read for one change."""
 MAX_CONFIGS: Final = 30
-"""Different configurations that are merged and checked for one change."""
+"""Maximum number of different configurations that are merged and checked for one change."""
 MAX_BYTES: Final = 8 << 20
-"""Of those configurations, as they are stored and as they are merged."""
+"""Maximum size of these configurations in bytes, as stored and as merged."""
 _MAX_SHOWN: Final = 3
-"""Mistakes in one error."""
+"""Maximum number of mistakes in one error."""
 
 
 class PartName(NamedTuple):
@@ -42,39 +42,39 @@ class PartName(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name of the machine, with that of the part unless it is the main one."""
+        """The name of the machine, followed by the name of the part unless it is the main part."""
         return self.machine if self.is_main else f"{self.machine}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigImpact:
-    """What happens to parts with the same configuration."""
+    """The impact on parts that have the same configuration."""
 
     parts: Sequence[PartName]
     before: str
     after: str
-    """What the machines get without and with the change."""
+    """The merged configuration without the change (`before`) and with it."""
     mistakes: Sequence[str]
-    """Those that the change makes."""
+    """The mistakes that the change causes."""
     is_another_make: bool = False
-    """Whether all of them run servers of another make."""
+    """Whether all parts run servers of another vendor."""
 
 
 @dataclass(slots=True)
 class Impact:
     organization: str
-    """The one of the fragment."""
+    """The organization of the fragment."""
     machines: int
-    """Machines of the fragment's organization that use it in some version."""
+    """Number of the organization's machines that use any version of the fragment."""
     other_machines: int
-    """Machines of other organizations."""
+    """Number of machines of other organizations."""
     changes: list[ConfigImpact] = field(default_factory=list)
     unchanged_parts: int = 0
-    """Parts that use another version."""
+    """Number of parts that use another version of the fragment."""
     unchecked_parts: int = 0
 
     def refuse_mistakes(self) -> None:
-        """Raise InvalidRequest if the change makes mistakes."""
+        """Raise InvalidRequest if the change causes mistakes."""
         wrong = [each for each in self.changes if each.mistakes]
         if wrong:
             raise InvalidRequest("".join(self._explain(wrong)))
@@ -97,9 +97,9 @@ class Impact:
 async def measure_impact(
     context: CloudContext, checker: ConfigChecker, change: FragmentChange, organization: str
 ) -> Impact:
-    """Merge and check what the machines would get: of each configuration that they have, once.
+    """Merge and check each different configuration of the machines once.
 
-    The work is counted. What is beyond the bounds is not checked, and counted, too.
+    The work is limited. Parts beyond the limits are counted, but not checked.
     """
     users = await context.records.read(
         lambda tx: list_users(tx, TargetType.FRAGMENT, change.fragment)
@@ -113,7 +113,7 @@ async def measure_impact(
     configs = await context.records.read(lambda tx: _group_by_config(tx, own))
     impact.unchecked_parts = len(own) - sum(map(len, configs.values()))
     size = 0
-    # Those of most machines first, because they matter most if there are too many.
+    # The most common configurations first, because the work may reach the limits.
     for text, parts in sorted(configs.items(), key=lambda each: -len(each[1])):
         if size > MAX_BYTES:
             impact.unchecked_parts += len(parts)
@@ -134,7 +134,7 @@ def _count_machines(users: Sequence[PartUser]) -> int:
 
 
 def _group_by_config(tx: Transaction, users: Sequence[PartUser]) -> dict[str, list[PartName]]:
-    """Return the parts by their configurations, until there are too many."""
+    """Return the parts by configuration, up to the maximum number of parts."""
     found: dict[str, list[PartName]] = {}
     size = 0
     for user in users[:MAX_PARTS]:
@@ -170,7 +170,7 @@ def _format(config: dict[str, Any]) -> str:
 
 
 async def _check(checker: ConfigChecker, organization: str, found: ConfigImpact) -> ConfigImpact:
-    """Add why machines would refuse the configuration, unless they do already."""
+    """Add the new reasons for which machines would refuse the configuration."""
     try:
         await checker.check(
             organization, lambda: found.after, is_another_make=found.is_another_make

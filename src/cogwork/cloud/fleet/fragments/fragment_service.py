@@ -1,4 +1,4 @@
-"""FragmentService: what an edit of a fragment would change on the machines that use it."""
+"""FragmentService: the impact of an edit on the machines that use a fragment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogwork.wire.messages.fragment_method import PREVIEW, FragmentPreview, Plan
 from cogwork.wire.table.handlers import Method, Stream
 
 _MAX_LINES: Final = 200
-"""Of one plan."""
+"""Maximum number of lines in one plan."""
 
 
 class FragmentService:

@@ -1,4 +1,4 @@
-"""Fragments as the public API shows them."""
+"""Fragments in the format of the public API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cogwork.cloud.storage.tables import FragmentRevisionRow, OrganizationRow
 from cogwork.core.errors import NotFound
 
 MAX_LISTED_BYTES: Final = 4 << 20
-"""Of the texts in a list of fragments. Those after them are listed without their content."""
+"""Maximum size of the texts in a list of fragments. Later ones are listed without their content."""
 
 _USAGE: Final = """
 SELECT config_reference.version AS version, COUNT(DISTINCT part.id) AS parts,
@@ -35,10 +35,10 @@ AND part.deleted_at IS NULL
 
 
 class _Usage(NamedTuple):
-    """Who uses a fragment directly."""
+    """The direct users of a fragment."""
 
     version: str | None
-    """One of those that are used; None if no part uses the fragment."""
+    """A version that is used; None if no part uses the fragment."""
     parts: int
     machines: int
     organizations: int
@@ -81,7 +81,7 @@ def require_member(tx: Transaction, call: Call, organization: str) -> None:
 class FragmentView:
     """Describes the fragments of one organization to one reader.
 
-    Others than the owners of the organization see no secrets, and a reply has a bound.
+    Only owners of the organization see secrets. The size of a reply is limited.
     """
 
     def __init__(self, tx: Transaction, call: Call, organization: str) -> None:
@@ -137,7 +137,7 @@ def _to_struct(text: str) -> Struct:
 def describe_usages(
     tx: Transaction, fragment: CurrentFragment, organization: str, *, by_version: bool
 ) -> Sequence[pb.FragmentUsage]:
-    """Return who uses a fragment directly: for each version, or altogether."""
+    """Return the direct users of a fragment, for each version or in total."""
     group = "GROUP BY config_reference.version ORDER BY config_reference.version"
     rows = query(tx, _Usage, f"{_USAGE}{group if by_version else ''}", organization, fragment.id)
     return [

@@ -48,22 +48,22 @@ from cogwork.cloud.storage.tables import FragmentRow, FragmentTagRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_FRAGMENTS: Final = 10_000
-"""In one organization."""
+"""Maximum number of fragments in one organization."""
 _MAX_TAGS: Final = 100
-"""Of one fragment."""
+"""Maximum number of tags of one fragment."""
 _MAX_REVISIONS: Final = 100
-"""In the description of one fragment."""
+"""Maximum number of revisions in the description of one fragment."""
 _TAG: Final = re.compile(r"(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 
 
 class FragmentInUse(CogworkError):
-    """A fragment that machines or other fragments use."""
+    """Machines or other fragments use the fragment."""
 
     status = "FAILED_PRECONDITION"
 
 
 class TooManyFragments(CogworkError):
-    """An organization has as many fragments or tags as it may have."""
+    """The organization has the maximum number of fragments, or the fragment of tags."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -115,10 +115,10 @@ def get_fragment(
 def list_fragments(
     tx: Transaction, call: Call, request: pb.ListFragmentsRequest
 ) -> pb.ListFragmentsResponse:
-    """Lists the fragments of the organization and the public ones of all, or those asked for.
+    """List the fragments of the organization and all public ones, or the requested ones.
 
-    Without an organization, those of all whose member the actor is. If they are very large
-    together, the last ones are listed without their content.
+    Without an organization, list the fragments of all organizations of which the actor is a member.
+    If the list is very large, the last fragments have no content.
     """
     organizations = _list_organizations(tx, call, request.organization_id)
     wanted = {*request.fragment_visibility} or {*Visibility}
@@ -132,7 +132,7 @@ def list_fragments(
         owner = row.organization_id
         if owner not in views:
             views[owner] = FragmentView(tx, call, owner)
-        # What is beyond the bound is not read at all: it may be gigabytes.
+        # Content beyond the limit is not even read, because it may be gigabytes.
         full = select_fragment(tx, row.id) if size <= MAX_LISTED_BYTES else None
         size += len(full.config) if full is not None else 0
         view = views[owner]
@@ -144,7 +144,7 @@ def list_fragments(
 
 
 def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[str]:
-    """Return the organization that is asked for; without one, all whose member the actor is."""
+    """Return the requested organization, or all of which the actor is a member."""
     if organization:
         require_member(tx, call, organization)
         return [organization]
@@ -154,7 +154,7 @@ def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[
 def _list_rows(
     tx: Transaction, organizations: Sequence[str], *, with_others: bool
 ) -> list[ListedFragment]:
-    """Return the fragments of organizations, and the public ones of others, without content."""
+    """Return the fragments of organizations and the public ones of others, without content."""
     marks = ", ".join("?" * len(organizations)) or "NULL"
     condition = f"organization_id IN ({marks})"
     if with_others:
@@ -174,7 +174,7 @@ def _list_rows(
 def update_fragment(
     tx: Transaction, call: Call, request: pb.UpdateFragmentRequest
 ) -> pb.UpdateFragmentResponse:
-    """Adds a revision, if anything is different. All parts that use the fragment are told."""
+    """Add a revision if anything has changed, and notify all parts that use the fragment."""
     row = find_owned_fragment(tx, call, request.id)
     known = read_timestamp(request.last_known_update, "last_known_update")
     if request.HasField("last_known_update") and known != row.edited_at:
@@ -194,7 +194,7 @@ def update_fragment(
 def delete_fragment(
     tx: Transaction, call: Call, request: pb.DeleteFragmentRequest
 ) -> pb.DeleteFragmentResponse:
-    """Deletes a fragment that the own organization does not use. Others cannot keep it."""
+    """Delete a fragment, unless its own organization uses it."""
     row = find_owned_fragment(tx, call, request.id)
     users = query_values(
         tx,
@@ -269,7 +269,7 @@ def delete_fragment_tag(
 
 def _read(tx: Transaction, call: Call, fragment: str) -> pb.Fragment:
     row = select_fragment(tx, fragment)
-    assert row is not None  # the caller has checked it
+    assert row is not None  # the caller has checked that it exists
     return FragmentView(tx, call, row.organization_id).describe(row, row)
 
 

@@ -1,4 +1,4 @@
-"""The operation that shows which fragments a machine uses, and the mistakes in them."""
+"""The operation that shows the fragments of a machine, and the mistakes in them."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _ERROR_TYPES: Final = {
 def list_machine_fragments(
     tx: Transaction, call: Call, request: pb.ListMachineFragmentsRequest
 ) -> pb.ListMachineFragmentsResponse:
-    """Lists the fragments of all parts, with what each adds to the configuration.
+    """List the fragments of all parts, with the configuration that each adds.
 
-    All of them together may be as large as those of one part may be.
+    The size limit of one part's fragments applies to all of them together.
     """
     machine = (ResourceType.MACHINE, request.machine_id)
     require_role(tx, call.actor, machine)
@@ -104,7 +104,7 @@ def _additional(request: pb.ListMachineFragmentsRequest) -> dict[str, Any]:
 def _merge_each(
     tx: Transaction, organization: str, config: dict[str, Any], budget: MergeBudget
 ) -> Iterator[tuple[str, Merged]]:
-    """Yield the ID of each fragment of a configuration, and what it gives alone."""
+    """Yield the ID of each fragment of a configuration, and the result of merging it alone."""
     find = fragments_for(tx, (organization,))
     overrides = _overrides_by_fragment(config)
     for item in _list_of(config, "fragments", MAX_USES):
@@ -118,7 +118,7 @@ def _merge_each(
 def _describe(
     tx: Transaction, fragment_id: str, content: dict[str, Any], merged: Merged
 ) -> Iterator[pb.ResolvedFragment]:
-    """Yield the content with the first mistake, and the other mistakes."""
+    """Yield the content with the first mistake, and then the other mistakes."""
     resolved = Struct()
     resolved.update(content)
     row = select_fragment(tx, fragment_id)
