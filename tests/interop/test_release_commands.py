@@ -159,7 +159,7 @@ async def test_releases_never_change(directory: Path) -> None:
     for content in (b"one", b"one"):
         await release(directory, "add", str(write_release(directory, "1.0.0", content=content)))
     changed = write_release(directory, "1.0.0", content=b"two")
-    assert "give what you changed a new version" in await release(
+    assert "publish your changes as a new version" in await release(
         directory, "add", str(changed), code=1
     )
     assert len(await release_json(directory, "list")) == 1

@@ -1,4 +1,4 @@
-"""`cogwork-cloud`: create a fleet cloud, serve it, keep it safe, update its machines."""
+"""`cogwork-cloud`: create and serve a fleet cloud, back it up, and update its machines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _add_init_parser(commands: Any) -> None:
 
 
 def _add_record_parsers(commands: Any) -> None:
-    """Add the commands that read or replace what is stored."""
+    """Add the commands that read or replace the records."""
     usage = commands.add_parser(
         "usage", help="show the stored logs of each machine, and how many lines were lost"
     )
@@ -144,7 +144,7 @@ def _usage(arguments: argparse.Namespace) -> int:
         finally:
             await logs.aclose()
 
-    # Before the parts are read, because each part of the log must be among them.
+    # Before the parts are read, because every part in the log must be among the parts.
     stored = asyncio.run(measure())
     losses, parts = read_records(directory.records, lambda tx: (list_losses(tx), select_parts(tx)))
     found = report_usage(stored, losses, parts, now)

@@ -37,7 +37,7 @@ from cogwork.wire.table.request_limits import MAX_UPLOAD_SIZE
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 _CONNECTIONS: Final = ConnectionLimits(total=20_000, per_host=19_000)
-"""Each machine has two. Those behind one router or proxy share an address."""
+"""Limits of connections. A machine has two, and machines behind one router share an address."""
 
 _HOUR: Final = 3600.0
 _MINUTE: Final = 60.0
@@ -46,27 +46,27 @@ _log = logging.getLogger("cloud")
 
 
 class PlaintextRefused(CogworkError):
-    """Keys would travel where others can read them."""
+    """Keys would be sent without encryption."""
 
 
 class CloudServeOptions(NamedTuple):
     address: Address
     certificate: CertificateFiles | None = None
     allow_plaintext: bool = False
-    """Whether a proxy in front of the cloud encrypts."""
+    """Whether a proxy in front of the cloud encrypts the connections."""
     public_address: str = ""
-    """Where machines and clients reach the cloud, if not at the address."""
+    """The address for machines and clients, if it differs from the listening address."""
     relays: RelayServers = NO_RELAYS
     proxies: tuple[str, ...] = ()
-    """The networks of proxies that may tell who their clients are."""
+    """The networks of proxies that may report the addresses of their clients."""
     log_rates: LogRates | None = None
-    """What a part may send of its log; None for the defaults."""
+    """The log rates of a part; None for the defaults."""
 
 
 async def serve(
     directory: CloudDirectory, options: CloudServeOptions, clock: Clock, log: ServerLog
 ) -> int:
-    """Serve until a stop is requested, and return the exit code."""
+    """Serve until a stop is requested. Return the exit code."""
     shutdown = Shutdown()
     shutdown.install_signal_handlers()
     dump_stacks_on_signal()
@@ -91,7 +91,7 @@ async def _start(
     sockets: Path,
     stack: contextlib.AsyncExitStack,
 ) -> None:
-    """Start everything, and push on the stack what ends it."""
+    """Start all services, and push their cleanup on the stack."""
     _check_confidential(options)
     is_encrypted = options.certificate is not None or options.allow_plaintext
     name = PublicName(
@@ -130,7 +130,7 @@ async def _start(
 
 
 def list_maintenance(context: CloudContext) -> list[PeriodicTask]:
-    """Return what a cloud does beside answering calls."""
+    """Return the periodic tasks of a cloud."""
     return [
         PeriodicTask(
             "removing logs that are over their time",

@@ -95,7 +95,7 @@ def _read_query(request: pb.GetRobotPartLogsRequest, now: int, keyring: Keyring)
 
 
 def _resolve_range(text: str, start: int | None, end: int | None, now: int) -> tuple[int, int]:
-    """Return the start and the end of a range such as `10m` that has only one of them."""
+    """Return the start and the end of a range such as `10m` after a start or before an end."""
     found = _RANGE.fullmatch(text)
     if found is None:
         raise InvalidRequest(f'"{text[:40]}" is not a range; write 10m, 10h or 10d')
@@ -121,6 +121,6 @@ def _read_token(token: str, query: LogQuery, keyring: Keyring) -> LogPosition:
 
 
 def _sign(position: LogPosition, query: LogQuery, keyring: Keyring) -> str:
-    """Return a page token that is valid only for this log and this order."""
+    """Return the signature of a position, which is valid only for this log and this order."""
     order = "oldest" if query.oldest_first else "newest"
     return keyring.derive_secret(f"log page {query.part_id} {order} {position}")[:32]

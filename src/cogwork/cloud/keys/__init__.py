@@ -1,1 +1,1 @@
-"""The keys of the cloud itself, and what is signed and sealed with them."""
+"""The keys of the cloud itself, and the tokens and secrets that depend on them."""

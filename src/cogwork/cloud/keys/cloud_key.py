@@ -1,7 +1,7 @@
-"""The keys of the cloud itself: what each is for, and when it is used.
+"""The keys of the cloud itself: their purposes, and the schedule of their rotation.
 
-The state of a key follows from its times alone. So nothing has to run at the moment of a switch,
-and several processes with the same rows switch together.
+The state of a key depends only on its times. So no task has to run when keys switch, and several
+processes with the same rows switch at the same time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _DAY: Final = 86_400 * _SECOND
 
 class KeyPurpose(enum.StrEnum):
     TOKEN = "token"  # noqa: S105 - not a secret
-    """Signs the tokens with which callers use the cloud (Ed25519)."""
+    """Signs tokens for calls to the cloud (Ed25519)."""
     PART_TOKEN = "part-token"  # noqa: S105
-    """Signs the tokens with which callers use machines, which verify them (RSA)."""
+    """Signs tokens for calls to machines, which verify them (RSA)."""
     AUTHORITY = "authority"
     """Signs the certificates of machines."""
     SEALING = "sealing"
@@ -28,15 +28,15 @@ class KeyPurpose(enum.StrEnum):
 
 class KeyState(enum.StrEnum):
     NEXT = "next"
-    """It is known to those who verify, and is not used yet."""
+    """Published for verification, but not used yet."""
     ACTIVE = "active"
     RETIRED = "retired"
-    """What was made with it is still accepted."""
+    """No longer used, but signatures and sealed secrets of the key are still valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudKey:
-    """A row of its table. Times are in microseconds since 1970."""
+    """A key of the cloud. Times are in microseconds since 1970."""
 
     id: str
     purpose: KeyPurpose
@@ -46,29 +46,29 @@ class CloudKey:
     created_at: int
     active_from: int
     ends_at: int | None = None
-    """When it is deleted. None: not as long as it is used."""
+    """The time of its deletion; None as long as it is in use."""
 
 
 class RotationSchedule(NamedTuple):
     lead: int
     """Microseconds from the creation of a key to its first use."""
     overlap: int | None
-    """Microseconds for which its predecessor is accepted then. None: until nothing uses it."""
+    """Microseconds for which the former key stays valid; None as long as anything uses it."""
 
 
 SCHEDULES: Final = {
-    # The lead is the time in which every process of the cloud has read the key.
+    # In the lead time, every process of the cloud reads the new key.
     KeyPurpose.TOKEN: RotationSchedule(60 * _SECOND, 400 * _DAY),
-    # Machines get the keys with their access list; one that is off for a day misses nothing.
+    # Machines get the keys with their access list, and may be off for a day.
     KeyPurpose.PART_TOKEN: RotationSchedule(_DAY, _DAY),
-    # Clients have a copy of the authority's certificate; that of a machine lasts 90 days.
+    # Clients store the authority's certificate; the certificate of a machine lasts 90 days.
     KeyPurpose.AUTHORITY: RotationSchedule(90 * _DAY, 91 * _DAY),
     KeyPurpose.SEALING: RotationSchedule(60 * _SECOND, None),
 }
 
 
 def find_active(keys: Iterable[CloudKey], purpose: KeyPurpose, now: int) -> CloudKey | None:
-    """Return the key of a purpose that is in use."""
+    """Return the active key of a purpose."""
     begun = [key for key in keys if key.purpose is purpose and key.active_from <= now]
     return max(begun, key=lambda key: (key.active_from, key.id), default=None)
 

@@ -1,6 +1,6 @@
-"""The keys of the cloud that this process uses, unsealed.
+"""The unsealed keys of the cloud in this process.
 
-Rows appear and end while the cloud is served, so each use asks for the key that is active now.
+Keys are added and expire while the cloud runs, so every use asks for the active key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cogwork.core.clock import Clock
 
 
 class _UnsealedKeys(NamedTuple):
-    """The keys of each purpose by ID. Threads see all of a change, or nothing."""
+    """The keys of each purpose by ID. Changes replace the whole object, for threads."""
 
     rows: tuple[CloudKey, ...]
     token: dict[str, SigningKey]
@@ -33,17 +33,17 @@ class _UnsealedKeys(NamedTuple):
 
 class CloudKeys:
     def __init__(self, root: Sealer, clock: Clock, keys: Sequence[CloudKey]) -> None:
-        """Raise CannotUnseal if a key was sealed with another root key, or is damaged."""
+        """Unseal the keys. Raise CannotUnseal if a key has another root key, or is damaged."""
         self._root = root
         self._clock = clock
         self._unsealed = _unseal(keys, root)
         self.derivation_key: Final = root.derive("secrets of parts")
-        """For secrets that are computed. It is not rotated, so they stay the same."""
+        """The key for derived secrets. It is never rotated, so derived secrets stay the same."""
 
     def use(self, keys: Sequence[CloudKey]) -> set[KeyPurpose]:
-        """Use these keys from now on. Return the purposes whose keys are not the same as before.
+        """Replace the keys. Return the purposes whose keys have changed.
 
-        Raise CannotUnseal, and go on with those that are in use.
+        Raise CannotUnseal, and keep the former keys.
         """
         changed = {key.purpose for key in {*keys} ^ {*self._unsealed.rows}}
         if changed:
@@ -56,7 +56,7 @@ class CloudKeys:
 
     @property
     def token_keys(self) -> Mapping[str, SigningKey]:
-        """Those that verify tokens, by ID."""
+        """The keys that verify tokens, by ID."""
         return self._unsealed.token
 
     @property
@@ -76,12 +76,12 @@ class CloudKeys:
 
     @property
     def authority_bundle(self) -> bytes:
-        """The certificates of all authorities, as PEM: clients trust the next one in time."""
+        """The PEM certificates of all authorities, including the next one, for clients."""
         return b"".join(each.pem.certificate for each in self._unsealed.authority.values())
 
     @property
     def sealing_key(self) -> tuple[str, Sealer]:
-        """The key that seals, with its ID."""
+        """The ID and the sealer of the active sealing key."""
         found = self._unsealed
         key = self._choose(found, KeyPurpose.SEALING)
         return key, found.sealing[key]
@@ -90,9 +90,9 @@ class CloudKeys:
         return self._unsealed.sealing.get(key_id)
 
     def _choose(self, found: _UnsealedKeys, purpose: KeyPurpose) -> str:
-        """Return the ID of the key that is active now."""
+        """Return the ID of the active key."""
         key = find_active(found.rows, purpose, int(self._clock.time() * 1e6))
-        if key is None:  # the clock is behind the first key
+        if key is None:  # the clock is earlier than the first key
             key = next(each for each in found.rows if each.purpose is purpose)
         return key.id
 

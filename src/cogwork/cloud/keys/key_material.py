@@ -1,4 +1,4 @@
-"""Creates the keys of the cloud, and reads their private parts."""
+"""Creation of the cloud's keys, and parsing of their private parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ID_LENGTH: Final = 32
 
 
 class KeyMaterial(NamedTuple):
-    """A key before its private part is sealed."""
+    """A new key, whose private part is not sealed yet."""
 
     id: str
     purpose: KeyPurpose
@@ -45,7 +45,7 @@ class KeyMaterial(NamedTuple):
 
 
 def unseal_private(key: CloudKey, root: Sealer) -> bytes:
-    """Raise CannotUnseal."""
+    """Return the private part of a key. Raise CannotUnseal."""
     try:
         return root.unseal(key.sealed, _label(key.purpose, key.id))
     except CannotUnseal:
@@ -86,7 +86,7 @@ def describe_authority(authority: Authority) -> KeyMaterial:
 
 
 def read_token_key(private: bytes) -> SigningKey:
-    """Raise ValueError."""
+    """Parse a token key. Raise ValueError."""
     key = load_pem_private_key(private, password=None)
     if not isinstance(key, Ed25519PrivateKey):
         raise ValueError("it is not an Ed25519 key")  # noqa: TRY004 - as other unusable keys
@@ -94,10 +94,10 @@ def read_token_key(private: bytes) -> SigningKey:
 
 
 def read_authority(public: str, private: bytes) -> Authority:
-    """Raise ValueError."""
+    """Parse the certificate and the key of an authority. Raise ValueError."""
     return parse_authority(PemPair(public.encode(), private))
 
 
 def _label(purpose: KeyPurpose, key_id: str) -> str:
-    """Bind the private part to its row, so that rows cannot be exchanged."""
+    """Return the label that binds a private part to its row, so that rows cannot be exchanged."""
     return f"cloud key {purpose} {key_id}"

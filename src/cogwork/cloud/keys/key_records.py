@@ -1,4 +1,4 @@
-"""The rows of the cloud's own keys, and how a key takes the place of another."""
+"""The records of the cloud's own keys, and key rotation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cogwork.core.errors import CogworkError
 
 
 class RotationPending(CogworkError):
-    """The next key of this purpose is there already."""
+    """The next key of this purpose already exists."""
 
     status = "FAILED_PRECONDITION"
 
@@ -31,9 +31,10 @@ def list_cloud_keys(tx: Transaction) -> list[CloudKey]:
 
 
 def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
-    """Return the keys with which machines verify tokens, as in a JSON Web Key Set.
+    """Return the keys with which machines verify tokens, as entries of a JSON Web Key Set.
 
-    They include the next key: machines know it before the first token is signed with it.
+    The next key is included, because machines must know it before the first token has its
+    signature.
     """
     found = query_values(
         tx,
@@ -45,7 +46,7 @@ def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def create_cloud_keys(tx: Transaction, root: Sealer, now: int) -> None:
-    """Create a key of each purpose, for a cloud that has none."""
+    """Create a key of each purpose for a new cloud."""
     for purpose in KeyPurpose:
         insert(tx, create_material(purpose, now).seal(root, now, now))
 
@@ -53,22 +54,23 @@ def create_cloud_keys(tx: Transaction, root: Sealer, now: int) -> None:
 def rotate_key(
     tx: Transaction, root: Sealer, purpose: KeyPurpose, now: int, *, at_once: bool
 ) -> CloudKey:
-    """Create the successor of a key, and return it. `at_once` ends the present one now.
+    """Create the next key of a purpose, and return it.
 
-    A present sealing key ends when nothing is sealed with it any more, even then.
+    With `at_once`, the active key ends now. An active sealing key always stays until all secrets
+    are sealed again.
     """
     schedule, keys = SCHEDULES[purpose], list_cloud_keys(tx)
     pending = [key for key in keys if key.purpose is purpose and key.active_from > now]
     if pending and not at_once:
         raise RotationPending(
-            f"the next {purpose} key is there already: see cogwork-cloud key list. If the present "
+            f"the next {purpose} key already exists: see cogwork-cloud key list. If the active "
             "one was stolen, end it with --now"
         )
     former = [key for key in keys if key.purpose is purpose]
     start = now if at_once else now + schedule.lead
     new = create_material(purpose, now).seal(root, now, start)
     if at_once:
-        # Secrets are sealed with a former sealing key until they are sealed again.
+        # Secrets stay sealed with the former sealing key until `resealing` has replaced it.
         delete_cloud_keys(tx, pending if purpose is KeyPurpose.SEALING else former)
     elif schedule.overlap is not None:
         for key in former:
@@ -80,7 +82,7 @@ def rotate_key(
 
 
 def delete_ended_keys(tx: Transaction, now: int) -> list[CloudKey]:
-    """Delete keys whose time is over, and return them."""
+    """Delete expired keys, and return them."""
     ended = [key for key in list_cloud_keys(tx) if has_ended(key, now)]
     delete_cloud_keys(tx, ended)
     return ended
@@ -92,5 +94,5 @@ def delete_cloud_keys(tx: Transaction, keys: Iterable[CloudKey]) -> None:
 
 
 def find_missing_purposes(keys: Sequence[CloudKey]) -> list[KeyPurpose]:
-    """Return the purposes for which there is no key."""
+    """Return the purposes that have no key."""
     return [each for each in KeyPurpose if each not in {key.purpose for key in keys}]

@@ -1,4 +1,4 @@
-"""Secrets that the cloud makes: how they are checked, and how they are kept to be shown again."""
+"""Secrets that the cloud creates, verifies, and stores so that it can show them again."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class NewSecret:
 
 
 class Keyring:
-    """Logins need digests only, and these need no key: they work also if every key is lost.
+    """Creates and verifies secrets.
 
-    What must be shown again is also kept encrypted. It has the ID of its key in front.
+    Logins are verified by digests without a key, so they work even if every key is lost. Secrets
+    that must be shown again are also stored sealed, after the ID of the sealing key.
     """
 
     def __init__(self, keys: CloudKeys) -> None:
@@ -37,7 +38,7 @@ class Keyring:
         return NewSecret(text, self.digest(text), self.seal(text))
 
     def derive_secret(self, name: str) -> str:
-        """Return a secret that only this cloud can compute, the same each time."""
+        """Return a secret that only this cloud can compute. The same name gives the same secret."""
         return base64.urlsafe_b64encode(
             hmac.digest(self._keys.derivation_key, name.encode(), "sha256")
         ).decode()
@@ -50,7 +51,7 @@ class Keyring:
         return f"{key}{_SEPARATOR}{sealer.seal(text.encode())}"
 
     def unseal(self, sealed: str) -> str:
-        """Return the text, or nothing if it was not kept. Raise CannotUnseal."""
+        """Return the text; empty if it was not stored. Raise CannotUnseal."""
         if not sealed:
             return ""
         key, _, rest = sealed.partition(_SEPARATOR)

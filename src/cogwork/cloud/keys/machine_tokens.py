@@ -1,4 +1,4 @@
-"""Tokens with which holders of a cloud login call machines directly."""
+"""Tokens with which users of the cloud call machines directly."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from cogwork.auth.identity import CredentialType
 from cogwork.auth.tokens import METADATA_CLAIM, TYPE_CLAIM
 
 LIFETIME: Final = 3600
-"""Seconds. Machines verify these tokens without the cloud. One with an access list ends them with
-the access of their holder; others accept them for the rest of this time."""
+"""Lifetime in seconds. Machines verify these tokens without the cloud. On a machine with an access
+list, a token ends with the access of its holder; on others, it stays valid until it expires."""
 _ALGORITHM: Final = "RS256"
 _KEY_SIZE: Final = 2048
 
 
 class PartTokenKey:
-    """Machines accept only RSA keys from external issuers, so this key is one."""
+    """The key of tokens for machines. It is an RSA key, because machines accept no other type."""
 
     def __init__(self, pem: bytes) -> None:
-        """Raise ValueError."""
+        """Parse the private key. Raise ValueError."""
         self.pem = pem
         self.private = _parse_key(pem)
         public = jwt.algorithms.RSAAlgorithm.to_jwk(self.private.public_key(), as_dict=True)
@@ -45,7 +45,7 @@ class PartTokenKey:
             "n": public["n"],
             "e": public["e"],
         }
-        """As in a JSON Web Key Set."""
+        """The public key as an entry of a JSON Web Key Set."""
 
 
 class MachineTokenIssuer:
@@ -56,7 +56,7 @@ class MachineTokenIssuer:
     def issue(
         self, audience: list[str], entity: str, metadata: Mapping[str, str], now: float
     ) -> str:
-        """Return a token for the machine that has these names. `metadata` says who has it."""
+        """Return a token for the machine with these names. `metadata` identifies the holder."""
         key = self._active_key()
         claims = {
             "sub": entity,
@@ -72,7 +72,7 @@ class MachineTokenIssuer:
 
 
 def create_part_token_key() -> bytes:
-    """Return a new private key, as PEM."""
+    """Return a new private key as PEM."""
     key = generate_private_key(65537, _KEY_SIZE)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 

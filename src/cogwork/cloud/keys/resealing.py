@@ -1,4 +1,4 @@
-"""Seals secrets again after their sealing key was replaced."""
+"""Seals secrets with a new sealing key after the rotation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query
 
 SEALED_TABLES: Final = ("api_key", "secret")
-"""Tables with a column `sealed` of the keyring, and the key `id`."""
+"""Tables with a column `sealed` and the primary key `id`."""
 _BATCH: Final = 200
-"""Rows in one transaction, so that other writers wait for milliseconds only."""
+"""Rows per transaction. It is small, so that other writers wait only for milliseconds."""
 
 
 class _Sealed(NamedTuple):
@@ -21,9 +21,9 @@ class _Sealed(NamedTuple):
 
 
 def reseal_batch(tx: Transaction, keyring: Keyring, active: str) -> bool:
-    """Seal some secrets with the active sealing key, given its ID. Return whether all have it.
+    """Seal some secrets with the active sealing key, given its ID. Return True when all have it.
 
-    When they do, the former keys are deleted.
+    The former sealing keys are then deleted.
     """
     left = _BATCH
     for table in SEALED_TABLES:

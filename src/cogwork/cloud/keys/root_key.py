@@ -1,4 +1,4 @@
-"""The root key, which seals the keys of the cloud. It is kept outside of the database."""
+"""The root key, which seals the keys of the cloud. It is stored outside of the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.core.files import atomic
 
 ROOT_KEY_VARIABLE: Final = "COGWORK_CLOUD_ROOT_KEY"
-"""The environment variable with the root key, in place of the file."""
+"""The environment variable with the root key, which replaces the file."""
 
 
 class NoRootKey(CogworkError):
@@ -20,7 +20,7 @@ class NoRootKey(CogworkError):
 
 
 def read_root_key(file: Path, given: str) -> Sealer:
-    """Return what unseals the keys of the cloud: the given one, or that of the file.
+    """Return the sealer of the cloud's keys, from the given root key or from the file.
 
     Raise NoRootKey.
     """
@@ -39,7 +39,7 @@ def read_root_key(file: Path, given: str) -> Sealer:
 
 
 def create_root_key(file: Path, given: str) -> Sealer:
-    """Return the given root key, or a new one, which is stored in the file."""
+    """Return the sealer for the given root key, or for a new one, which is stored in the file."""
     if not given:
         atomic.write(file, base64.b64encode(create_sealing_key()) + b"\n", 0o600)
     return read_root_key(file, given)

@@ -1,4 +1,4 @@
-"""Encrypts texts so that they can be stored among the records (AES-GCM)."""
+"""Encryption of texts that are stored in the records (AES-GCM)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class CannotUnseal(CogworkError):
 
 class Sealer:
     def __init__(self, key: bytes) -> None:
-        """Raise ValueError if the key has another length than 32 bytes."""
+        """Raise ValueError if the length of the key is not 32 bytes."""
         if len(key) != KEY_SIZE:
-            raise ValueError(f"a key of {KEY_SIZE} bytes is required, not one of {len(key)}")
+            raise ValueError(f"a key of {KEY_SIZE} bytes is required, but this one has {len(key)}")
         self._key = key
         self._cipher = AESGCM(key)
 
     def seal(self, data: bytes, label: str = "") -> str:
-        """Encrypt the data. It can be unsealed with the same label only."""
+        """Encrypt the data. Only the same label can decrypt it."""
         nonce = os.urandom(_NONCE_SIZE)
         sealed = self._cipher.encrypt(nonce, data, label.encode() or None)
         return base64.b64encode(nonce + sealed).decode()
 
     def unseal(self, text: str, label: str = "") -> bytes:
-        """Raise CannotUnseal."""
+        """Decrypt the data. Raise CannotUnseal."""
         try:
             data = base64.b64decode(text, validate=True)
             return self._cipher.decrypt(
@@ -47,7 +47,7 @@ class Sealer:
             raise CannotUnseal("it was sealed with another key, or is damaged") from None
 
     def derive(self, purpose: str) -> bytes:
-        """Return another key, which says nothing about this one."""
+        """Return a key that is derived from this one and does not reveal it."""
         return HKDF(SHA256(), KEY_SIZE, salt=None, info=purpose.encode()).derive(self._key)
 
 

@@ -1,1 +1,1 @@
-"""What machines call: their configuration, their logs, and what concerns their connection."""
+"""The services that machines call: configuration, logs and connection."""

@@ -1,4 +1,4 @@
-"""Claim codes: with one, a machine gets its credentials without anyone copying a file."""
+"""Claim codes, with which a machine gets its credentials without a copied file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cogwork.cloud.storage.tables import ClaimCodeRow
 from cogwork.wire.messages.claim_method import CLAIM_LIFETIME
 
 _ALPHABET: Final = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
-"""Without characters that people take for another."""
+"""Characters that are not easily confused."""
 _LENGTH: Final = 12
-"""60 bits: so many that guesses need no lockout, which would also lock out honest machines."""
+"""Number of characters: 60 bits cannot be guessed, so no lockout is necessary."""
 _GROUP: Final = 4
-"""Characters between two dashes."""
+"""Number of characters between two dashes."""
 _MAX_CODES: Final = 5
-"""Of one part at a time. The oldest ends when there are more."""
+"""Maximum number of valid codes of one part. A further code replaces the oldest."""
 
 
 def create_code(tx: Transaction, call: Call, part: str) -> str:
-    """Return a new code for a part of which the actor is an owner."""
+    """Create a code for a part of which the actor is an owner."""
     find_part(tx, call, part, CloudRole.OWNER)
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
     tx.execute("DELETE FROM claim_code WHERE expires_at <= ?", call.now)
@@ -42,7 +42,7 @@ def create_code(tx: Transaction, call: Call, part: str) -> str:
 
 
 def redeem_code(tx: Transaction, keyring: Keyring, text: str, now: int) -> str:
-    """Return the part of a code, which ends with it. Raise Unauthenticated."""
+    """Return the part of a code, and delete the code. Raise Unauthenticated."""
     part = find_claimed_part(tx, keyring, text, now)
     tx.execute("DELETE FROM claim_code WHERE digest = ?", keyring.digest(normalize_code(text)))
     return part
@@ -67,5 +67,5 @@ def find_claimed_part(tx: Transaction, keyring: Keyring, text: str, now: int) ->
 
 
 def normalize_code(text: str) -> str:
-    """Return the code as it was made, however someone has typed it."""
+    """Return the code in its original form, without spaces, dashes and lowercase letters."""
     return text[:64].upper().replace("-", "").replace(" ", "")

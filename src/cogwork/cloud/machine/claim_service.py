@@ -1,4 +1,4 @@
-"""ClaimService: owners create the codes with which machines join."""
+"""ClaimService, with which owners create claim codes for machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FollowService: tells machines what has changed, and who may use them."""
+"""FollowService, which notifies machines of changes and sends their access lists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FollowService:
 
         def read(tx: Transaction) -> str:
             part = require_own_part(tx, actor, part_id)
-            # In this thread: a list of thousands of keys takes a tenth of a second.
+            # On the event loop: a list of thousands of keys takes only a tenth of a second.
             content = self._documents.read_access_list(tx, part)
             return issue_access_list(content, self._context.clock.time())
 
@@ -63,7 +63,7 @@ class FollowService:
         ):
             async with context.bus.listen(part_topic(part_id)) as changes:
                 while True:
-                    # Each time, because the part or the credentials may be gone.
+                    # Each time, because the part or the credentials may be deleted.
                     await self._login.identify(stream)
                     news = await context.records.read(
                         lambda tx: self._read_news(tx, actor, part_id)
@@ -84,9 +84,9 @@ class FollowService:
         return {name: value for name, value in news.items() if value}
 
     def _find_new_secret(self, tx: Transaction, actor: Actor) -> str:
-        """Return the secret that replaces the one of a part; empty if there is none.
+        """Return the secret that replaces the one of the caller; empty if none does.
 
-        Only while one server uses the old one: otherwise a thief could be the one that gets it.
+        Return it only while one server uses the old secret, because a second server may be a thief.
         """
         if actor.type is not ActorType.PART:
             return ""
@@ -105,7 +105,7 @@ def _read_part_id(request: Struct) -> str:
 
 
 async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -> None:
-    """Wait for the next change, with heartbeats so that both sides notice a lost connection."""
+    """Wait for the next change, and send heartbeats so that both sides detect a lost connection."""
     waiting = asyncio.ensure_future(anext(changes))
     try:
         while not waiting.done():
@@ -113,7 +113,7 @@ async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -
             if not waiting.done():
                 await stream.send_message(Struct())
         if ended := read_ended(waiting.result()):
-            # At once: the revisions take longer, and the machine must not wait for them.
+            # At once, because computing the revisions takes longer, and ended access is urgent.
             await stream.send_message(_to_struct({"ended": ended}))
     finally:
         waiting.cancel()

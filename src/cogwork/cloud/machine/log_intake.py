@@ -1,4 +1,4 @@
-"""Takes the log lines of machines: as many as their quota and the disk allow."""
+"""Stores the log lines of machines, within their quotas and the free disk space."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 
 _MAX_LINES: Final = 1000
 _SLICE: Final = 20
-"""Lines that are prepared before other calls get a turn: half a millisecond. A call has several
-turns, each of which may have to wait for that."""
+"""Lines that are prepared without a pause, in half a millisecond. A call with more lines waits for
+other calls in between."""
 
 
 class LogQuotaSpent(CogworkError):
@@ -50,9 +50,9 @@ class LogIntake:
     async def store(
         self, part: PartRow, request: LogRequest, check_again: Callable[[], Awaitable[object]]
     ) -> None:
-        """Store the lines of a part and tell those who follow its log.
+        """Store the lines of a part, and send them to readers that follow its log.
 
-        `check_again` raises if the part was cut off while its lines waited. Raise LogQuotaSpent,
+        `check_again` raises if the access of the part ended while its lines waited. Raise LogQuotaSpent,
         DiskLow or LogsUnavailable.
         """
         if len(request.logs) > _MAX_LINES:
@@ -70,7 +70,7 @@ class LogIntake:
         self._context.bus.publish(log_topic(part.id), request.SerializeToString())
 
     def _admit(self, part: PartRow, request: LogRequest) -> float:
-        """Return the seconds for which the request should wait. Raise LogQuotaSpent or DiskLow."""
+        """Return the seconds that the request should wait. Raise LogQuotaSpent or DiskLow."""
         count = len(request.logs)
         self._disk.require_any()
         verdict: Verdict = self._quota.admit(
@@ -83,7 +83,7 @@ class LogIntake:
 
 
 async def _prepare_lines(part: str, entries: Sequence[LogEntry]) -> list[LogLine]:
-    """Limit the entries, and return the lines of them."""
+    """Convert the entries to lines, and limit their size."""
     lines: list[LogLine] = []
     for start in range(0, len(entries), _SLICE):
         for entry in entries[start : start + _SLICE]:

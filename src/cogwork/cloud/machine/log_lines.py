@@ -1,4 +1,4 @@
-"""Log entries of machines as lines of the log store."""
+"""The conversion of machines' log entries to lines of the log store."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _MAX_MESSAGE: Final = 32 << 10
 _MAX_NAME: Final = 256
 _MAX_LEVEL: Final = 16
 _MAX_FIELDS_SIZE: Final = 32 << 10
-"""Bytes of all fields of an entry, and of its caller."""
+"""Maximum size of all fields of an entry and its caller in bytes."""
 _FIRST_SECOND: Final = -62_135_596_800
 _LAST_SECOND: Final = 253_402_300_799
-"""The years 1 and 9999, between which a Timestamp is valid."""
+"""The last second of the year 9999. Timestamps are valid from the year 1 on."""
 _MAX_NANOS: Final = 999_999_999
 
 
 def limit_entry(entry: LogEntry) -> None:
-    """Change an entry so that every client can read it, and cut it where it is too long.
+    """Change an entry so that every client can read it, and shorten long values.
 
-    Its time is then a valid one, and its caller has the fields that the SDK expects.
+    The time becomes valid, and the caller gets the fields that the SDK expects.
     """
     if not _is_within_limits(entry):
         entry.CopyFrom(_cut(entry))
@@ -31,7 +31,7 @@ def limit_entry(entry: LogEntry) -> None:
 
 
 def _is_within_limits(entry: LogEntry) -> bool:
-    """Return whether an entry can stay as it is, as nearly all can."""
+    """Return whether an entry is within all limits, as most are."""
     return (
         entry.ByteSize() <= _MAX_MESSAGE
         and len(entry.host) <= _MAX_NAME
@@ -67,7 +67,7 @@ def _cut(entry: LogEntry) -> LogEntry:
 
 
 def to_line(part_id: str, entry: LogEntry) -> LogLine:
-    """Return the line of a limited entry."""
+    """Return the log line for a limited entry."""
     return LogLine(
         part_id,
         entry.time.ToMicroseconds(),

@@ -1,8 +1,8 @@
-"""How many log lines a part and an organization may send.
+"""Quotas for the log lines of parts and organizations.
 
-Two rates bound each of them. The sustained rate decides how fast a disk fills; its burst lets a
-machine send everything that it kept while it was offline. The peak rate bounds the work of a
-moment: requests above it are answered later, which slows their sender down.
+Each has two rates. The sustained rate limits how fast the disk fills; its burst allows a machine to
+send all lines that it has collected while it was offline. The peak rate limits the load at any
+moment: requests above it are answered later, which slows down the sender.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Final, NamedTuple
 from cogwork.core.limits.token_bucket import Rate, TokenBucket
 
 LINES_PER_SECOND: Final = 20.0
-"""The default for a part, sustained: 1.7 million lines a day."""
+"""Default sustained rate of a part: 1.7 million lines per day."""
 
 _LINE_BYTES: Final = 512
-"""Of an average line, as far as the rates of bytes follow from those of lines."""
+"""Average size of a line, which gives the rates in bytes."""
 _BURST_SECONDS: Final = 12_500
-"""A full spool of a machine passes at once: 250,000 lines, 128 MB."""
+"""Seconds of the sustained rate in a burst. A full spool (250,000 lines, 128 MB) fits."""
 _PART_PEAK_LINES: Final = Rate(250, 2_000)
 _PART_PEAK_BYTES: Final = Rate(4 << 20, 16 << 20)
-"""Catching up may take a quarter of an hour, and others do not notice it."""
+"""A machine may need a quarter of an hour to catch up, without a noticeable load for others."""
 _ORGANIZATION_PEAK: Final = 10
 _ORGANIZATION_SUSTAINED: Final = 50
-"""How many parts together may send as much as one part may alone."""
+"""Number of parts whose sustained rates an organization may use."""
 _MAX_PAUSE: Final = 2.0
-"""Seconds for which a request may wait. Machines of other makes give up after four."""
+"""Maximum seconds that a request may wait. Servers of other vendors give up after four."""
 _MIN_SHARE: Final = 0.01
 _MAX_TRACKED: Final = 4096
-"""Parts and organizations, each, before those that sent little for long are forgotten."""
+"""Number of tracked parts, and of organizations, above which full buckets are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class LogRates:
 class Verdict(NamedTuple):
     is_admitted: bool
     seconds: float
-    """To wait before the lines are stored; or else before the sender should try again."""
+    """Seconds to wait before the lines are stored, or before the sender may try again."""
     holder: str
-    """Whose quota decided: `part` or `organization`."""
+    """The holder of the deciding quota: `part` or `organization`."""
 
 
 def part_rates(lines_per_second: float = LINES_PER_SECOND) -> LogRates:
@@ -67,7 +67,7 @@ def organization_rates(part: LogRates) -> LogRates:
 
 class LogQuota:
     def __init__(self, now: Callable[[], float], part: LogRates | None = None) -> None:
-        """`now` is monotonic, in seconds."""
+        """`now` returns monotonic seconds."""
         part = part or part_rates()
         self._now = now
         self._parts = _Holders("part", part)
@@ -76,9 +76,9 @@ class LogQuota:
     def admit(
         self, part: str, organization: str, lines: int, size: int, share: float = 1.0
     ) -> Verdict:
-        """Charge lines of so many bytes to a part and its organization, if they have room.
+        """Charge lines to a part and its organization, if both quotas allow them.
 
-        `share` is the part of the sustained rates that the disk allows.
+        `share` is the fraction of the sustained rates that the free disk space allows.
         """
         now, share = self._now(), max(share, _MIN_SHARE)
         found = [
@@ -99,7 +99,7 @@ class LogQuota:
 
 
 class _Holder:
-    """The buckets of one part or organization."""
+    """The token buckets of one part or organization."""
 
     def __init__(self, name: str, rates: LogRates, now: float, share: float) -> None:
         self.name = name
@@ -149,7 +149,7 @@ class _Holders:
         return found
 
     def _forget_full(self, now: float, share: float) -> None:
-        """Forget those that a new bucket would not treat otherwise."""
+        """Drop full buckets, because new ones would behave the same."""
         if len(self._found) < self._max_tracked:
             return
         self._found = {

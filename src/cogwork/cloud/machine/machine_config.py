@@ -1,4 +1,4 @@
-"""The configuration that a machine gets: what its owner wrote, and what only the cloud knows."""
+"""The configuration for a machine: the owner's configuration, completed by the cloud."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ _DIGEST_LENGTH: Final = 12
 def build_machine_config(
     tx: Transaction, part: LocatedPart, context: CloudContext, *, has_access_list: bool
 ) -> pb.RobotConfig:
-    """A machine that has an access list gets no logins of the cloud: it would keep copies of them.
+    """Return the configuration of a part, as a message.
 
-    Others know nothing else, so they get those that open nothing but this machine.
+    A machine with an access list gets no logins of the cloud, because it would store copies of
+    them. Other machines have no other way to check clients, so they get the logins that are valid
+    only for this machine.
     """
     merged = merge_for_part(tx, part, parse_config(part.config))
     config = resolve_registry(tx, part, merged.config)
@@ -51,7 +53,7 @@ def build_machine_config(
 
 
 def _drop_disabled(config: dict[str, Any]) -> dict[str, Any]:
-    """Leave out resources that must not run: machines of other makes would run them."""
+    """Remove disabled resources, because servers of other vendors would run them."""
 
     def is_enabled(resource: Any) -> bool:
         return not isinstance(resource, dict) or resource.get("disabled") is not True
@@ -65,7 +67,7 @@ def _drop_disabled(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(message: pb.RobotConfig) -> str:
-    """Identify everything that the machine gets, because not only edits change it."""
+    """Return a digest of the whole message, which changes for more reasons than edits."""
     data = message.SerializeToString(deterministic=True)
     return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 

@@ -1,4 +1,4 @@
-"""What machines and their installers request by plain HTTP."""
+"""HTTP endpoints for machines and their installers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from cogwork.wire.transports.http_body import ClientGone, read_body
 
 
 class SecretNotKept(CogworkError):
-    """The cloud can check a secret, but cannot show it any more."""
+    """The cloud can verify a secret, but can no longer show it."""
 
     status = "FAILED_PRECONDITION"
 
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
 _WRONG_CODES: Final = Rate.every(2.0, burst=30)
-"""Wrong claim codes of all clients, because a guess names no machine."""
+"""The rate of wrong claim codes from all clients: a wrong code names no machine."""
 _HTTP_STATUS: Final = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -52,7 +52,7 @@ _HTTP_STATUS: Final = {
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
 }
-"""By the name of the gRPC status. Others are 500."""
+"""HTTP status codes by gRPC status. All others become 500."""
 
 
 def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
@@ -60,7 +60,7 @@ def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
     admission, refusals = LoginAdmission(context.clock), RefusalDelay(context.clock)
 
     async def authenticate(request: Request) -> Response:
-        """The login for programs without gRPC."""
+        """Log in a program without gRPC."""
         if "authorization" in request.headers:
             raise InvalidLogin("already authenticated; cannot re-authenticate")
         found = _parse_login(await read_body(request.receive, _MAX_LOGIN_SIZE))
@@ -71,7 +71,7 @@ def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
         return JSONResponse({"accessToken": token})
 
     async def config(request: Request) -> Response:
-        """The file with which a machine joins the cloud, for owners of the machine."""
+        """Return the file with which a machine joins the cloud, if the caller owns the machine."""
         key = request.headers.get("key_id", ""), request.headers.get("key", "")
         part = request.query_params.get("id", "")
         if not all(key) or not part:
@@ -86,12 +86,12 @@ def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
         )
 
     async def claim(request: Request) -> Response:
-        """The same file, for the machine that has a claim code."""
+        """Return the same file for the machine that sends a claim code."""
         code = _parse_claim(await read_body(request.receive, _MAX_LOGIN_SIZE))
         async with refusals.apply():
             try:
                 async with admission.slot(_address_of(request)):
-                    # Wrong codes do not take the time of the only writer.
+                    # Wrong codes must not occupy the only writer.
                     await context.records.read(lambda tx: _find_claimed_part(tx, context, code))
                 file = await context.records.write(lambda tx: _redeem(tx, context, code))
             except Unauthenticated:
@@ -126,7 +126,8 @@ def _format_machine_file(tx: Transaction, context: CloudContext, part: str) -> d
     secret = list_secrets(tx, context.keyring, SecretOwner.PART, part)[0].secret
     if not secret:
         raise SecretNotKept(
-            f"the secret of this part is not kept; make another: cogwork fleet part rotate {part}"
+            "the secret of this part cannot be shown; create another: "
+            f"cogwork fleet part rotate {part}"
         )
     return {"cloud": {"id": part, "secret": secret, "app_address": context.name.url}}
 
@@ -162,7 +163,7 @@ def _explain_errors(
             found = await answer(request)
         except ClientGone:
             raise
-        except Exception as error:  # the client gets the reason, as with gRPC
+        except Exception as error:  # as in gRPC, the client gets the reason
             status, message = status_of(error, request.url.path)
             found = JSONResponse(
                 {"code": status.value, "message": message, "details": []},

@@ -1,7 +1,7 @@
-"""The logins in the configuration of a machine that has no access list.
+"""The logins in the configuration of a machine without an access list.
 
-Servers of other makes take every member of a handler's `config` except `key` and `keys` for a key,
-and stop at one that is not a text. So a handler has nothing else.
+Servers of other vendors treat every member of a handler's `config`, except `key` and `keys`, as a
+key, and fail at a member that is not a text. So the `config` of a handler has no other members.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Json = dict[str, Any]
 def join_logins(
     configured: Any, keys: Mapping[str, str], token_keys: Sequence[Json]
 ) -> tuple[Json, list[str]]:
-    """Return the section `auth` with the logins of the cloud, and what is left out.
+    """Return the section `auth` with the logins of the cloud, and the mistakes in it.
 
-    `keys` are secrets by their IDs. A configured section that machines cannot get is left out: the
-    logins of the cloud must not be missing because of it.
+    `keys` has secrets by ID. If the message cannot carry the configured section, leave it out,
+    because the logins of the cloud must not be missing.
     """
     found = copy.deepcopy(configured) if isinstance(configured, dict) else {}
     try:
@@ -41,9 +41,9 @@ def join_logins(
 
 
 def carry_roles(configured: Any) -> Any:
-    """Return a section `auth` with the roles where the message has a place for them.
+    """Move the roles in a section `auth` to the place where the message can carry them.
 
-    For machines with an access list, which know where to find them.
+    Only machines with an access list read them there.
     """
     if not isinstance(configured, dict) or not isinstance(configured.get("handlers"), list):
         return configured
@@ -55,7 +55,7 @@ def carry_roles(configured: Any) -> Any:
 
 
 def _drop_roles(auth: Json) -> list[str]:
-    """Leave out configured keys that are not owners, because there they would be."""
+    """Remove configured keys with a role below owner, because they would become owners there."""
     lower: list[str] = []
     for handler in _get_list(auth, "handlers"):
         if handler.get("type") != _API_KEY:
@@ -98,7 +98,7 @@ def _add_logins(auth: Json, keys: Mapping[str, str], token_keys: Sequence[Json])
 
 
 def _get_object(found: Json, key: str) -> Json:
-    """Return an object, which is put there if there is none."""
+    """Return the object at a key, and create it if necessary."""
     if not isinstance(found.get(key), dict):
         found[key] = {}
     inner: Json = found[key]

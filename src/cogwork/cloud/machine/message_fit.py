@@ -1,4 +1,4 @@
-"""Puts a configuration into the message for machines, without what does not fit."""
+"""The message of a configuration, without the values that the message cannot carry."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cogwork.resource.messages.config_message import to_message
 class FittedMessage(NamedTuple):
     message: RobotConfig
     mistakes: list[str]
-    """What is left out, and why."""
+    """The items that are left out, with the reasons."""
 
 
 def fit_message(config: dict[str, Any]) -> FittedMessage:
-    """Return the message of a configuration.
+    """Return the message of a configuration, without items that cannot be converted.
 
-    What an owner saves is checked, but not every combination with a fragment. One value that does
-    not fit must not keep a machine from all others.
+    Edits are checked, but not every combination with a fragment. A single wrong value must not
+    prevent the delivery of all others.
     """
     try:
         return FittedMessage(to_message(config), [])
@@ -30,7 +30,7 @@ def fit_message(config: dict[str, Any]) -> FittedMessage:
 
 
 def _leave_out(config: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the sections, and the items of those that are lists, that fit by themselves."""
+    """Return the sections and list items that can be converted, and the mistakes in the others."""
     found: dict[str, Any] = {}
     mistakes: list[str] = []
     for section, value in config.items():

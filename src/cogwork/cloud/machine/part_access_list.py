@@ -1,4 +1,4 @@
-"""Makes the access list of a part: who may use it, and with which role."""
+"""Builds the access list of a part: the clients that may use it, and their roles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cogwork.cloud.storage.select import query, select
 from cogwork.cloud.storage.tables import SecretRow
 
 _FRESH_SECONDS: Final = 30 * 86_400
-"""How long a machine uses its list without the cloud."""
+"""Seconds for which a machine may use its list without the cloud."""
 _REVISION_LENGTH: Final = 16
 
 
@@ -39,7 +39,7 @@ def build_access_list(tx: Transaction, part: LocatedPart) -> bytes:
 
 
 def issue_access_list(content: bytes, now: float) -> str:
-    """Return a list with the time of its issue."""
+    """Return the list with the time of its issue."""
     access = parse_access_list(content)
     return encode_access_list(replace(access, issued_at=now, fresh_until=now + _FRESH_SECONDS))
 
@@ -73,7 +73,7 @@ def _list_keys(tx: Transaction, part: LocatedPart) -> Iterator[AccessEntry]:
 
 
 def _list_location_secrets(tx: Transaction, part: LocatedPart) -> Iterator[AccessEntry]:
-    """Yield the secrets of the machine's own location, which give all rights."""
+    """Yield the secrets of the machine's location, which have the role owner."""
     secrets = select(
         tx,
         SecretRow,
@@ -86,6 +86,6 @@ def _list_location_secrets(tx: Transaction, part: LocatedPart) -> Iterator[Acces
 
 
 def _make_entry(part: LocatedPart, principal: Principal, role: Role, digest: str) -> AccessEntry:
-    """`digest` is that of the secret with which the principal logs in."""
+    """Return an entry. `digest` is the digest of the principal's login secret."""
     verifier = part_verifier(bytes.fromhex(digest), part.id, principal.id, principal.epoch)
     return AccessEntry(principal, role, verifier)

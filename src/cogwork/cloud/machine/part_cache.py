@@ -1,7 +1,8 @@
-"""Keeps what is made for each part while nothing of what it is made of changes.
+"""A cache of built documents for parts, which detects changes of their sources.
 
-Machines ask every few seconds, and nearly always get what they have. Building a configuration takes
-far longer than reading what it is made of, so a kept one is used if its reads give the same again.
+Machines ask every few seconds, and the answer rarely changes. Building a configuration is much
+slower than reading its sources. So a cached document is used if the same reads return the same rows
+again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from cogwork.cloud.storage.records import Transaction
 _MAX_BYTES: Final = 64 << 20
 
 _UNUSED: Final = frozenset({"last_access_at", "restart_requested_at"})
-"""Fields of a part that change often, and that are not in its configuration."""
+"""Fields of a part that change often, and do not affect its documents."""
 _used_fields: Final = attrgetter(
     *(each.name for each in fields(LocatedPart) if each.name not in _UNUSED)
 )
@@ -36,19 +37,19 @@ class _Entry(NamedTuple):
 
 
 class PartCache:
-    """It is used by the threads that read the records."""
+    """A cache that the threads of the records use."""
 
     def __init__(self, build: Build, max_bytes: int = _MAX_BYTES) -> None:
-        """`build` depends on nothing that changes but its arguments."""
+        """`build` must depend only on its arguments and on what it reads."""
         self._build = build
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        """By the ID of a part, the one that was not used for longest first."""
+        """Entries by part ID, the least recently used first."""
         self._max_bytes = max_bytes
         self._bytes = 0
 
     def read(self, tx: Transaction, part: LocatedPart) -> bytes:
-        """Return what is made for a part."""
+        """Return the document of a part, from the cache if it is current."""
         entry = self._entries.get(part.id)
         if entry is not None and _is_current(entry, tx, part):
             with self._lock:

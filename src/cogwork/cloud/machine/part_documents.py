@@ -1,4 +1,4 @@
-"""What the cloud makes for each part: its access list, and its configuration."""
+"""The documents that the cloud builds for each part: its access list and its configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cogwork.cloud.storage.records import Transaction
 
 
 class PartDocuments:
-    """It is used by the threads that read the records."""
+    """Builds and caches documents. The threads of the records use it."""
 
     def __init__(self, context: CloudContext) -> None:
         def build_config(tx: Transaction, part: LocatedPart, *, has_access_list: bool) -> bytes:
@@ -29,7 +29,7 @@ class PartDocuments:
     def read_config(
         self, tx: Transaction, part: LocatedPart, *, has_access_list: bool
     ) -> pb.RobotConfig:
-        """`has_access_list`: whether the machine checks clients by one."""
+        """Return the configuration. `has_access_list`: whether the machine uses the list."""
         cache = self._configs if has_access_list else self._configs_with_keys
         return pb.RobotConfig.FromString(cache.read(tx, part))
 

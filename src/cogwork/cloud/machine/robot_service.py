@@ -1,4 +1,4 @@
-"""RobotService: what machines call on the cloud."""
+"""RobotService, which machines call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from cogwork.wire.table.retry_info import encode_retry_info
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
 
 _RESTART_CHECK_INTERVAL: Final = 30
-"""Seconds between two questions of a machine whether it must restart."""
+"""Seconds between two requests of a machine whether it must restart."""
 
 T = TypeVar("T")
 
@@ -77,9 +77,9 @@ class _RobotService(RobotServiceBase):
                     save_platform(tx, part.id, platform)
 
             await self._context.records.write(save)
-            # Not in the same transaction: building takes a while, and all others would wait.
+            # In its own transaction, because building is slow and would block all others.
             config = await self._context.records.read(lambda tx: read_config(tx, part))
-        # Machines without a clock of their own set it by this.
+        # Machines without a hardware clock set theirs by this time.
         date = formatdate(self._context.clock.time(), usegmt=True)
         await stream.send_initial_metadata(metadata={"date": date})
         await stream.send_message(pb.ConfigResponse(config=config))
@@ -129,7 +129,7 @@ class _RobotService(RobotServiceBase):
         part = await self._read(stream, lambda _, part: part)
         is_requested = part.restart_requested_at is not None
         if is_requested:
-            # The machine is told once: it restarts, and asks again.
+            # The machine is told once. It restarts, and asks again.
             await self._context.records.write(
                 lambda tx: tx.execute(
                     "UPDATE part SET restart_requested_at = NULL WHERE id = ?", part.id
@@ -144,7 +144,7 @@ class _RobotService(RobotServiceBase):
         )
 
     async def _read(self, stream: Stream, work: Callable[[Transaction, LocatedPart], T]) -> T:
-        """Run the work on the part that a request names, if its sender may act for it."""
+        """Run the work on the part in a request, if the sender may act as the part."""
         actor = await self._login.identify(stream)
         request = await stream.recv_message()
 
@@ -155,7 +155,7 @@ class _RobotService(RobotServiceBase):
         part, found = await self._context.records.read(read)
         self._context.presence.note(part)
         if self._context.watch.note_call(part.id, instance_of(stream)):
-            # Both computers are told.
+            # Both computers get the notice.
             self._context.bus.publish(part_topic(part.id), describe_change([]))
         return found
 

@@ -1,1 +1,1 @@
-"""What an operation of the cloud is, and how it runs."""
+"""Operations of the cloud, and how they run."""

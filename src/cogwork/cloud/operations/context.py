@@ -1,4 +1,4 @@
-"""What the operations and services of the cloud have in common."""
+"""The shared context of the cloud's operations and services."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CloudContext:
 
     @property
     def authority(self) -> Authority:
-        """Signs the certificates of machines."""
+        """The authority that signs the certificates of machines."""
         return self.keys.authority
 
     def make_call(self, actor: Actor) -> Call:

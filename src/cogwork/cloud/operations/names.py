@@ -1,4 +1,4 @@
-"""Names that people give to organizations, locations, machines, parts and keys."""
+"""Validation of the names of organizations, locations, machines, parts and keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_LENGTH: Final = 100
 
 
 def require_name(name: str) -> str:
-    """Return the name without spaces around it. Raise InvalidRequest if it cannot be shown."""
+    """Return the name without surrounding spaces. Raise InvalidRequest if it is not valid."""
     name = name.strip()
     if not 0 < len(name) <= _MAX_LENGTH:
         raise InvalidRequest(f"a name has 1 to {_MAX_LENGTH} characters; this one has {len(name)}")

@@ -21,7 +21,7 @@ from cogwork.core.errors import InvalidRequest
 
 @dataclass(slots=True)
 class Call:
-    """Who asks for an operation, when, and what follows from it."""
+    """The caller, the time and the effects of an operation."""
 
     actor: Actor
     now: int
@@ -31,10 +31,10 @@ class Call:
     presence: Presence
     watch: PartWatch
     changed_parts: list[str] = field(default_factory=list)
-    """Parts with another configuration or a request to restart, told after the transaction."""
+    """Parts to notify after the transaction, because of a new configuration or a restart."""
     ended_credentials: list[str] = field(default_factory=list)
-    """Keys, parts, locations and their secrets whose access was removed or changed, and whose
-    calls and connections end with the transaction."""
+    """IDs of keys, parts, locations and secrets whose access was removed or changed. Their calls
+    and connections end after the transaction."""
 
 
 Answer = Callable[[Transaction, Call, Any], Message]
@@ -69,7 +69,7 @@ def to_microseconds(seconds: float | None) -> int | None:
 
 
 def read_timestamp(timestamp: Timestamp, field_name: str) -> int:
-    """Return a time of a request in microseconds since 1970. Raise InvalidRequest."""
+    """Return a timestamp of a request in microseconds since 1970. Raise InvalidRequest."""
     try:
         return int(timestamp.ToMicroseconds())
     except ValueError as error:

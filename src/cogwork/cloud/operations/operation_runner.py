@@ -1,4 +1,4 @@
-"""Runs an operation, and publishes afterwards what follows from it."""
+"""Runs an operation, and then publishes its effects."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ async def run_operation(
     context: CloudContext, operation: CloudOperation, actor: Actor, request: Message
 ) -> Message:
     def work(tx: Transaction) -> tuple[Message, Call]:
-        # A new one for each attempt, because a transaction may run again.
+        # Each attempt needs a new call, because a transaction may run several times.
         call = context.make_call(actor)
         return operation.answer(tx, call, request), call
 
     if not operation.is_write:
         reply, _ = await context.records.read(work)
         return reply
-    # What was committed must follow, even if the caller does not wait for it.
+    # Committed changes must be published even if the caller does not wait.
     reply, _ = await context.records.write(work, lambda result: _follow(context, result[1]))
     return reply
 
 
 def _follow(context: CloudContext, call: Call) -> None:
-    """End the calls of removed credentials, and tell the machines that a change concerns."""
+    """End the calls of removed credentials, and notify the affected machines."""
     ended = dict.fromkeys(call.ended_credentials)
     if ended:
         context.actors.forget(ended)

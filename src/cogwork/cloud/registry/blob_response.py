@@ -1,4 +1,4 @@
-"""Responds to an HTTP request with a blob, or with the range of it that the request asks for."""
+"""HTTP responses with a blob, or with the requested range of a blob."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cogwork.wire.transports.asgi import SECURITY_HEADERS
 def respond_with_blob(
     blobs: Blobs, request: Request, digest: str, size: int, headers: Mapping[str, str]
 ) -> Response:
-    """`headers` are those of the content, such as its type."""
+    """Respond with a blob. `headers` describe the content, such as its type."""
     etag = f'"{digest}"'
     found = {**SECURITY_HEADERS, "Accept-Ranges": "bytes", "ETag": etag, **headers}
-    # A range of something else than what the client has would not fit together.
+    # A range of different content would not fit to the part that the client has.
     is_same = request.headers.get("if-range", etag) == etag
     wanted = request.headers.get("range", "") if is_same and request.method == "GET" else ""
     try:

@@ -1,4 +1,4 @@
-"""Deletes the contents of packages that were deleted, and of uploads that did not complete."""
+"""Deletes the contents of deleted packages and of incomplete uploads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values
 
 _MIN_AGE: Final = 24 * 3600.0
-"""Seconds. Younger content may belong to an upload whose record is not written yet."""
+"""Minimum age in seconds. The records of younger content may not be written yet."""
 
 
 async def sweep_blobs(context: CloudContext) -> int:
-    """Return the number of deleted blobs."""
-    # Before the records are read, so that a blob is spared if its record comes in between.
+    """Delete unused blobs, and return their number."""
+    # Before the records are read, so that blobs with later records are kept.
     before = context.clock.time() - _MIN_AGE
     used = await context.records.read(_list_used)
     return await context.blobs.delete_unused(used.__contains__, before)

@@ -1,4 +1,4 @@
-"""The part of a file that an HTTP request asks for."""
+"""The byte range of a file that an HTTP request asks for."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _RANGE: Final = re.compile(r"bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})", re.ASCII)
 class ByteRange(NamedTuple):
     start: int
     end: int
-    """The first byte that does not belong to it."""
+    """The position after the last byte."""
 
 
 class UnsatisfiableRange(CogworkError):
-    """A range that begins behind the end of the file."""
+    """The range begins after the end of the file."""
 
     status = "OUT_OF_RANGE"
 
 
 def parse_range(header: str, size: int) -> ByteRange | None:
-    """Return the range of a `Range` header; None for the whole file.
+    """Return the range in a `Range` header; None for the whole file.
 
-    Headers that are malformed, or that ask for several ranges, count as asking for everything, as
-    HTTP allows. Raise UnsatisfiableRange.
+    As HTTP allows, malformed headers and multiple ranges also return None. Raise
+    UnsatisfiableRange.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):

@@ -1,4 +1,4 @@
-"""Operations on all items of the registry: modules, ML models and others."""
+"""Operations on registry items of any type: modules, ML models and others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_PAGE: Final = 1000
 
 
 class ItemInUse(CogworkError):
-    """An item of the registry that machines use."""
+    """Machines use the registry item."""
 
     status = "FAILED_PRECONDITION"
 
@@ -67,7 +67,7 @@ def update_registry_item(
 ) -> pb.UpdateRegistryItemResponse:
     item = find_owned_item(tx, call, request.item_id)
     if request.type and type_name(request.type) != item.type:
-        raise InvalidRequest(f"an item keeps its type, and this one is of type {item.type}")
+        raise InvalidRequest(f"the type of an item cannot change; this one is of type {item.type}")
     tx.execute(
         "UPDATE registry_item SET visibility = ?, url = ?, description = ?, details = ?, "
         "updated_at = ? WHERE id = ?",
@@ -84,9 +84,9 @@ def update_registry_item(
 def list_registry_items(
     tx: Transaction, call: Call, request: pb.ListRegistryItemsRequest
 ) -> pb.ListRegistryItemsResponse:
-    """Lists the items of the organization, and all public ones, if they pass the filters.
+    """List the items of the organization and all public ones that pass the filters.
 
-    The page token is the ID of the last item that the client has.
+    The page token is the ID of the last item on the page before.
     """
     organization = request.organization_id
     if organization and organization not in organizations_of(tx, call.actor):
@@ -106,7 +106,7 @@ def list_registry_items(
 def delete_registry_item(
     tx: Transaction, call: Call, request: pb.DeleteRegistryItemRequest
 ) -> pb.DeleteRegistryItemResponse:
-    """Deletes an item. Its name is free again only if nothing was ever uploaded."""
+    """Delete an item. Its name can be used again only if nothing was ever uploaded."""
     item = find_owned_item(tx, call, request.item_id)
     users = parts_of_item(tx, item)
     _refuse_own_users(tx, item, users)
@@ -132,14 +132,14 @@ def rename_registry_item(
     except DuplicateRecord:
         raise DuplicateRecord(f'the organization has or had an item "{name}"') from None
     renamed = select_item(tx, f"{item.organization_id}:{name}")
-    assert renamed is not None  # it was just renamed
+    assert renamed is not None  # the caller has just renamed it
     return pb.RenameRegistryItemResponse(item=_describe(tx, renamed, with_text=False))
 
 
 def deprecate_registry_item(
     tx: Transaction, call: Call, request: pb.DeprecateRegistryItemRequest
 ) -> pb.DeprecateRegistryItemResponse:
-    """Hides an item from listings. Machines that use it keep it."""
+    """Hide an item from listings. Machines that use it keep it."""
     item = find_owned_item(tx, call, request.item_id)
     tx.execute(
         "UPDATE registry_item SET deprecated_at = ?, deprecation = ? WHERE id = ?",
@@ -185,7 +185,7 @@ def undeprecate_registry_item_version(
 
 
 def _read_details(request: pb.UpdateRegistryItemRequest, item: Item) -> str:
-    """Return the details of a request, which must be those of the item's type."""
+    """Return the details in a request, which must match the type. Raise InvalidRequest."""
     match (item.type, request.WhichOneof("metadata")):
         case (_, None):
             return item.details

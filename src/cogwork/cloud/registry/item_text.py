@@ -1,4 +1,4 @@
-"""Texts and details that people write about registry items, within bounds."""
+"""Texts and details of registry items, with limited sizes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_text(text: str, what: str) -> str:
 
 
 def format_details(message: Message) -> str:
-    """Return the text in which the details of an item are stored. Raise InvalidRequest."""
+    """Return the details of an item as stored text. Raise InvalidRequest."""
     text = MessageToJson(message, indent=None)
     if len(text) > _MAX_DETAILS:
         raise InvalidRequest(f"the details are larger than {_MAX_DETAILS >> 10} KiB; shorten them")

@@ -1,4 +1,4 @@
-"""How many machines and organizations use an item of the registry."""
+"""The number of machines and organizations that use a registry item."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cogwork.cloud.storage.select import query
 class ItemUsage(NamedTuple):
     machines: int
     external_machines: int
-    """Those of other organizations than the item's own."""
+    """Number of machines in other organizations than the item's own."""
     organizations: int
     external_organizations: int
 

@@ -1,4 +1,4 @@
-"""Items of the registry: modules, ML models and other packages, with all of their versions."""
+"""Registry items: modules, ML models and other packages, with all of their versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cogwork.cloud.storage.tables import RegistryItemRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_ITEMS: Final = 1000
-"""In one organization."""
+"""Maximum number of items in one organization."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _PREFIX: Final = "PACKAGE_TYPE_"
 
@@ -32,19 +32,22 @@ _SELECT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Item(RegistryItemRow):
-    """An item with the public name of its organization."""
+    """An item with the public namespace of its organization."""
 
     namespace: str | None
 
 
 class RegistryFull(CogworkError):
-    """An organization has as many items or versions as it may have."""
+    """The organization has the maximum number of items, or an item of versions."""
 
     status = "RESOURCE_EXHAUSTED"
 
 
 def type_name(number: int) -> str:
-    """Return the name of a type of package in configurations: `ml_model`. Raise InvalidRequest."""
+    """Return the name of a package type in configurations, such as `ml_model`.
+
+    Raise InvalidRequest.
+    """
     try:
         name = PackageType.Name(number)  # type: ignore[arg-type]
     except ValueError:
@@ -59,18 +62,18 @@ def type_number(name: str) -> PackageType.ValueType:
 
 
 def item_id_of(item: Item) -> str:
-    """Return the ID by which people and configurations name an item."""
+    """Return the ID that people and configurations use for an item."""
     return f"{item.namespace or item.organization_id}:{item.name}"
 
 
 def item_ids_of(item: Item) -> list[str]:
-    """Return every ID that leads to the item."""
+    """Return all IDs that identify the item."""
     owners = dict.fromkeys((item.namespace, item.organization_id))
     return [f"{owner}:{item.name}" for owner in owners if owner]
 
 
 def select_item(tx: Transaction, item_id: str) -> Item | None:
-    """Return an item by `namespace:name` or `organization:name`, or with a slash as in packages."""
+    """Return an item by `namespace:name` or `organization:name`; packages use a slash."""
     owner, _, name = item_id.replace("/", ":", 1).partition(":")
     return first(
         query(
@@ -105,7 +108,7 @@ def find_item(tx: Transaction, actor: Actor, item_id: str) -> Item:
 
 
 def find_owned_item(tx: Transaction, call: Call, item_id: str) -> Item:
-    """Return an item whose organization the actor owns. Raise NotFound or RoleTooLow."""
+    """Return an item of an organization that the actor owns. Raise NotFound or RoleTooLow."""
     row = find_item(tx, call.actor, item_id)
     require_role(tx, call.actor, (ResourceType.ORGANIZATION, row.organization_id), CloudRole.OWNER)
     return row
@@ -121,7 +124,7 @@ def require_item_name(name: str) -> str:
 
 
 def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: str) -> Item:
-    """Return a new item. The caller has checked the role."""
+    """Create an item. The caller has checked the role."""
     require_item_name(name)
     (count,) = query_values(
         tx,
@@ -131,7 +134,7 @@ def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: st
         organization,
     )
     if count >= _MAX_ITEMS:
-        raise RegistryFull(f"the organization has {_MAX_ITEMS} items already; delete one first")
+        raise RegistryFull(f"the organization already has {_MAX_ITEMS} items; delete one first")
     try:
         tx.execute(
             "INSERT INTO registry_item (id, organization_id, name, type, visibility, url, "
@@ -145,5 +148,5 @@ def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: st
             "choose another name"
         ) from None
     row = select_item(tx, f"{organization}:{name}")
-    assert row is not None  # it was just added
+    assert row is not None  # it was added above
     return row

@@ -1,4 +1,4 @@
-"""Operations on modules of the registry."""
+"""Operations on modules."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def create_module(
 def update_module(
     tx: Transaction, call: Call, request: pb.UpdateModuleRequest
 ) -> pb.UpdateModuleResponse:
-    """Replaces what is known about a module. Versions that are uploaded keep what they had."""
+    """Replace the description of a module. Uploaded versions keep the former one."""
     item = _require_module(find_owned_item(tx, call, request.module_id))
     details = pb.ModuleMetadata(
         models=request.models,
@@ -92,7 +92,7 @@ def get_module(tx: Transaction, call: Call, request: pb.GetModuleRequest) -> pb.
 def list_modules(
     tx: Transaction, call: Call, request: pb.ListModulesRequest
 ) -> pb.ListModulesResponse:
-    """Lists the modules of the organization, and all public ones."""
+    """List the modules of the organization, and all public ones."""
     organization = request.organization_id
     if organization and organization not in organizations_of(tx, call.actor):
         raise NotFound(f'there is no organization "{organization}", or it is not shared with you')
@@ -109,7 +109,7 @@ def list_modules(
 async def upload_module_file(
     context: CloudContext, actor: Actor, stream: Stream
 ) -> pb.UploadModuleFileResponse:
-    """Receives the archive of a version for a platform."""
+    """Receive the archive of a version for a platform."""
     first: pb.UploadModuleFileRequest = await recv_first_message(stream, "UploadModuleFile")
     if not first.HasField("module_file_info"):
         raise InvalidRequest("the first message must have the module_file_info")
@@ -129,7 +129,7 @@ async def upload_module_file(
         require_upload(tx, call, new)
         return new
 
-    # Before the client sends everything; and again afterwards.
+    # Checked before the client sends everything, and again afterwards.
     new = await context.records.read(check)
     blob = await receive_archive(context, stream, "file")
 
@@ -142,7 +142,7 @@ async def upload_module_file(
 
 
 def require_entrypoint(path: str) -> str:
-    """Return the path of a program inside of a module's archive. Raise InvalidRequest."""
+    """Return the path of the program in a module's archive. Raise InvalidRequest."""
     if path and (not _ENTRYPOINT.fullmatch(path) or ".." in path.split("/")):
         raise InvalidRequest(
             f'"{path[:100]}" cannot be the entrypoint; give the path of the program inside of the '
@@ -152,7 +152,7 @@ def require_entrypoint(path: str) -> str:
 
 
 def read_visibility(number: int) -> int | None:
-    """Return a visibility of a request; None if it has none."""
+    """Return the visibility in a request; None if it has none. Raise InvalidRequest."""
     if not number:
         return None
     try:
@@ -169,7 +169,7 @@ def page_url(call: Call, item: Item) -> str:
 def list_module_versions(
     tx: Transaction, item: Item, *, with_text: bool
 ) -> Sequence[pb.VersionHistory]:
-    """Return the versions of a module, newest upload first."""
+    """Return the versions of a module, the newest upload first."""
     deprecated = {
         each.version: each
         for each in select(tx, DeprecatedVersionRow, "WHERE item_id = ?", item.id)

@@ -1,7 +1,7 @@
-"""The download of packages over HTTP, as machines expect it.
+"""The download of packages over HTTP.
 
-A machine asks with HEAD, and then with GET, which continues an interrupted download with a range.
-It checks the content against the checksum in the header `x-goog-hash`.
+A machine sends HEAD, and then GET with a range if it continues an interrupted download. It compares
+the content with the checksum in the header `x-goog-hash`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CREDENTIALS: Final = (
     ("key_id", "key", ActorType.API_KEY),
     ("part_id", "secret", ActorType.PART),
 )
-"""Pairs of headers with which a machine proves who it is."""
+"""Pairs of headers with the credentials of a client."""
 _STATUS_BY_ERROR: Final[dict[type[CogworkError], int]] = {
     InvalidLogin: 400,
     Unauthenticated: 401,
@@ -43,7 +43,7 @@ _STATUS_BY_ERROR: Final[dict[type[CogworkError], int]] = {
 
 @dataclass(frozen=True, slots=True)
 class _SharedPackage(PackageRow):
-    """A package with what decides who may download it."""
+    """A package with the data that determine who may download it."""
 
     organization_id: str
     visibility: int

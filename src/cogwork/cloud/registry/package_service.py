@@ -1,4 +1,4 @@
-"""PackageService: packages, as machines and the tools that upload them see them."""
+"""PackageService: packages for machines and for upload tools."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _PackageService(PackageServiceBase):
         if not first.HasField("info"):
             raise InvalidRequest("the first message must have the info of the package")
         new = check_package(first.info, context.now())
-        # Before the client sends everything; and again afterwards.
+        # Checked before the client sends everything, and again afterwards.
         await context.records.read(lambda tx: require_upload(tx, context.make_call(actor), new))
         blob = await receive_archive(context, stream, "contents")
 

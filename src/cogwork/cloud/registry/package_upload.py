@@ -1,4 +1,4 @@
-"""Receives the archive of a package from a client's stream."""
+"""Receive the archive of a package from the stream of a client."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.wire.table.handlers import Stream
 
 MAX_SIZE: Final = 4 << 30
-"""Bytes of a package."""
+"""Maximum size of a package in bytes."""
 _GZIP: Final = b"\x1f\x8b"
 
 
 async def receive_archive(context: CloudContext, stream: Stream, field: str) -> Blob:
-    """Store the chunks that follow in a field of the messages. Raise InvalidRequest.
+    """Store the chunks in a field of the following messages. Raise InvalidRequest.
 
-    Machines refuse archives that write outside of their own directory, and this does it earlier.
+    Check the archive, too, because machines refuse archives that write outside of their directory.
     """
     return await context.blobs.write(_read_chunks(stream, field), MAX_SIZE, _check_archive)
 

@@ -1,4 +1,4 @@
-"""Packages: the artifacts of registry items, each of which is an archive that never changes."""
+"""Packages: the artifacts of registry items. Each is an archive that never changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from cogwork.core.errors import InvalidRequest, NotFound
 
 MODULE: Final = "module"
 _MAX_VERSIONS: Final = 2000
-"""Packages of one item."""
+"""Maximum number of packages of one item."""
 _MAX_FILES: Final = 10_000
 _MAX_METADATA: Final = 1 << 16
 _PLATFORM: Final = re.compile(r"any|[a-z0-9]{1,20}/[a-z0-9]{1,20}")
@@ -71,14 +71,17 @@ class NewPackage:
 
     @property
     def label(self) -> str:
-        """Machines use it as the version, and unpack the package into a directory of this name."""
+        """The label, which machines use as the version and as the name of a directory."""
         platform = f"-{self.platform.replace('/', '-')}" if self.platform else ""
         digest = hashlib.sha256("\n".join(self.tags).encode()).hexdigest()[:8]
         return f"{self.version}{platform}{f'-{digest}' if self.tags else ''}"
 
 
 def check_package(info: pb.PackageInfo, now: int) -> NewPackage:
-    """Return what an upload announces. Without a version, it is the time. Raise InvalidRequest."""
+    """Return the package that an upload describes. The default version is the time.
+
+    Raise InvalidRequest.
+    """
     kind = type_name(info.type)
     if len(info.files) > _MAX_FILES:
         raise InvalidRequest(f"the package lists more than {_MAX_FILES} files; leave the list out")
@@ -115,14 +118,14 @@ def require_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 class _Upload(NamedTuple):
-    """A version that was uploaded."""
+    """An uploaded version."""
 
     label: str
     deleted_at: int | None
 
 
 def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Item | None:
-    """Return the item of a package that may be uploaded; None if the item does not exist yet.
+    """Check that a package may be uploaded. Return its item; None if it is new.
 
     Raise RoleTooLow, NotFound, InvalidRequest, RegistryFull or DuplicateRecord.
     """
@@ -138,7 +141,7 @@ def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Item | None:
     found = query(tx, _Upload, "SELECT label, deleted_at FROM package WHERE item_id = ?", item.id)
     if new.label in (row.label for row in found):
         raise DuplicateRecord(
-            f'"{new.name}" has the version {new.label} already, and a version never changes; '
+            f'"{new.name}" already has the version {new.label}, and a version never changes; '
             "upload it as a new version"
         )
     if sum(row.deleted_at is None for row in found) >= _MAX_VERSIONS:
@@ -147,7 +150,7 @@ def require_upload(tx: Transaction, call: Call, new: NewPackage) -> Item | None:
 
 
 def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> PackageRow:
-    """Return the row of a package whose content is stored, and its item if that is new."""
+    """Add the record of a package whose content is stored, and of its item if the item is new."""
     item = require_upload(tx, call, new) or add_item(tx, call, new.organization, new.name, new.type)
     package = new_id()
     tx.execute(
@@ -163,7 +166,7 @@ def add_package(tx: Transaction, call: Call, new: NewPackage, blob: Blob) -> Pac
 
 
 def parts_of_item(tx: Transaction, item: Item) -> list[str]:
-    """Return the parts whose configurations name an item, directly or in a fragment."""
+    """Return the parts that name an item in their configuration or in a fragment."""
     found = [parts_that_use(tx, TargetType.ITEM, each) for each in item_ids_of(item)]
     return [part for parts in found for part in parts]
 
@@ -174,7 +177,7 @@ def package_row(tx: Transaction, package: str) -> PackageRow:
 
 
 def list_artifacts(tx: Transaction, item: Item) -> list[PackageRow]:
-    """Return the packages of an item, in the order of their uploads."""
+    """Return the packages of an item in the order of their uploads."""
     return select(
         tx, PackageRow, "WHERE item_id = ? AND deleted_at IS NULL ORDER BY created_at, id", item.id
     )
@@ -183,7 +186,7 @@ def list_artifacts(tx: Transaction, item: Item) -> list[PackageRow]:
 def find_artifact(
     tx: Transaction, item: Item, version: str, platform: str, tags: Sequence[str] = ()
 ) -> PackageRow:
-    """Return the package of an item that suits a machine. Raise NotFound with the reason."""
+    """Return the package of an item that fits a machine. Raise NotFound with the reason."""
     rows = {row.label: row for row in list_artifacts(tx, item)}
     artifacts = [
         Artifact(
@@ -228,7 +231,7 @@ def list_packages(
 def delete_package(
     tx: Transaction, call: Call, request: pb.DeletePackageRequest
 ) -> pb.DeletePackageResponse:
-    """Deletes a version, which cannot be uploaded again: machines may have its content."""
+    """Delete a version. It cannot be uploaded again, because machines may have its content."""
     item = find_owned_item(tx, call, request.id)
     if request.type and type_name(request.type) != item.type:
         raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the one asked for')
@@ -244,7 +247,7 @@ def delete_package(
 
 
 def package_id_of(item: Item) -> str:
-    """Return the ID by which machines ask for the packages of an item."""
+    """Return the ID with which machines ask for the packages of an item."""
     return f"{item.organization_id}/{item.name}"
 
 

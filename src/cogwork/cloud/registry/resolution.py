@@ -1,4 +1,4 @@
-"""Resolves the modules and packages of a configuration to the versions that a machine gets."""
+"""Resolves modules and packages in a configuration to exact versions for a machine."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MAX_LENGTH: Final = 100
 
 
 class Platform(NamedTuple):
-    """What a machine says about its computer."""
+    """The platform of a machine, as reported by it."""
 
     name: str = ""
-    """`linux/amd64`; empty if it is not known."""
+    """Such as `linux/amd64`; empty if unknown."""
     tags: tuple[str, ...] = ()
 
     @classmethod
@@ -45,14 +45,14 @@ def read_platform(tx: Transaction, part: str) -> Platform:
 
 
 def save_platform(tx: Transaction, part: str, platform: Platform) -> None:
-    """Keep the platform, so that the configuration is the same whoever asks for it."""
+    """Save the platform, so that the configuration is the same for every reader."""
     upsert(tx, PartPlatformRow(part, platform.name, json.dumps(platform.tags)), "part_id")
 
 
 def resolve_registry(tx: Transaction, part: PartRow, config: Json) -> Json:
     """Return the configuration with exact versions, and with the packages of its modules.
 
-    What cannot be resolved keeps its place with the reason in its status.
+    An item that cannot be resolved stays in place, with the reason in its status.
     """
     modules, packages = config.get("modules"), config.get("packages")
     platform = read_platform(tx, part.id)
@@ -108,7 +108,7 @@ class _Resolver:
         return {**package, "package": package_id_of(item), "version": row.label}
 
     def _find(self, item_id: Any, version: Any, kind: Any) -> tuple[Item, PackageRow]:
-        """Return an item that the organization may use, and the version for the machine."""
+        """Return an item that the organization may use, and its version for the machine."""
         item = select_item(self._tx, item_id) if isinstance(item_id, str) else None
         is_shared = item is not None and (
             item.organization_id == self._organization or item.visibility != Visibility.PRIVATE

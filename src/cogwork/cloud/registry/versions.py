@@ -1,4 +1,4 @@
-"""Versions of packages, and the one that suits a machine."""
+"""Versions of packages, and the choice of the version for a machine."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _SEMANTIC: Final = re.compile(
 )
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:-]{0,99}")
 _SERIES: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
-"""A major version, or a major and a minor one: any version that begins with it."""
+"""A major version, or a major and a minor one. It stands for every version that begins with it."""
 
 _Order = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 
 
 class Artifact(NamedTuple):
-    """What was uploaded for a version and a platform."""
+    """An uploaded package for a version and a platform."""
 
     label: str
-    """Identifies it among all artifacts of its package."""
+    """Identifies the artifact among all artifacts of its package."""
     version: str
     platform: str
-    """`linux/amd64`; `any` stands for both parts or for one, as in `linux/any`."""
+    """Such as `linux/amd64`. `any` stands for one or both parts, as in `linux/any`."""
     tags: frozenset[str]
-    """What a machine must have to use it, such as `distro:debian`."""
+    """Tags that a machine must have to use the artifact, such as `distro:debian`."""
 
 
 def require_semantic_version(version: str) -> str:
@@ -54,11 +54,11 @@ def require_version(version: str) -> str:
 def choose_artifact(
     artifacts: Sequence[Artifact], wanted: str, platform: str, tags: Collection[str]
 ) -> Artifact:
-    """Return the artifact that a machine uses. Raise NotFound with the reason if there is none.
+    """Return the artifact for a machine. Raise NotFound with the reason if none fits.
 
     `artifacts` are in the order of their uploads. `wanted` is a version, the beginning of one (`1`
-    or `1.2`), `latest` or `latest-with-prerelease`. Machines of which the platform is not known
-    (`platform` is empty) can use only what runs everywhere.
+    or `1.2`), `latest` or `latest-with-prerelease`. If `platform` is empty, only artifacts for
+    every platform fit.
     """
     if not artifacts:
         raise NotFound("nothing is uploaded yet; upload a version")
@@ -111,7 +111,7 @@ def _count_exact(platform: str) -> int:
 
 
 def _newest_version(artifacts: Sequence[Artifact]) -> str:
-    """Return the highest semantic version; without one, the version that was uploaded last."""
+    """Return the highest semantic version, or else the version that was uploaded last."""
     ordered = [
         (order, each.version)
         for each in artifacts
@@ -121,7 +121,7 @@ def _newest_version(artifacts: Sequence[Artifact]) -> str:
 
 
 _RELEASE: Final = ((2, 0, ""),)
-"""After every pre-release."""
+"""The sort key of a release, which is higher than the key of any pre-release."""
 
 
 def _order_of(version: str) -> _Order | None:

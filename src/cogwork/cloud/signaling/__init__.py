@@ -1,1 +1,1 @@
-"""Signaling: how clients reach machines behind routers."""
+"""Signaling, through which clients reach machines behind routers."""

@@ -1,4 +1,4 @@
-"""The service that gives holders of a cloud login tokens for machines."""
+"""The service that gives users of the cloud tokens for machines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _ExternalAuthService(ExternalAuthServiceBase):
         if found is None:
             raise NotFound(f'there is no machine "{host[:256]}", or it is not shared with you')
         part, role = found
-        # Cogwork checks the ID, which never is another's. Machines of other makes check the name.
+        # Cogwork checks the ID, which is unique. Machines of other vendors check the name.
         audience = [part.id, context.name.full_name(part)]
         metadata = {"role": ROLE_NAMES[role]}
         if (principal := actor.principal) is not None:

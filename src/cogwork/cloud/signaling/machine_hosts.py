@@ -1,4 +1,4 @@
-"""Names of machines: which part has one, and which role an actor has there."""
+"""Lookup of parts by host name, and of the role of an actor there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cogwork.cloud.storage.records import Transaction
 
 
 def find_host(tx: Transaction, name: PublicName, host: str, now: int) -> LocatedPart | None:
-    """Return the part that has this name, or had it a while ago."""
+    """Return the part that has this name now, or had it recently."""
     found = name.parse_host(host)
     if found is None:
         return None
@@ -22,9 +22,9 @@ def find_host(tx: Transaction, name: PublicName, host: str, now: int) -> Located
 def find_host_role(
     tx: Transaction, name: PublicName, actor: Actor, host: str, now: int
 ) -> tuple[LocatedPart, CloudRole] | None:
-    """Return the part with this name if the actor has a role on it, and the role.
+    """Return the part with this name and the actor's role on it; None without a role.
 
-    The secret of a location is for clients of its machines, where it gives all rights.
+    Clients with the secret of the location have the role owner.
     """
     part = find_host(tx, name, host, now)
     if part is None:

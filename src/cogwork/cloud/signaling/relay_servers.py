@@ -1,4 +1,4 @@
-"""TURN servers, through which clients and machines connect that cannot reach each other."""
+"""TURN servers, which relay connections between clients and machines."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cogwork.wire.transports.ice_servers import with_temporary_credential
 
 
 class InvalidRelay(CogworkError):
-    """The options for TURN servers cannot be used."""
+    """The options for TURN servers are not valid."""
 
 
 class RelayServers(NamedTuple):
     urls: tuple[str, ...] = ()
-    """None by default: no servers of others are used unless someone asks for it."""
+    """Empty by default: no external servers are used without configuration."""
     secret: str = ""
-    """What the servers share with the cloud (`static-auth-secret` of coturn)."""
+    """The secret that the servers share with the cloud (`static-auth-secret` of coturn)."""
 
     def list_with_credentials(self, now: float) -> list[ICEServer]:
-        """Return the servers with a login that expires."""
+        """Return the servers with temporary credentials."""
         if not self.urls:
             return []
         made = with_temporary_credential(self.urls, self.secret, now)
@@ -33,7 +33,7 @@ NO_RELAYS: Final = RelayServers()
 
 
 def read_relay_servers(urls: list[str], secret_file: Path | None) -> RelayServers:
-    """Raise InvalidRelay."""
+    """Return the servers from the options. Raise InvalidRelay."""
     if not urls and secret_file is None:
         return NO_RELAYS
     if not urls or secret_file is None:

@@ -1,4 +1,4 @@
-"""Where clients that call a machine meet the machine that waits for them."""
+"""The rendezvous of clients that call a machine with the machine that waits for calls."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 CALL_TIMEOUT: Final = 10.0
 """Seconds from an offer to the last message of the machine."""
 _MAX_CALLERS: Final = 50
-"""Callers that wait for one machine."""
+"""Maximum number of callers that wait for one machine."""
 _MAX_MESSAGES: Final = 256
-"""Messages of one side that the other has not read."""
+"""Maximum number of unread messages from one side."""
 
 
 class HostOffline(CogworkError):
@@ -42,7 +42,7 @@ class HostOffline(CogworkError):
 
 
 class TooManyMessages(CogworkError):
-    """One side of a call sends more than the other reads."""
+    """One side of a call sends more messages than the other reads."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -55,7 +55,7 @@ class TooManyCallers(CogworkError):
 
 @dataclass(eq=False, slots=True)
 class SignalingCall:
-    """A call of a client to a machine, with what the two have sent."""
+    """A call of a client to a machine, with the messages of both sides."""
 
     offer: AnswerRequestInitStage
     caller: Holder
@@ -63,7 +63,7 @@ class SignalingCall:
     answers: asyncio.Queue[AnswerResponse | TooManyCallers] = field(
         default_factory=lambda: asyncio.Queue(_MAX_MESSAGES)
     )
-    """What the machine sends, or that another client has taken the place in the queue."""
+    """Messages of the machine, or the error if another client has replaced this call."""
     updates: asyncio.Queue[CallUpdateRequest] = field(
         default_factory=lambda: asyncio.Queue(_MAX_MESSAGES)
     )
@@ -77,22 +77,22 @@ class SignalingCall:
 
 @dataclass(eq=False, slots=True)
 class _Machine:
-    """The streams of one part, and the calls to it."""
+    """The streams of one part, and the calls to the part."""
 
     idle: list[asyncio.Future[SignalingCall]] = field(default_factory=list)
     """Streams that wait for a call, the longest waiting first."""
     streams: int = 0
-    """Streams that wait for a call or answer one."""
+    """Number of streams that wait for a call or answer one."""
     waiting: dict[SignalingCall, Holder] = field(default_factory=dict)
-    """Calls that no stream has taken yet, the oldest first."""
+    """Calls that no stream has accepted yet, the oldest first."""
     served: Counter[str] = field(default_factory=Counter)
-    """The number of calls that are being answered, by the identity of the caller."""
+    """Number of calls that are being answered, by the identity of the caller."""
 
     def match(self) -> None:
-        """Give calls to streams that wait for them."""
+        """Assign waiting calls to idle streams."""
         while self.idle:
-            # A machine of another make has two streams, and an offer that never opens keeps one
-            # for ten seconds. Those of others must not keep owners out.
+            # A machine of another vendor has two streams, and an offer that never opens occupies
+            # one for ten seconds. Offers of other organizations must not block the owners.
             is_last = len(self.idle) == 1 < self.streams
             found = {
                 call: holder
@@ -108,11 +108,11 @@ class _Machine:
 
 
 class Rendezvous:
-    """In one process. Machines are known by the IDs of their parts."""
+    """All machines and calls of this process. Machines are identified by the IDs of their parts."""
 
     def __init__(self) -> None:
         self._machines: dict[str, _Machine] = {}
-        """Those that have a stream or a call, by the ID of the part."""
+        """Machines with a stream or a call, by part ID."""
         self._calls: dict[str, SignalingCall] = {}
 
     def is_online(self, part_id: str) -> bool:
@@ -121,7 +121,7 @@ class Rendezvous:
 
     @contextlib.contextmanager
     def wait_at(self, part_id: str) -> Iterator[asyncio.Future[SignalingCall]]:
-        """Wait for a call to a part: the future has it. The block answers it."""
+        """Yield a future for the next call to a part. The block answers the call."""
         stream: asyncio.Future[SignalingCall] = asyncio.get_running_loop().create_future()
         machine = self._machines.setdefault(part_id, _Machine())
         machine.streams += 1
@@ -145,9 +145,9 @@ class Rendezvous:
     def call(
         self, part_id: str, offer: AnswerRequestInitStage, caller: Holder
     ) -> Iterator[SignalingCall]:
-        """Call a part that is online. The block reads its answers.
+        """Yield a call to a part that is online. The block reads the answers.
 
-        The client's updates are accepted until the machine ends its side.
+        Updates of the client are accepted until the machine ends its side.
         """
         machine = self._machines[part_id]
         if len(machine.waiting) >= _MAX_CALLERS:

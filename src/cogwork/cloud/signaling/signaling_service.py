@@ -1,4 +1,4 @@
-"""Signaling: clients reach machines behind routers through the cloud."""
+"""SignalingService, through which clients reach machines behind routers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _SignalingService(SignalingServiceBase):
         actor = await self._login.identify(stream)
         await stream.recv_message()
         hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
-        # The servers cost money, so they are only for those who use a machine.
+        # The servers cost money, so only users of a machine get them.
         if actor.type is ActorType.PART:
             await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
         else:
@@ -116,7 +116,7 @@ class _SignalingService(SignalingServiceBase):
         return self._relays.list_with_credentials(self._context.clock.time())
 
     async def _find_host(self, actor: Actor, host: str) -> tuple[LocatedPart, CloudRole]:
-        """Return the part with this name, and the role of the actor there. Raise HostOffline."""
+        """Return the part with this name, and the actor's role on it. Raise HostOffline."""
         found = await self._context.records.read(
             lambda tx: find_host_role(tx, self._context.name, actor, host, self._context.now())
         )
@@ -125,8 +125,7 @@ class _SignalingService(SignalingServiceBase):
         return found
 
     def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> LocatedPart:
-        """Return the part that has these names. Raise NotFound or RoleTooLow unless the actor may
-        act as it."""
+        """Return the part with these names, if it is the actor's. Raise NotFound or RoleTooLow."""
         name, now = self._context.name, self._context.now()
         parts = {
             part.id: part
@@ -139,10 +138,10 @@ class _SignalingService(SignalingServiceBase):
 
 
 def _is_own_part(tx: Transaction, actor: Actor, part: str) -> bool:
-    """Raise RoleTooLow if the actor has a role on the part, but must not act as it."""
+    """Return whether the part may be the actor's own. Raise RoleTooLow if it must not act as it."""
     try:
         require_own_part(tx, actor, part)
-    except NotFound:  # which has the ID of the part, and the actor knows only its name
+    except NotFound:  # the error would reveal the ID of the part, but the actor knows only its name
         return False
     return True
 
@@ -154,7 +153,7 @@ def signaling_methods(
 
 
 async def _wait_for_call(stream: Stream, waiting: asyncio.Future[SignalingCall]) -> SignalingCall:
-    """Wait, with heartbeats so that both sides notice a lost connection."""
+    """Wait for a call, and send heartbeats so that both sides detect a lost connection."""
     allows_heartbeats = stream.metadata.get("heartbeats-allowed") == "true"
     while True:
         if allows_heartbeats:
@@ -166,7 +165,7 @@ async def _wait_for_call(stream: Stream, waiting: asyncio.Future[SignalingCall])
 
 
 async def _relay_answers(stream: Stream, call: SignalingCall) -> None:
-    """Send the messages of the machine to the client, up to the last one."""
+    """Send the messages of the machine to the client until the machine ends its side."""
     while True:
         answer = await call.answers.get()
         if isinstance(answer, TooManyCallers):
@@ -200,7 +199,7 @@ async def _relay_updates(stream: Stream, call: SignalingCall) -> None:
 
 
 def _read_hosts(metadata: Metadata, most: int) -> list[str]:
-    """Return the hosts that a call names, without the port at which a client dialed."""
+    """Return the hosts in the metadata of a call, without the ports."""
     hosts = [
         value.partition(":")[0].lower()
         for key, value in metadata.items()

@@ -1,1 +1,1 @@
-"""What the cloud stores: one interface for each kind of data, with the engine for one process."""
+"""Storage of the cloud: an interface for each kind of data, and engines for one process."""

@@ -1,7 +1,7 @@
-"""Space that is given up when a disk is full.
+"""Reserved disk space that is released when the disk is full.
 
-Another program on the same disk may leave nothing, not even for removing a key. The space of this
-file is then enough for many small changes of the records.
+Another program may fill the disk completely, so that not even a key can be removed. The released
+space is enough for many small changes of the records.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _SIZE: Final = 8 << 20
 
 
 class Ballast:
-    """A file that takes space and has no content. Threads may use it."""
+    """A file that occupies disk space and has no content. Threads may use it."""
 
     def __init__(self, path: Path, size: int = _SIZE) -> None:
         self._path = path
         self._size = size
 
     def restore(self) -> None:
-        """Take the space again. Raise OSError if there is none."""
+        """Occupy the space again. Raise OSError if the disk is full."""
         if self._path.exists():
             return
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -35,7 +35,7 @@ class Ballast:
             os.close(descriptor)
 
     def release(self) -> bool:
-        """Give the space up, and return whether there was any."""
+        """Release the space. Return False if it was already released."""
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
             return True

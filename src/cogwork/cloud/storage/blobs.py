@@ -1,7 +1,7 @@
-"""The contents of packages: what an engine must offer to store them.
+"""The interface of an engine for the contents of packages.
 
-A blob is a sequence of bytes that never changes. It is named by its SHA-256 digest, so that the
-same content is stored once, whoever uploads it.
+A blob is a sequence of bytes that never changes. Its name is its SHA-256 digest, so the same
+content is stored only once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import IO, NamedTuple, Protocol
 from cogwork.core.errors import CogworkError
 
 UPLOAD_TIMEOUT = 60.0
-"""Seconds within which the next chunk of an upload must arrive."""
+"""Maximum seconds between two chunks of an upload."""
 
 Check = Callable[[IO[bytes], int], None]
-"""Takes complete content, from its first byte, and its size. Raises to refuse it."""
+"""Function that checks complete content, given as a file at its beginning and its size. It raises
+an error to refuse the content."""
 
 
 class BlobsUnavailable(CogworkError):
-    """The blobs cannot be read or written now."""
+    """The blobs cannot be read or written at the moment."""
 
     status = "UNAVAILABLE"
 
@@ -31,14 +32,14 @@ class BlobTooLarge(CogworkError):
 
 
 class UploadStalled(CogworkError):
-    """The sender of an upload pauses for too long."""
+    """The sender of an upload has paused for too long."""
 
     status = "DEADLINE_EXCEEDED"
 
 
 class Blob(NamedTuple):
     digest: str
-    """SHA-256, in hexadecimal."""
+    """The SHA-256 digest in hexadecimal."""
     size: int
     crc32c: int
     """The checksum that machines compare after a download."""
@@ -46,21 +47,21 @@ class Blob(NamedTuple):
 
 class Blobs(Protocol):
     async def write(self, chunks: AsyncIterator[bytes], limit: int, check: Check) -> Blob:
-        """Store the content and return when it is on disk.
+        """Store the content, and return when it is on disk.
 
-        The check runs in a thread. If it raises, if there are more bytes than the limit, or if the
-        chunks end with an error or come too slowly, nothing is stored. Raises BlobTooLarge,
-        UploadStalled, BlobsUnavailable, DiskLow, and what the check and the chunks raise.
+        The check runs in a thread. Nothing is stored if the check raises, if the limit is exceeded,
+        or if the chunks end with an error or arrive too slowly. Raise BlobTooLarge, UploadStalled,
+        BlobsUnavailable, DiskLow, and any error of the check and the chunks.
         """
 
     def read(self, digest: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """Yield the bytes from `start` up to `end`, in chunks. Raises NotFound."""
+        """Yield the bytes from `start` up to `end`, in chunks. Raise NotFound."""
 
     async def delete_unused(self, used: Callable[[str], bool], before: float) -> int:
-        """Delete the blobs that are not used and were last written before a time.
+        """Delete unused blobs that were last written before a time. Return their number.
 
-        Writing content that is stored counts as well, so that an upload in progress keeps it. The
-        time is in seconds since 1970. Return the number of deleted blobs.
+        Writing existing content also counts, so that an upload in progress is kept. The time is in
+        seconds since 1970.
         """
 
     async def aclose(self) -> None: ...

@@ -1,7 +1,7 @@
-"""How much of its disk a cloud may fill.
+"""The limits of a cloud's disk usage.
 
-Logs and packages leave a reserve that only the records may use, so that whatever machines send,
-their owners can still change configurations and remove keys.
+Logs and packages leave a reserve that only the records may use. So even if machines fill the rest
+of the disk, owners can change configurations and remove keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RESERVED_PART: Final = 0.1
 
 
 class DiskLow(CogworkError):
-    """The disk has no space for logs and packages."""
+    """The disk has no more space for logs and packages."""
 
     status = "UNAVAILABLE"
 
@@ -35,10 +35,10 @@ class Space(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return how freely logs may grow, from 1 down to 0 at the reserve.
+        """The allowed fraction of the log rates: 1 with enough space, 0 at the reserve.
 
-        It sinks when less than twice the reserve is left, so that a disk fills ever more slowly,
-        and machines that log little are served for longer than those that log much.
+        It decreases below twice the reserve. So the disk fills ever more slowly, and machines with
+        few log lines are served longer than those with many.
         """
         return min(max((self.free - self.reserve) / self.reserve, 0.0), 1.0)
 
@@ -52,24 +52,24 @@ def measure_space(path: Path) -> Space:
 
 
 class DiskSpace:
-    """The disk of a directory. Threads may use it."""
+    """The space on the disk of a directory. Threads may use it."""
 
     def __init__(self, path: Path, measure: Callable[[Path], Space] = measure_space) -> None:
         self._path = path
         self._measure = measure
         self.last = measure(path)
-        """As it was when it was last measured."""
+        """The result of the last measurement."""
 
     def measure(self) -> Space:
         self.last = self._measure(self._path)
         return self.last
 
     def require(self, size: int) -> None:
-        """Raise DiskLow unless so many bytes can be written beside the reserve."""
+        """Measure the space. Raise DiskLow if so many bytes would use the reserve."""
         _require(self.measure(), size)
 
     def require_any(self) -> None:
-        """Raise DiskLow if the reserve was touched when the disk was last measured."""
+        """Raise DiskLow if the reserve was in use at the last measurement."""
         _require(self.last, 0)
 
 

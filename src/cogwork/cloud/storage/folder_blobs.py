@@ -1,4 +1,4 @@
-"""Blobs as files in a folder, for a cloud of one process and the commands beside it."""
+"""Blobs as files in a folder, for one cloud process and the commands beside it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ T = TypeVar("T")
 
 
 class FolderBlobs:
-    """A blob is the file `ab/cdef…`, named after its digest. Uploads are collected in `incoming`.
+    """Blobs in files `ab/cdef…`, named after their digests. Uploads are written to `incoming`.
 
-    The modification time of a file is the time when it was last written.
+    The modification time of a file is the time of its last upload.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FolderBlobs:
         disk: DiskSpace | None = None,
         upload_timeout: float = UPLOAD_TIMEOUT,
     ) -> None:
-        """`disk` is the folder's own, unless its owner watches it, too."""
+        """`disk` is a shared DiskSpace of the folder; by default, a new one."""
         self._folder = folder
         self._incoming = folder / "incoming"
         self._upload_timeout = upload_timeout
@@ -67,7 +67,7 @@ class FolderBlobs:
             batch = bytearray()
             async for chunk in self._within_timeout(chunks):
                 if upload.size + len(batch) + len(chunk) > limit:
-                    raise BlobTooLarge(f"it is larger than the limit of {limit >> 20} MiB")
+                    raise BlobTooLarge(f"the upload is larger than the limit of {limit >> 20} MiB")
                 batch += chunk
                 if len(batch) >= _BATCH_SIZE:
                     await self._run(self._append, upload, bytes(batch))
@@ -113,7 +113,7 @@ class FolderBlobs:
             raise BlobsUnavailable(f"the packages cannot be used: {error.strerror}") from error
 
     def _submit(self, clean_up: Callable[[], None]) -> None:
-        """Clean up in a thread, because a thread may still work for a cancelled call."""
+        """Clean up in a thread, because another thread may still work for a canceled call."""
         try:
             self._workers.submit(clean_up)
         except (TooMuchWork, Interrupted):
@@ -159,14 +159,14 @@ class FolderBlobs:
 
 
 class _Upload:
-    """Content that is being received, with its checksums so far."""
+    """An upload in progress, with its checksums so far."""
 
     def __init__(self, directory: Path) -> None:
         descriptor, self.path = _create_locked(directory)
         self.size = 0
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._lock = threading.Lock()
-        """Held while the file is used, which is then not closed."""
+        """Held while the file is in use, so that it is not closed meanwhile."""
         self._sha256 = hashlib.sha256()
         self._crc32c = 0
 
@@ -180,7 +180,7 @@ class _Upload:
         self.size += len(data)
 
     def complete(self, check: Check) -> Blob:
-        """Return what is known about the content, which is on disk and passed the check."""
+        """Complete the upload: run the check, sync the content to disk, and return its blob."""
         with self._lock:
             with self.path.open("rb") as content:
                 check(content, self.size)
@@ -194,33 +194,33 @@ class _Upload:
 
 
 def _create_locked(directory: Path) -> tuple[int, Path]:
-    """Return a new file whose lock shows other processes that its upload goes on."""
+    """Create a locked file. The lock tells other processes that the upload continues."""
     while True:
         descriptor, name = tempfile.mkstemp(dir=directory)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor, Path(name)
-        os.close(descriptor)  # another process took it for a leftover, before it was locked
+        os.close(descriptor)  # another process removed it before the lock
 
 
 def _remove_leftover(path: Path) -> None:
-    """Remove a file, unless another process is uploading it, as `cogwork-cloud release` does."""
+    """Remove an unfinished upload, unless another process (`cogwork-cloud`) continues it."""
     with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path.unlink()
 
 
 class _Content:
-    """A stored blob that is being read."""
+    """A stored blob that is open for reading."""
 
     def __init__(self, path: Path, start: int) -> None:
         try:
             self._file = path.open("rb", buffering=0)
         except FileNotFoundError:
-            raise NotFound("the content is gone; upload it as a new version") from None
+            raise NotFound("the content was deleted; upload it as a new version") from None
         self._file.seek(start)
         self._lock = threading.Lock()
-        """Held while the file is used, which is then not closed."""
+        """Held while the file is in use, so that it is not closed meanwhile."""
 
     def read(self, size: int) -> bytes:
         with self._lock:

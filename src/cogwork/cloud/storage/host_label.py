@@ -1,4 +1,4 @@
-"""Labels of parts: the first component of their host names."""
+"""Host labels of parts: the first component of their host names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from typing import Final
 
 _MAX_LENGTH: Final = 50
-"""With the location, `press-LOCATION.local` must fit into the 63 characters of a DNS label."""
+"""Maximum length. `press-LOCATION.local` must fit into the 63 characters of a DNS label."""
 _SUFFIX_LENGTH: Final = 6
 _DEFAULT: Final = "machine"
 
 
 def label_candidates(name: str, part_id: str) -> Iterator[str]:
-    """Yield the labels for a part with this name, the best one first: `Press 4` is `press-4`.
+    """Yield labels for a part with this name, the best first: `Press 4` becomes `press-4`.
 
-    A name that ASCII cannot spell gets a suffix at once, so that its label does not depend on which
-    of several such parts was first. The others get one if the label is taken. There is no end,
-    because anyone may give a part the name that another one would get.
+    A name that is not ASCII always gets a suffix, so that its label does not depend on the order in
+    which such parts were created. Other names get a suffix only if the label is taken. The sequence
+    is endless, because any label may be taken.
     """
     plain, is_complete = _to_ascii(name)
     if is_complete:
@@ -32,7 +32,7 @@ def label_candidates(name: str, part_id: str) -> Iterator[str]:
 
 
 def _to_ascii(name: str) -> tuple[str, bool]:
-    """Return the name as a label, and whether it has every letter and digit of the name."""
+    """Return the name as a label, and whether it keeps every letter and digit."""
     decomposed = unicodedata.normalize("NFKD", name)
     plain = re.sub(r"[^a-z0-9]+", "-", decomposed.encode("ascii", "ignore").decode().lower())
     plain = plain.strip("-")

@@ -1,4 +1,4 @@
-"""Stores rows of the tables, whose shapes are in `tables.py`."""
+"""Insertion of rows into the tables that `tables.py` defines."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cogwork.cloud.storage.select import table_of
 
 
 def insert(tx: Transaction, row: object) -> None:
-    """Raise DuplicateRecord or BrokenReference."""
+    """Insert a row. Raise DuplicateRecord or BrokenReference."""
     _store(tx, row, ())
 
 
 def upsert(tx: Transaction, row: object, *key: str) -> None:
-    """Insert a row, or replace the one that has the same values in the columns of the key."""
+    """Insert a row, or replace the row with the same values in the key columns."""
     _store(tx, row, key)
 
 
@@ -42,5 +42,5 @@ def _columns_of(table: type) -> tuple[str, ...]:
 
 
 def _to_value(field: Value) -> Value:
-    """Return a flag as an integer, which it is in the tables."""
+    """Return a value as stored: flags become integers."""
     return int(field) if isinstance(field, bool) else field

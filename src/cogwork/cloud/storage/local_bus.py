@@ -1,4 +1,4 @@
-"""The bus of a cloud that is one process."""
+"""The bus of a cloud with a single process."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class LocalBus:
 
 
 class _Inbox:
-    """The messages that one reader has not read."""
+    """The unread messages of one reader."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[bytes] = asyncio.Queue(MAX_UNREAD)
         self._size = 0
 
     def put(self, message: bytes) -> None:
-        """Add a message, and drop the oldest ones if there are too many."""
+        """Add a message. Drop the oldest messages above the limit."""
         while self._queue.full() or (self._size and self._size + len(message) > MAX_UNREAD_BYTES):
             self._size -= len(self._queue.get_nowait())
         self._queue.put_nowait(message)

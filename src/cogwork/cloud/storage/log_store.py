@@ -1,7 +1,7 @@
-"""The logs of machines: what an engine must offer to store them.
+"""The interface of an engine for the logs of machines.
 
-Nothing deletes a line before it is 30 days old, by the clock of the cloud: the clock of a machine
-may be wrong.
+A line is kept for at least 30 days by the clock of the cloud, because the clock of a machine may be
+wrong.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final, NamedTuple, Protocol
 from cogwork.core.errors import CogworkError
 
 RETENTION: Final = 30 * 24 * 3600 * 1_000_000
-"""Microseconds."""
+"""Microseconds for which lines are kept."""
 
 
 class LogsUnavailable(CogworkError):
-    """The logs cannot be read or written now."""
+    """The logs cannot be read or written at the moment."""
 
     status = "UNAVAILABLE"
 
 
 class SearchTooSlow(CogworkError):
-    """A search through a log takes longer than its budget."""
+    """A search through a log exceeds its time limit."""
 
     status = "DEADLINE_EXCEEDED"
 
@@ -32,19 +32,19 @@ class SearchTooSlow(CogworkError):
 class LogLine(NamedTuple):
     part_id: str
     time: int
-    """By the clock of the machine, in microseconds since 1970."""
+    """The time of the line by the machine's clock, in microseconds since 1970."""
     level: str
     logger: str
     message: str
     entry: bytes
-    """The whole entry as it was received, serialized."""
+    """The complete received entry, serialized."""
 
 
 class LogPosition(NamedTuple):
-    """Where a line is in the log: lines are ordered by when they were received."""
+    """The position of a line in the log, which is ordered by the time of receipt."""
 
     day: str
-    """`2026-11-17`"""
+    """The day of receipt, such as `2026-11-17`."""
     number: int
 
 
@@ -52,29 +52,29 @@ class LogPosition(NamedTuple):
 class LogQuery:
     part_id: str
     text: str = ""
-    """Only messages that contain it, in upper or lower case."""
+    """Only messages that contain this text, ignoring case."""
     levels: frozenset[str] = frozenset()
-    """Only these; all if empty."""
+    """Only these levels; all if empty."""
     logger: str = ""
-    """Only loggers whose names begin with it."""
+    """Only loggers whose names begin with this text."""
     start: int | None = None
-    """Only lines of this time or later, by the clock of the machine."""
+    """Only lines at or after this time, by the clock of the machine."""
     end: int | None = None
     """Only lines before this time."""
     oldest_first: bool = False
     after: LogPosition | None = None
-    """Only lines that follow this one, in the order of the query."""
+    """Only lines after this position, in the order of the query."""
     limit: int = 100
 
 
 class LogPage(NamedTuple):
     entries: Sequence[bytes]
     last: LogPosition | None
-    """Of the last entry, if there may be more."""
+    """The position of the last entry, if more may follow; else None."""
 
 
 class LogUsage(NamedTuple):
-    """What is stored of the lines that a part sent on one day."""
+    """The stored lines of one part and one day, in total."""
 
     part_id: str
     day: str
@@ -84,24 +84,24 @@ class LogUsage(NamedTuple):
 
 class LogStore(Protocol):
     async def append(self, lines: Sequence[LogLine], received_at: int) -> None:
-        """Store lines. Returns when they are on disk. Raise DiskLow or LogsUnavailable."""
+        """Store lines, and return when they are on disk. Raise DiskLow or LogsUnavailable."""
 
     async def read(self, query: LogQuery, now: int) -> LogPage:
         """Return lines that were received within the last 30 days, newest first by default.
 
-        Several reads run at the same time. A read ends with its caller, and with SearchTooSlow
-        when its time is over.
+        Several reads run at the same time. A canceled read ends at once. Raise SearchTooSlow if the
+        time limit is exceeded.
         """
 
     async def expire(self, now: int) -> None:
-        """Remove the lines that are older than 30 days. Nothing else removes lines."""
+        """Remove lines that are older than 30 days. No other method removes lines."""
 
     async def measure(self, now: int) -> Sequence[LogUsage]:
-        """Return what is stored and not older than 30 days."""
+        """Return the usage of lines that are not older than 30 days."""
 
     async def aclose(self) -> None: ...
 
 
 def day_of(microseconds: int) -> str:
-    """Return the day of a time in UTC: `2026-11-17`."""
+    """Return the day of a time in UTC, such as `2026-11-17`."""
     return datetime.fromtimestamp(microseconds // 1_000_000, UTC).strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""The migration that labels the parts of clouds that were created before there were labels."""
+"""A migration that assigns labels to the parts of old clouds."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class _NamedPart(NamedTuple):
 
 
 def label_parts(tx: Transaction) -> None:
-    """Let each part keep the label that it has had. If several had the same, the oldest keeps it.
+    """Assign labels to all parts. The oldest part with a label keeps it.
 
-    The others get one of their own.
+    Other parts with the same label get a new one.
     """
     parts = query(
         tx,

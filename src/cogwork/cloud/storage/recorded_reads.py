@@ -1,4 +1,4 @@
-"""Notes what is read in a transaction, to find out later whether it is still the same."""
+"""Records the reads of a transaction, to check later whether they would return the same rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RecordedRead(NamedTuple):
 
 
 class RecordingTransaction:
-    """A transaction for reads only."""
+    """A transaction that allows only reads, and records them."""
 
     def __init__(self, tx: Transaction) -> None:
         self._tx = tx
@@ -32,7 +32,7 @@ class RecordingTransaction:
 
 
 def are_current(tx: Transaction, reads: Iterable[RecordedRead]) -> bool:
-    """Return whether the reads would give the same rows in this transaction."""
+    """Return whether the reads would return the same rows in this transaction."""
     return all(_hash(tx.read_rows(each.sql, *each.values)) == each.found for each in reads)
 
 

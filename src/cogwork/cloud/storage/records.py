@@ -1,7 +1,7 @@
-"""The cloud's records: what an engine must offer to store them.
+"""The interface of an engine for the cloud's records.
 
-Queries are written in the SQL that SQLite and PostgreSQL share, with `?` for values. Times are
-microseconds since 1970.
+Queries use the SQL that SQLite and PostgreSQL share, with `?` for values. Times are microseconds
+since 1970.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ Value = str | int | bytes | None
 
 
 class RecordsUnavailable(CogworkError):
-    """The records cannot be read or written now."""
+    """The records cannot be read or written at the moment."""
 
     status = "UNAVAILABLE"
 
 
 class DuplicateRecord(CogworkError):
-    """A record with this key exists."""
+    """A record with this key already exists."""
 
     status = "ALREADY_EXISTS"
 
 
 class BrokenReference(CogworkError):
-    """A record refers to one that does not exist, or is referred to by others."""
+    """A record refers to a missing record, or other records refer to it."""
 
     status = "FAILED_PRECONDITION"
 
 
 class Rows(NamedTuple):
-    """The rows of a query as they are stored; `select.py` makes typed values of them."""
+    """The rows of a query as stored. `select.py` converts them to typed values."""
 
     columns: tuple[str, ...]
     values: Sequence[tuple[Value, ...]]
 
 
 class Transaction(Protocol):
-    """Reads and changes that other transactions see all at once, or never."""
+    """Reads and changes in one atomic, isolated unit."""
 
     def read_rows(self, sql: str, *values: Value) -> Rows:
-        """For `select.py` and what wraps a transaction; others use the functions there."""
+        """Return the rows of a query. Call the functions of `select.py` instead."""
 
     def execute(self, sql: str, *values: Value) -> int:
-        """Make a change and return the number of changed rows.
+        """Execute a change, and return the number of changed rows.
 
         Raise DuplicateRecord or BrokenReference.
         """
@@ -55,20 +55,20 @@ class Transaction(Protocol):
 
 class Records(Protocol):
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run the work on a state that does not change meanwhile, and return its result.
+        """Run read-only work on a consistent snapshot, and return its result.
 
-        The work runs in a thread and must not change anything.
+        The work runs in a thread.
         """
 
     async def write(
         self, work: Callable[[Transaction], T], then: Callable[[T], None] | None = None
     ) -> T:
-        """Run the work and return its result when its changes are on disk.
+        """Run the work, and return its result when its changes are on disk.
 
-        Transactions appear to run one after the other. If the work raises, nothing is changed.
-        The work runs in a thread, and may run again if another transaction was in its way.
-        `then` is called on the loop, in the context of the caller, with the result of work whose
-        changes are on disk, also if the caller was cancelled or gave up meanwhile.
+        Transactions appear to run one after the other. If the work raises, nothing is changed. The
+        work runs in a thread, and may run again after a conflict with another transaction. After
+        the changes are on disk, `then` is called on the loop with the result, in the context of the
+        caller, even if the caller was canceled meanwhile.
         """
 
     async def aclose(self) -> None: ...

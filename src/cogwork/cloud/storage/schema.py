@@ -332,5 +332,5 @@ MIGRATIONS: Final[tuple[Migration, ...]] = (
     _LOG_LOSSES,
     _ROLES_BY_RESOURCE,
 )
-"""Steps that bring the tables from each version to the next: scripts, and functions for what SQL
-cannot compute. Released ones never change."""
+"""The steps from each schema version to the next: SQL scripts, or functions for changes that SQL
+cannot compute. Released steps never change."""

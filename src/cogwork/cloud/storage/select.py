@@ -1,8 +1,8 @@
-"""Reads rows of the records as values with named and typed fields.
+"""Reads rows of the records as typed values.
 
-A shape is a frozen dataclass or a NamedTuple, whose fields have the names of the columns. Tables
-have theirs in `tables.py`; a query with other columns has one beside it. Columns that are missing,
-superfluous or of another type are mistakes in the code, which are raised at once.
+A shape is a frozen dataclass or a NamedTuple whose fields have the names of the columns. The shapes
+of tables are in `tables.py`; the shape of another query is beside the query. Missing columns, extra
+columns and wrong types are errors in the code, and raise ShapeMismatch at once.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ T = TypeVar("T")
 
 _NONE: Final = type(None)
 _STORED: Final[dict[type, type]] = {str: str, int: int, bytes: bytes, bool: int}
-"""The types of columns, by those of fields."""
+"""The stored types of columns by field type."""
 _MAX_STATEMENTS: Final = 1024
-"""More than there are, so that nothing grows if one is made of something that varies."""
+"""Size of the cache, larger than the number of statements. It limits memory if a statement has
+varying text."""
 
 
 class ShapeMismatch(Exception):
-    """A query returns other columns or types than its shape has."""
+    """The columns or types of a query do not match its shape."""
 
 
 def select(tx: Transaction, table: type[T], rest: str = "", *values: Value) -> list[T]:
-    """Return rows of a table. `rest` has what follows the table in the statement, also joins."""
+    """Return rows of a table. `rest` is the SQL after the table name, including joins."""
     # mypy does not know that all classes are hashable.
     sql = _select_from(table, rest)  # type: ignore[arg-type]
     return query(tx, table, sql, *values)
 
 
 def select_one(tx: Transaction, table: type[T], rest: str, *values: Value) -> T | None:
-    """Return the first row; None if there is none."""
+    """Return the first row; None if no row exists."""
     return first(select(tx, table, rest, *values))
 
 
 def query(tx: Transaction, shape: type[T], sql: str, *values: Value) -> list[T]:
-    """Return the rows of any query, whose columns are the fields of the shape in any order."""
+    """Return the rows of a query. Its columns are the fields of the shape, in any order."""
     found = tx.read_rows(sql, *values)
     reader = _reader_of_rows(shape, found.columns)  # type: ignore[arg-type]
     return [*map(reader.read, found.values)]
 
 
 def query_values(tx: Transaction, kind: type[T], sql: str, *values: Value) -> list[T]:
-    """Return the rows of a query that has one column."""
+    """Return the values of a query with one column."""
     found = tx.read_rows(sql, *values)
     reader = _reader_of_values(kind, found.columns)  # type: ignore[arg-type]
     return [*map(reader.read, found.values)]
@@ -66,7 +67,7 @@ def first(found: Sequence[T]) -> T | None:
 
 @cache
 def table_of(shape: type) -> str:
-    """Return the name of the table whose rows have this shape: `api_key` for ApiKeyRow."""
+    """Return the table of a shape, such as `api_key` for ApiKeyRow."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", shape.__name__.removesuffix("Row")).lower()
 
 
@@ -79,20 +80,20 @@ def _select_from(table: type, rest: str) -> str:
 
 class _Field(NamedTuple):
     name: str
-    """As errors show it."""
+    """The name in error messages."""
     accepted: frozenset[type]
-    """The types that the column may have."""
+    """The allowed types of the column."""
     convert: Callable[[Any], Any] | None
-    """Makes the field of a value of the column that is not None; None if they are the same."""
+    """Converts a column value, unless it is None, to the field's type; None for no conversion."""
 
 
 class _RowReader:
-    """Makes values of rows with certain columns. Threads may use it."""
+    """Converts rows with certain columns to values. Threads may use it."""
 
     def __init__(
         self, make: Callable[..., Any], fields: Sequence[_Field], order: Sequence[int]
     ) -> None:
-        """`order`: where in a row the fields are."""
+        """`order` has the positions of the fields in a row."""
         self._make = make
         self._fields = fields
         self._order = order if [*order] != [*range(len(fields))] else ()
@@ -100,8 +101,8 @@ class _RowReader:
             (index, each.convert) for index, each in enumerate(fields) if each.convert is not None
         ]
         self._accepted: set[tuple[type, ...]] = set()
-        """The types of the rows so far: a few combinations, because only None makes a difference.
-        Each row is looked up here, which is much faster than to check each of its values."""
+        """The combinations of types that were already checked. They are few, because only None
+        varies, and a lookup here is much faster than a check of every value."""
 
     def read(self, row: Sequence[Any]) -> Any:
         if self._order:
@@ -148,7 +149,7 @@ def _make_field(name: str, annotation: Any) -> _Field:
     kinds = [each for each in get_args(annotation) if each is not _NONE] if is_optional else ()
     (kind,) = kinds or (annotation,)
     stored = _STORED.get(kind)
-    if stored is None:  # enumerations are stored as what they extend
+    if stored is None:  # enumerations are stored as their base type
         stored = str if issubclass(kind, enum.StrEnum) else int
     accepted = frozenset((stored, _NONE) if is_optional else (stored,))
     convert = partial(_read_flag, name) if kind is bool else kind if kind is not stored else None

@@ -1,7 +1,7 @@
-"""The SQLite files of the log, one for each day, and the connections to them.
+"""The SQLite files of the log, one for each day, and their connections.
 
-The connections that serve clients cannot delete or change anything: SQLite refuses it before a
-statement runs.
+Connections that serve clients cannot delete or change lines: SQLite rejects these statements before
+they run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 _MAX_OPEN: Final = 8
-"""Days that one reader keeps open. Each has a cache of its own."""
+"""Maximum number of days that one reader keeps open, because each has its own cache."""
 _DELETED_AT_ONCE: Final = 10_000
-"""Lines. More would need much space for the write-ahead log, which a low disk does not have."""
+"""Lines per delete. More would need a large write-ahead log, which may not fit on a low disk."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS log (
@@ -43,11 +43,11 @@ _ALLOWED: Final = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
-"""What the connections may do once a file is set up. AUTOINCREMENT keeps its own books."""
+"""Operations that SQLite allows after the setup of a file. AUTOINCREMENT has its own table."""
 
 
 class LogConnections:
-    """Open connections by day, used by one thread at a time."""
+    """Open connections by day. Only one thread at a time uses them."""
 
     def __init__(self, directory: Path, most: int, *, creates: bool) -> None:
         self._directory = directory
@@ -65,7 +65,7 @@ class LogConnections:
         return connection
 
     def find(self, day: str) -> sqlite3.Connection | None:
-        """Return None if the day was removed in the meantime, or has no table yet."""
+        """Return the connection of a day; None if the day was removed or has no table yet."""
         if day in self._open:
             return self._open[day]
         try:
@@ -103,7 +103,7 @@ class LogReaders:
 
     @contextlib.contextmanager
     def take(self) -> Iterator[LogConnections]:
-        """Yield connections that no other thread uses meanwhile."""
+        """Yield connections for exclusive use by the block."""
         with self._lock:
             found = self._idle.pop() if self._idle else None
         if found is None:
@@ -112,12 +112,12 @@ class LogReaders:
             yield found
         finally:
             with self._lock:
-                # A removed file takes space on the disk as long as it is open.
+                # A removed file occupies disk space until it is closed.
                 found.forget_before(self._oldest)
                 self._idle.append(found)
 
     def forget_before(self, oldest: str) -> None:
-        """Close the files of earlier days, also those in use when they are returned."""
+        """Close the files of earlier days. Files in use are closed when they are returned."""
         with self._lock:
             self._oldest = oldest
             for each in self._idle:
@@ -129,7 +129,7 @@ class LogReaders:
 
 
 def delete_older(path: Path, received_at: int) -> None:
-    """Delete lines with a connection of its own, because those that serve cannot."""
+    """Delete old lines on a separate connection, because the others are not allowed to."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         while connection.execute(
             "DELETE FROM log WHERE number IN "

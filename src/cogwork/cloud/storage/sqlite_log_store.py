@@ -1,6 +1,6 @@
-"""Logs in SQLite files, one for each day on which lines were received.
+"""Logs in SQLite files, one for each day of receipt.
 
-A day that is over its time is removed as a file.
+A day is expired by deleting its file.
 """
 
 from __future__ import annotations
@@ -31,24 +31,23 @@ from cogwork.core.files.atomic import make_directory
 from cogwork.core.workers import Workers
 
 READERS: Final = 4
-"""Searches that run at the same time."""
+"""Number of searches that run at the same time."""
 SEARCH_SECONDS: Final = 10.0
-"""The time that one search may take."""
+"""Time limit of a search in seconds."""
 
 _DAY_FILE: Final = re.compile(r"(\d{4}-\d\d-\d\d)\.db")
 _WAITING: Final = 1024
 _TIMEOUT: Final = 10.0
 _MAINTENANCE_TIMEOUT: Final = 600.0
 _GROWTH: Final = 4
-"""Bytes that a line may take, for each of its own: beside the entry, there are the columns, the
-index and the write-ahead log."""
+"""Disk space per byte of an entry, with its columns, the index and the write-ahead log."""
 _STEPS: Final = 10_000
-"""Instructions of SQLite between two checks whether a search should go on: about 500 lines."""
+"""SQLite instructions between two checks for cancellation: about 500 lines."""
 
 _CONTAINS: Final = """CASE WHEN length(message) = length(CAST(message AS BLOB))
 THEN instr(lower(message), ?) ELSE instr(casefold(message), ?) END > 0"""
-"""Whether a message contains a text. ASCII stays within SQLite, because a call of Python for each
-line would keep the event loop waiting for the interpreter."""
+"""SQL that tests whether a message contains a text. ASCII messages are compared inside SQLite,
+because calls into Python for each line would block the event loop."""
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ class SqliteLogStore:
         disk: DiskSpace | None = None,
         search_seconds: float = SEARCH_SECONDS,
     ) -> None:
-        """`disk` is the directory's own, unless its owner watches it, too."""
+        """`disk` is a shared DiskSpace of the directory; by default, a new one."""
         self._directory = directory
         self._search_seconds = search_seconds
         make_directory(directory)
@@ -69,7 +68,7 @@ class SqliteLogStore:
         self._readers = LogReaders(directory)
         self._write_worker = Workers("logs", waiting=_WAITING)
         self._read_workers = Workers("logs-read", threads=READERS, waiting=_WAITING)
-        """A search through a long log does not delay new lines."""
+        """Separate workers, so that long searches do not delay new lines."""
         self._maintenance_worker = Workers("logs-maintenance")
 
     async def append(self, lines: Sequence[LogLine], received_at: int) -> None:
@@ -123,7 +122,8 @@ class SqliteLogStore:
             )
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # SQLite ends it itself when the disk is full
+            # SQLite itself ends the transaction when the disk is full.
+            if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
 
@@ -143,7 +143,7 @@ class SqliteLogStore:
         )
 
     def _days_of(self, query: LogQuery, now: int) -> Iterator[str]:
-        """Return the days in which the lines of the query can be, in its order."""
+        """Return the days that may have lines for the query, in its order."""
         oldest = day_of(now - RETENTION)
         after = query.after.day if query.after is not None else None
         for day in sorted(self._days(), reverse=not query.oldest_first):
@@ -181,7 +181,7 @@ class SqliteLogStore:
 
 
 class _Search:
-    """A search that another thread may end. It looks up now and then whether it should go on."""
+    """A search that another thread can end."""
 
     def __init__(self) -> None:
         self._is_over = threading.Event()
@@ -191,7 +191,7 @@ class _Search:
 
     @contextlib.contextmanager
     def limits(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """Interrupt the statements of the block when the search is over."""
+        """Interrupt the statements of the block when the search has ended."""
         connection.set_progress_handler(self._is_over.is_set, _STEPS)
         try:
             yield
@@ -224,7 +224,7 @@ def _read_day(
         conditions.append(_CONTAINS)
         values += [query.text.casefold()] * 2
     where, order = " AND ".join(conditions), "ASC" if query.oldest_first else "DESC"
-    rows = connection.execute(  # its conditions are ours, its values are parameters
+    rows = connection.execute(  # the conditions are constants, the values are parameters
         f"SELECT number, entry FROM log WHERE {where} ORDER BY number {order} LIMIT {limit}",  # noqa: S608
         values,
     )

@@ -1,4 +1,4 @@
-"""Records in one SQLite file, for a cloud of one process."""
+"""Records in one SQLite file, for a cloud with a single process."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from cogwork.core.workers import Workers
 
 _READERS: Final = 2
 _WAITING: Final = 4096
-"""Transactions that may wait. More are refused, so that memory stays bounded."""
+"""Maximum number of waiting transactions. More are refused, so that memory stays bounded."""
 _TIMEOUT: Final = 10.0
-"""Seconds for a transaction, including the time that it waits for others."""
+"""Timeout of a transaction in seconds, including the time in the queue."""
 
 _DUPLICATE: Final = (
     sqlite3.SQLITE_CONSTRAINT_UNIQUE,
@@ -36,20 +36,20 @@ _DUPLICATE: Final = (
 )
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRIMARY_CODE: Final = 0xFF
-"""The bits of an error code without its details."""
+"""Mask for the primary error code, without the details."""
 
 T = TypeVar("T")
 
 
 class SqliteRecords:
-    """One thread writes; others read at the same time, thanks to the write-ahead log."""
+    """Records in SQLite. One thread writes, and others read concurrently (write-ahead log)."""
 
     def __init__(
         self, path: Path, ballast: Ballast | None = None, *, migrates: bool = True
     ) -> None:
         """Open an existing file, which may be empty. Raise RecordsUnavailable.
 
-        The ballast is given up when the disk is full. `migrates`: as for `write_records`.
+        The ballast is released when the disk is full. `migrates`: see `write_records`.
         """
         self._path = path
         self._ballast = ballast
@@ -70,7 +70,7 @@ class SqliteRecords:
         def run(work: Callable[[Transaction], T]) -> T:
             result = self._write(work)
             if then is not None:
-                with contextlib.suppress(RuntimeError):  # the loop is gone
+                with contextlib.suppress(RuntimeError):  # the loop is already closed
                     loop.call_soon_threadsafe(then, result, context=context)
             return result
 
@@ -107,32 +107,32 @@ class SqliteRecords:
 
 
 def write_records(path: Path, work: Callable[[Transaction], T], *, migrates: bool = True) -> T:
-    """Run the work as one transaction, for commands: it may take as long as it needs.
+    """Run a command's work as one transaction, without a timeout.
 
-    `migrates`: whether to bring the file to the current schema. It is only for those who have
-    locked the directory, because a cloud of an older version may be served from the file. Without
-    it, a file with another schema is refused. Raise RecordsUnavailable.
+    If `migrates` is True, update the file to the current schema. The caller must have locked the
+    directory, because an older version of the cloud may use the file. If it is False, refuse a file
+    with another schema. Raise RecordsUnavailable.
     """
     with contextlib.closing(_open(path, migrates=migrates)) as connection:
         return _transact(connection, "BEGIN IMMEDIATE", work, path)
 
 
 def read_records(path: Path, work: Callable[[Transaction], T]) -> T:
-    """Run work that changes nothing, for commands. Raise RecordsUnavailable for another schema."""
+    """Run a command's read-only work. Raise RecordsUnavailable if the schema is not current."""
     with contextlib.closing(_open(path, migrates=False)) as connection:
         connection.execute("PRAGMA query_only = ON")
         return _transact(connection, "BEGIN", work, path)
 
 
 def copy_records(source: Path, target: Path) -> None:
-    """Copy a file of records, also while a cloud writes to it. Raise RecordsUnavailable."""
+    """Copy a file of records. A cloud may write to it meanwhile. Raise RecordsUnavailable."""
     with (
         _explain_faults(source),
         contextlib.closing(sqlite3.connect(_uri(source, "ro"), uri=True)) as connection,
         contextlib.closing(sqlite3.connect(target)) as copy,
     ):
         connection.backup(copy)
-        # Without the write-ahead log, the copy is one file.
+        # Without the write-ahead log, the copy is a single file.
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -149,7 +149,7 @@ class _SqliteTransaction:
             return self._connection.execute(sql, values).rowcount
         except sqlite3.IntegrityError as error:
             if error.sqlite_errorcode in _DUPLICATE:
-                raise DuplicateRecord(f"the record exists: {error}") from error
+                raise DuplicateRecord(f"the record already exists: {error}") from error
             if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
                 raise BrokenReference(
                     "the record refers to one that does not exist, or others refer to it"
@@ -172,7 +172,7 @@ async def _within_timeout(
 
 
 def _open(path: Path, *, migrates: bool) -> sqlite3.Connection:
-    """Open an existing file that has the current schema, or gets it. Raise RecordsUnavailable."""
+    """Open an existing file, and check or migrate its schema. Raise RecordsUnavailable."""
     with _explain_faults(path), contextlib.ExitStack() as stack:
         connection = stack.enter_context(contextlib.closing(_connect(path)))
         version = _read_version(connection, path)
@@ -188,13 +188,13 @@ def _open(path: Path, *, migrates: bool) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # A file that is gone is a fault. SQLite would create an empty one.
+    # A missing file is a fault. SQLite would create an empty one.
     connection = sqlite3.connect(
         _uri(path, "rw"), uri=True, check_same_thread=False, isolation_level=None
     )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        # A transaction that returned survives a power cut.
+        # A completed transaction survives a power cut.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
@@ -224,7 +224,7 @@ def _transact(
 
 @contextlib.contextmanager
 def _explain_faults(path: Path) -> Iterator[None]:
-    """Raise RecordsUnavailable for faults of the file, but not for mistakes in a statement."""
+    """Convert faults of the file to RecordsUnavailable, but not mistakes in a statement."""
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
@@ -247,7 +247,7 @@ def _is_disk_full(error: RecordsUnavailable) -> bool:
 
 
 def _read_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return how many migrations the file has."""
+    """Return the number of migrations that were applied to the file."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise RecordsUnavailable(
@@ -257,7 +257,7 @@ def _read_version(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _migrate(connection: sqlite3.Connection, version: int, path: Path) -> None:
-    """Apply the migrations that the file does not have yet, each completely or not at all."""
+    """Apply the missing migrations, each in one transaction."""
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
         if isinstance(step, str):
             connection.executescript(f"BEGIN;{step};PRAGMA user_version = {number};COMMIT;")

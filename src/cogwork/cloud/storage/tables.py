@@ -1,4 +1,4 @@
-"""The rows of the tables, as they are after all migrations. Times are microseconds since 1970."""
+"""The rows of the tables after all migrations. Times are microseconds since 1970."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AgentDeviceService: what agents ask the cloud for, which versions and settings among it."""
+"""AgentDeviceService, which gives agents their versions and settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cogwork.wire.table.handlers import Method, Stream, methods_from_service
 AGENT_DEVICE_SERVICE: Final = "viam.app.agent.v1.AgentDeviceService"
 
 _CHECK_INTERVAL: Final = 60
-"""Seconds between two questions of an agent."""
+"""Seconds between two requests of an agent."""
 _SETTINGS: Final = (
     *("advanced_settings", "network_configuration"),
     *("additional_networks", "system_configuration"),
@@ -65,14 +65,14 @@ class _AgentDeviceService(AgentDeviceServiceBase):
 
         found = await context.records.read(answer)
         if found.is_news:
-            # Everything again, because another call may have changed it in between.
+            # Read everything again, because another call may have changed it.
             found = await context.records.write(answer_and_save)
             found.log_hindrances()
         await stream.send_message(found.reply)
 
 
 class _Answer:
-    """The reply to a part, and what is saved about it. Most calls have nothing to save."""
+    """The reply to a part, and the data to save, which most calls do not have."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _Answer:
         *,
         is_ours: bool,
     ) -> None:
-        """`is_ours`: whether the agent is of our make, so that it takes our releases."""
+        """`is_ours` is True for agents of Cogwork, which accept our releases."""
         section = read_agent_section(tx, part)
         platform = read_platform(tx, part.id).name
         self._part, self._now = part, now
@@ -99,7 +99,7 @@ class _Answer:
             )
             self._products[product] = software, update
         self.reply = _make_reply(section)
-        # Entries without a URL are left out, because agents of another make report them as errors.
+        # Agents of other vendors report an error for entries without a URL, so these are left out.
         for product, info in (
             (Product.AGENT, self.reply.agent_update_info),
             (Product.SERVER, self.reply.viam_server_update_info),
@@ -142,7 +142,7 @@ class _Answer:
 def _is_our_agent(stream: Stream, request: pb.DeviceAgentConfigRequest) -> bool:
     if AGENT_TAG in request.host_info.tags:
         return True
-    # Version 0.1 sends no tag, but is written in Python, unlike the agents of others.
+    # Version 0.1 sends no tag. Unlike the agents of other vendors, it is written in Python.
     return str((stream.metadata or {}).get("user-agent", "")).startswith("grpc-python")
 
 

@@ -11,7 +11,7 @@ from cogwork.cloud.storage.tables import PartRow
 
 
 def read_agent_section(tx: Transaction, part: PartRow) -> dict[str, Any]:
-    """Return the section with what fragments add; empty if there is none."""
+    """Return the section, including the content of fragments; empty if it is missing."""
     config = parse_config(part.config)
     if "fragments" in config:
         config = merge_for_part(tx, part, config).config

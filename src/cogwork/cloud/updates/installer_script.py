@@ -1,4 +1,4 @@
-"""Makes the script that installs the releases of a cloud on a machine without Cogwork."""
+"""Creates the script that installs a cloud's releases on a machine without Cogwork."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if __name__ == "__main__":
 """
 
 _FUTURE: Final = "from __future__ import annotations\n"
-"""It must not come after other statements."""
+"""An import that must stay the first statement of the script."""
 
 Chosen = dict[str, dict[Product, Release]]
-"""The release of each product by platform."""
+"""The chosen release of each product, by platform."""
 
 
 class NothingToInstall(CogworkError):
@@ -43,7 +43,7 @@ class NothingToInstall(CogworkError):
 
 
 def choose_releases(releases: Iterable[Release]) -> Chosen:
-    """Return the newest ones of the platforms that have both products. Raise NothingToInstall."""
+    """Return the newest releases for platforms that have both products. Raise NothingToInstall."""
     found: Chosen = {}
     for each in sorted(releases, key=lambda release: order_of(release.version)):
         found.setdefault(each.platform, {})[each.product] = each
@@ -57,7 +57,7 @@ def choose_releases(releases: Iterable[Release]) -> Chosen:
 
 
 def make_script(chosen: Chosen, url: str, key: str) -> str:
-    """`url` is that of the cloud, `key` the public key of those who sign the releases."""
+    """Return the script. `url` is the cloud's address, `key` the publisher's public key."""
     releases = {
         platform: {product: _describe(each, url) for product, each in products.items()}
         for platform, products in chosen.items()

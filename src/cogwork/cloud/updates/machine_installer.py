@@ -1,7 +1,7 @@
-"""Installs the agent and the server on a machine that has nothing of Cogwork yet.
+"""Installs the agent and the server on a machine without Cogwork.
 
-`cogwork-cloud release installer` makes a script of this file, with the releases of a cloud. It runs
-as root with any Python from 3.9 on and its standard library, so it imports nothing else.
+`cogwork-cloud release installer` builds a script from this file, with the releases of a cloud. It
+runs as root with Python 3.9 or later and imports only the standard library.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _SYSTEMD = Path("/run/systemd/system")
 _SERVICE = "cogwork-install"
 _LOG = Path("/var/log/cogwork-install.log")
 _TIMEOUT = 60.0
-"""Seconds without data from the cloud."""
+"""Timeout in seconds without data from the cloud."""
 _STEP_TIMEOUT = 900.0
-"""Seconds to set up an environment on a slow board."""
+"""Timeout in seconds to create an environment, long enough for a slow board."""
 _CHUNK = 1 << 16
 _POLL = 0.2
 
 
 class CannotInstall(Exception):
-    """Nothing was changed. The message says why."""
+    """The installation failed, and nothing was changed. The message has the reason."""
 
 
 def main(releases: dict[str, Any], key: str, options: list[str]) -> int:
-    """`releases`: the URL, SHA-256 and size of each product by platform."""
+    """`releases` has the URL, SHA-256 and size of each product by platform."""
     try:
         _require_root()
         return _install(_choose(releases), key, options)
@@ -48,7 +48,7 @@ def main(releases: dict[str, Any], key: str, options: list[str]) -> int:
 
 def _require_root() -> None:
     if os.geteuid() != 0:
-        raise CannotInstall("it needs the rights of root; run it with sudo")
+        raise CannotInstall("the installer needs the rights of root; run it with sudo")
 
 
 def _choose(releases: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _choose(releases: dict[str, Any]) -> dict[str, Any]:
 
 
 def _install(releases: dict[str, Any], key: str, options: list[str]) -> int:
-    # Not in /tmp: the archives may be larger than the memory behind it.
+    # Not in /tmp, which may be in memory and too small for the archives.
     work = Path(tempfile.mkdtemp(prefix="cogwork-install-", dir="/var/tmp"))
     try:
         (work / "key.pem").write_text(key)
@@ -95,13 +95,13 @@ def _download(release: dict[str, Any], work: Path) -> Path:
             digest.update(chunk)
             file.write(chunk)
     if size != release["size"] or digest.hexdigest() != release["sha256"]:
-        raise CannotInstall(f"{url} is not what it was when this script was made")
+        raise CannotInstall(f"{url} has changed since this script was made; make a new one")
     print(f"Downloaded {path.name}, {size:,} bytes.", flush=True)
     return path
 
 
 def _make_environment(work: Path, agent: Path) -> str:
-    """Install the agent for the time of the installation, and return its Python."""
+    """Install the agent in a temporary environment, and return its Python."""
     release = work / "release"
     with tarfile.open(agent) as archive:
         archive.extractall(release)  # noqa: S202 - its digest is the one that was expected
@@ -143,9 +143,9 @@ def _run(command: list[str]) -> None:
 
 
 def _run_as_service(command: list[str], work: Path) -> int:
-    """Run it apart from this shell, which may be one of the server that is about to be replaced.
+    """Run the command outside of this shell, because the server that is replaced may own it.
 
-    Its output is in a file, which this program prints as long as it lives.
+    The output goes to a file, which this program prints until it ends.
     """
     properties = (
         f"ExecStopPost=/bin/rm -rf {work}",
@@ -166,5 +166,5 @@ def _run_as_service(command: list[str], work: Path) -> int:
         print(log.read(), end="", flush=True)
     is_running = ["/usr/bin/systemctl", "is-active", "--quiet", _SERVICE]
     if subprocess.call(is_running):  # noqa: S603 - a program of the system
-        shutil.rmtree(work, ignore_errors=True)  # also if systemd did not start it
+        shutil.rmtree(work, ignore_errors=True)  # also if systemd did not start the service
     return service.returncode

@@ -1,6 +1,6 @@
-"""The archive of a release: what its manifest says about it.
+"""The manifest in the archive of a release.
 
-Only machines verify the signature, because they must not trust the cloud with that.
+Only machines verify the signature, because they must not trust the cloud.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.core.versions.product import Product
 
 MAX_SIZE: Final = 2 << 30
-"""Bytes of an archive."""
+"""Maximum size of an archive in bytes."""
 _MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST: Final = 1 << 20
 _MAX_ENTRIES: Final = 10_000
 _VERSION: Final = re.compile(r"(?=.{3,64}$)\d+(\.[0-9A-Za-z+_-]+)+", re.ASCII)
-"""It has a dot, so that it cannot be the name of a channel, and begins with a digit."""
+"""A version has a dot, unlike the name of a channel, and begins with a digit."""
 _PLATFORM: Final = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
 
 
@@ -29,9 +29,9 @@ class ArchiveManifest:
     product: Product
     version: str
     platform: str
-    """`linux/amd64`"""
+    """Such as `linux/amd64`."""
     minimum_version: str = ""
-    """Machines that have had this release refuse older versions than this one; empty for none."""
+    """The oldest version that may be installed after this release; empty for none."""
 
     @property
     def filename(self) -> str:
@@ -43,7 +43,7 @@ def is_version(text: str) -> bool:
 
 
 def read_manifest(file: IO[bytes]) -> ArchiveManifest:
-    """Return the manifest of an archive, given at its first byte. Raise InvalidRequest."""
+    """Return the manifest of an archive, read from its beginning. Raise InvalidRequest."""
     try:
         text = _find_manifest(file)
     except BadArchive as error:

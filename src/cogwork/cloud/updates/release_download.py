@@ -1,6 +1,6 @@
 """The download of releases over HTTP.
 
-It needs no login: releases are public, and machines trust their signatures, not the cloud.
+Downloads need no login: releases are public, and machines trust their signatures, not the cloud.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Releases: the archives that machines update themselves with, which never change."""
+"""Releases: the archives for updates of machines, which never change."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from cogwork.core.versions.version_order import order_of
 
 
 class ReleaseExists(CogworkError):
-    """Another archive has this product, version and platform."""
+    """Another archive has the same product, version and platform."""
 
     status = "ALREADY_EXISTS"
 
 
 class Release(NamedTuple):
-    """A row of its table."""
+    """A stored release."""
 
     product: Product
     version: str
     platform: str
     digest: str
-    """SHA-256, in hexadecimal."""
+    """The SHA-256 digest in hexadecimal."""
     size: int
     filename: str
     created_at: int
     minimum_version: str
-    """Machines that have had it refuse older versions than this one; empty for none."""
+    """The oldest version that may be installed after this release; empty for none."""
 
     @property
     def path(self) -> str:
-        """Where the cloud serves it."""
+        """The path of the download URL."""
         return f"/releases/{self.digest}/{self.filename}"
 
     def as_json(self) -> dict[str, Any]:
@@ -52,15 +52,15 @@ class Release(NamedTuple):
 
 
 def add_release(tx: Transaction, manifest: ArchiveManifest, blob: Blob, now: int) -> Release:
-    """Return the new release, or the one that is there with the same content.
+    """Add a release, or return the existing one if its content is the same.
 
     Raise ReleaseExists.
     """
     known = find_release(tx, manifest.product, manifest.version, manifest.platform)
     if known is not None and known.digest != blob.digest:
         raise ReleaseExists(
-            f"{manifest.product} {manifest.version} for {manifest.platform} has another content "
-            "already; give what you changed a new version"
+            f"{manifest.product} {manifest.version} for {manifest.platform} already has other "
+            "content; publish your changes as a new version"
         )
     if known is not None:
         return known
@@ -92,7 +92,7 @@ def find_file(tx: Transaction, digest: str, filename: str) -> Release | None:
 
 
 def list_releases(tx: Transaction) -> list[Release]:
-    """Return all releases, newest last."""
+    """Return all releases, the newest last."""
     return select(tx, Release, "ORDER BY created_at, digest")
 
 

@@ -1,7 +1,7 @@
-"""A staged rollout of a version: which machines get it, and when it goes on or stops.
+"""Staged rollouts of versions: their stages, waves and pauses.
 
-Everything here is a function of values. A part belongs to a stage by a hash, so that the same parts
-are in it whenever they ask, and stay in it in all later stages.
+All functions here are pure. A hash assigns each part to a stage, so that a part always gets the
+same answer, and stays included in all later stages.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cogwork.core.versions.product import Product
 from cogwork.wire.messages.update_method import Outcome
 
 MIN_REPORTS: Final = 3
-"""Reports that decide something; fewer if no more machines were offered the version."""
+"""Reports that are needed for a decision; fewer if fewer machines were offered the version."""
 _MIN_SETTLED: Final = 0.5
-"""The share of the machines of a wave that must have reported before the next wave."""
+"""The share of a wave's machines that must have reported before the next wave."""
 _WAVE_TIME: Final = 300_000_000
-"""Microseconds that a wave lasts at least, so that all its machines have asked for versions."""
+"""Minimum duration of a wave in microseconds, so that all of its machines have asked."""
 _HUNDRED: Final = 100
 
 
@@ -30,7 +30,7 @@ class RolloutState(enum.StrEnum):
     COMPLETE = "complete"
     """Every machine is offered the version."""
     SUPERSEDED = "superseded"
-    """Another version took its place before it was complete."""
+    """Another version replaced it before it was complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +40,31 @@ class Rollout:
     product: Product
     version: str
     stages: tuple[int, ...]
-    """Percent of the machines, ascending; the last is 100."""
+    """Percent of the machines in each stage, ascending. The last is 100."""
     stage_time: int
-    """Microseconds for which each stage lasts at least."""
+    """Minimum duration of a stage in microseconds."""
     max_failures: int
-    """Percent. If more of the machines that report have failed, the rollout pauses."""
+    """Percent of the reporting machines that may fail before the rollout pauses."""
     stage: int
     """The index of the current stage."""
     stage_began: int
-    """Microseconds since 1970."""
+    """The beginning of the stage, in microseconds since 1970."""
     reach: int
-    """Percent of the machines that are offered the version so far. In each stage but the first, it
-    doubles until it is the share of the stage, so that most of them wait for what others report."""
+    """Percent of the machines that are offered the version so far. It doubles with each wave, up to
+    the share of the stage, so that most machines wait for the reports of others."""
     widened_at: int
-    """Since then, the reach is what it is. Microseconds since 1970."""
+    """The time when the reach was last increased, in microseconds since 1970."""
     paused_at: int | None = None
     pause_reason: str = ""
     counted_from: int = 0
-    """Reports before this time do not count: someone has seen them, and resumed the rollout."""
+    """Earlier reports do not count, because an operator has resumed the rollout after them."""
     is_superseded: bool = False
     is_rollback: bool = False
-    """Whether machines with a newer version go back."""
+    """Whether machines with a newer version should go back."""
 
     @property
     def share(self) -> int:
-        """Percent of the machines that are offered the version in this stage."""
+        """Percent of the machines in the current stage."""
         return self.stages[self.stage]
 
     @property
@@ -78,17 +78,17 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How a part did in a rollout. Before an offer, everything is empty."""
+    """The result of a part in a rollout. All fields are empty before an offer."""
 
     version_before: str = ""
-    """What it ran when it was offered the version; empty for nothing."""
+    """The version of the part before the offer; empty if it had none."""
     outcome: Outcome | None = None
-    """None if it was not offered the version."""
+    """The outcome; None if the part was not offered the version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Machines that were offered the version, by what they report."""
+    """Number of machines that were offered the version, by their reports."""
 
     good: int = 0
     failed: int = 0
@@ -104,7 +104,7 @@ class Counts:
 
 
 def percentile_of(rollout_id: str, part_id: str) -> float:
-    """Return where a part stands among all parts in a rollout, from 0 to less than 100."""
+    """Return the position of a part among all parts in a rollout, at least 0 and below 100."""
     digest = hashlib.sha256(f"{rollout_id}/{part_id}".encode()).digest()
     return int.from_bytes(digest[:6]) / (1 << 48) * _HUNDRED
 
@@ -115,17 +115,17 @@ def is_reached(rollout: Rollout, part_id: str) -> bool:
 
 class Choice(NamedTuple):
     version: str
-    """Empty if there is none for the part."""
+    """The version; empty if no version is available for the part."""
     rollout: Rollout | None = None
-    """The rollout that offers it; None if the part only keeps what it has."""
+    """The rollout that offers the version; None if the part keeps its version."""
 
 
 def choose_version(rollouts: Sequence[tuple[Rollout, Trial]], part_id: str, current: str) -> Choice:
-    """Return the version that a part gets.
+    """Return the version for a part.
 
-    `rollouts` are those of its channel, newest first, with how the part did in each. A part that
-    the newest does not reach yet gets what the one before gives it. `current` is the version that
-    the part has; empty for none.
+    `rollouts` are the rollouts of its channel, newest first, each with the result of the part. A
+    part that the newest rollout does not reach yet gets the version of the rollout before it.
+    `current` is the version of the part; empty for none.
     """
     if not rollouts:
         return Choice(current)
@@ -140,7 +140,7 @@ def choose_version(rollouts: Sequence[tuple[Rollout, Trial]], part_id: str, curr
     if goes_on and is_reached(rollout, part_id):
         return Choice(rollout.version, rollout)
     found = choose_version(earlier, part_id, current)
-    # A part without any version has nothing to lose.
+    # A part without any version cannot lose a working one.
     return Choice(rollout.version, rollout) if goes_on and not found.version else found
 
 
@@ -155,9 +155,9 @@ def pause_if_failing(rollout: Rollout, counts: Counts, now: int) -> Rollout:
 
 
 def widen(rollout: Rollout, wave: Counts, now: int) -> Rollout:
-    """Return the rollout, with more machines if it is time and the last ones are well.
+    """Return the rollout, with more machines if the last wave has succeeded and is old enough.
 
-    `wave` counts the machines that were offered the version since the rollout was last widened.
+    `wave` counts the machines that were offered the version since the last increase.
     """
     is_well = (
         wave.good >= min(MIN_REPORTS, wave.offered) and wave.reported >= wave.offered * _MIN_SETTLED
@@ -178,7 +178,7 @@ def widen(rollout: Rollout, wave: Counts, now: int) -> Rollout:
 
 
 def resume(rollout: Rollout, now: int) -> Rollout:
-    """Return the rollout without its pause. Its stage begins again, and so does the counting."""
+    """Return the rollout without its pause. The stage and its counts begin again."""
     return replace(rollout, paused_at=None, pause_reason="", stage_began=now, counted_from=now)
 
 

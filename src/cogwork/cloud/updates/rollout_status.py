@@ -1,4 +1,4 @@
-"""How rollouts go, for the operator of the cloud: which machines failed, and why."""
+"""The status of rollouts for the operator of the cloud: failed machines, and the reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogwork.wire.messages.update_method import Outcome
 
 
 class TrialReport(NamedTuple):
-    """A machine that failed, or that waits."""
+    """A machine that has failed or waits."""
 
     machine: str
     part: str
@@ -26,9 +26,9 @@ class TrialReport(NamedTuple):
     outcome: Outcome
     reason: str
     since: str
-    """The time, in ISO 8601; empty if it is not known."""
+    """The time in ISO 8601; empty if unknown."""
     running: str
-    """The version that it runs; empty if it is not known."""
+    """The running version; empty if unknown."""
 
     def as_json(self) -> dict[str, Any]:
         return self._asdict()
@@ -66,7 +66,7 @@ class RolloutStatus(NamedTuple):
 
 
 def read_status(tx: Transaction) -> list[RolloutStatus]:
-    """Return how the newest rollout of each channel and product goes."""
+    """Return the status of the newest rollout of each channel and product."""
     return [
         RolloutStatus(
             rollout,

@@ -1,4 +1,4 @@
-"""Takes rollouts to more machines, and pauses those that fail."""
+"""Widens rollouts to more machines, and pauses failing ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger("cloud.updates")
 
 
 async def review_rollouts(context: CloudContext) -> None:
-    """Pause what fails, and offer what succeeds to more machines."""
+    """Pause failing rollouts, and offer successful ones to more machines."""
 
     def work(tx: Transaction) -> list[tuple[Rollout, Rollout]]:
         now = context.now()

@@ -1,4 +1,4 @@
-"""The records of rollouts, and of how parts did in them."""
+"""The records of rollouts, and of the results of parts in them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cogwork.wire.messages.update_method import Outcome, UpdateReport
 DEFAULT_STAGES: Final = (1, 10, 50, 100)
 _MAX_STAGES: Final = 20
 _KEPT: Final = 8
-"""Rollouts of a channel and product that are kept, with what machines reported."""
+"""Number of rollouts to keep for each channel and product, with the reports of machines."""
 
 
 class _OutcomeCount(NamedTuple):
@@ -39,17 +39,17 @@ class _OutcomeCount(NamedTuple):
 class RolloutPlan(NamedTuple):
     stages: tuple[int, ...] = DEFAULT_STAGES
     stage_time: int = 24 * 3_600_000_000
-    """Microseconds."""
+    """Minimum duration of a stage in microseconds."""
     max_failures: int = 5
-    """Percent."""
+    """Percent of the reporting machines that may fail."""
     is_rollback: bool = False
-    """Whether machines with a newer version go back."""
+    """Whether machines with a newer version should go back."""
 
 
 def start_rollout(
     tx: Transaction, channel: str, product: Product, version: str, plan: RolloutPlan, now: int
 ) -> Rollout:
-    """Roll out a version to the machines of a channel. It takes the place of the one before.
+    """Start a rollout of a version on a channel. It supersedes the former rollout.
 
     Raise InvalidRequest or NotFound.
     """
@@ -63,7 +63,7 @@ def start_rollout(
     known = select_rollouts(tx, channel, product)
     if known and known[0].version == version:
         raise InvalidRequest(
-            f"{channel} has {product} {version} already; see: cogwork-cloud release status"
+            f"{channel} already has {product} {version}; see: cogwork-cloud release status"
         )
     if known and is_older(version, known[0].version) and not plan.is_rollback:
         raise InvalidRequest(
@@ -113,7 +113,7 @@ def select_rollouts(tx: Transaction, channel: str, product: Product) -> list[Rol
 
 
 def find_newest(tx: Transaction, channel: str, product: Product) -> Rollout:
-    """Raise NotFound."""
+    """Return the newest rollout. Raise NotFound."""
     found = select_rollouts(tx, channel, product)
     if not found:
         raise NotFound(
@@ -155,7 +155,7 @@ def check_failures(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
 
 
 def widen_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
-    """Offer the version to more machines if it is time and the last ones are well."""
+    """Offer the version to more machines if the last wave has succeeded and is old enough."""
     found = widen(rollout, _count_wave(tx, rollout), now)
     if found != rollout:
         _save(tx, found)
@@ -163,7 +163,7 @@ def widen_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
 
 
 def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) -> Counts:
-    """Count what machines reported since the rollout was resumed, or since another time."""
+    """Count the reports of machines since the rollout was resumed, or since another time."""
     rows = query(
         tx,
         _OutcomeCount,
@@ -175,7 +175,7 @@ def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) ->
 
 
 def _count_wave(tx: Transaction, rollout: Rollout) -> Counts:
-    """Count machines that were offered the version last, but for failures that someone has seen."""
+    """Count the machines of the last wave, without failures before a resume."""
     rows = query(
         tx,
         _OutcomeCount,
@@ -198,12 +198,12 @@ def _to_counts(rows: Sequence[_OutcomeCount]) -> Counts:
 def read_trials(
     tx: Transaction, rollouts: Sequence[Rollout], part_id: str
 ) -> list[tuple[Rollout, Trial]]:
-    """Return the rollouts with how a part did in each."""
+    """Return the rollouts, each with the result of a part."""
     return [(rollout, _read_trial(tx, rollout.id, part_id)) for rollout in rollouts]
 
 
 def offer(tx: Transaction, rollout: Rollout, part_id: str, version_before: str, now: int) -> None:
-    """Note that a part is told to update."""
+    """Record that a part is offered a version."""
     tx.execute(
         "INSERT INTO trial (rollout_id, part_id, version_before, offered_at, outcome, reason, "
         "reported_at) VALUES (?, ?, ?, ?, ?, '', ?) ON CONFLICT (rollout_id, part_id) DO NOTHING",
@@ -214,7 +214,7 @@ def offer(tx: Transaction, rollout: Rollout, part_id: str, version_before: str, 
 def note_outcome(
     tx: Transaction, rollout: Rollout, part_id: str, report: UpdateReport, now: int
 ) -> bool:
-    """Save how a part did. Return whether it is news. A failure stays one."""
+    """Save the outcome of a part. Return whether it is new. A failure is never replaced."""
     trial = _read_trial(tx, rollout.id, part_id)
     if not _is_next(trial.outcome, report.outcome):
         return False
@@ -230,7 +230,7 @@ def note_outcome(
 
 def _is_next(known: Outcome | None, reported: Outcome) -> bool:
     if known is None:
-        # A part that had the version before the rollout proves nothing, unless it fails.
+        # Success proves nothing if the part had the version before the rollout; a failure counts.
         return reported.is_failure
     is_step_back = known is Outcome.GOOD and reported is Outcome.WAITING
     return not known.is_failure and not is_step_back
@@ -253,7 +253,7 @@ def _check_plan(channel: str, plan: RolloutPlan) -> None:
 
 
 def _check_minimum(tx: Transaction, product: Product, version: str) -> None:
-    """Raise InvalidRequest for a version that machines would refuse."""
+    """Raise InvalidRequest if machines would refuse the version because of a minimum."""
     strictest = find_strictest(tx, product)
     if strictest is not None and is_older(version, strictest.minimum_version):
         raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Chooses the version of a product that a part gets."""
+"""Chooses the version of a product for a part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cogwork.core.versions.product import Product
 from cogwork.wire.messages.update_method import Outcome
 
 CUSTOM_URL: Final = "customURL"
-"""The version of what is at a URL: agents take it as it is."""
+"""The version of a custom URL. Agents accept its content without a check of the version."""
 OTHER_AGENT: Final = (
     "its agent is of another make, so it keeps what it runs; to move the machine over, install "
     "cogwork-agent there"
@@ -32,24 +32,24 @@ OTHER_AGENT: Final = (
 
 
 class Update(NamedTuple):
-    """What a part gets of a product."""
+    """The update of a product for a part."""
 
     info: pb.UpdateInfo | None = None
-    """What to install, and where it is; None to keep what the part has."""
+    """The version and its URL; None if the part keeps its version."""
     hindrance: str = ""
-    """Why it does not get the version that it should have; empty if it does."""
+    """The reason why the part does not get its intended version; else empty."""
     offered_by: Rollout | None = None
-    """The rollout that offers it to the part for the first time."""
+    """The rollout that offers the version to the part for the first time."""
     proved: Rollout | None = None
-    """The rollout whose version the part runs, though it was not known yet."""
+    """The rollout whose version the part now runs, which proves that it works."""
     is_rollback: bool = False
-    """Whether the part goes back to it if it has a newer one."""
+    """Whether the part may go back to this version from a newer one."""
 
 
 def choose_update(
     tx: Transaction, source: Source, product: Product, part_id: str, software: Software, origin: str
 ) -> Update:
-    """`origin` is the URL of the cloud, under which it serves releases."""
+    """Choose the update. `origin` is the URL of the cloud, which serves the releases."""
     match source:
         case CustomUrl():
             return Update(
@@ -69,7 +69,7 @@ def _follow_channel(
     rollouts = read_trials(tx, select_rollouts(tx, channel, product), part_id)
     if not rollouts:
         reason = f"the channel {channel} has no version of {product}; roll one out"
-        # No one asked for updates of a part that follows the default.
+        # Without an explicit channel, no update is expected.
         return Update(hindrance="" if channel == DEFAULT_CHANNEL else reason)
     choice = choose_version(rollouts, part_id, software.current)
     if not choice.version:
@@ -90,7 +90,7 @@ def _follow_channel(
 
 
 def _is_rollback(choice: Choice, rollouts: Sequence[tuple[Rollout, Trial]], current: str) -> bool:
-    """Return whether the part goes back: as a rollout says, or because what it has failed there."""
+    """Return whether the part goes back: its rollout says so, or its version has failed there."""
     if choice.rollout is not None and choice.rollout.is_rollback:
         return True
     return any(

@@ -1,4 +1,4 @@
-"""UpdateService: agents tell how updates went."""
+"""UpdateService, with which agents report the outcomes of updates."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _find_part(actor: Actor, report: UpdateReport) -> str:
 
 
 def _save_outcome(tx: Transaction, part: PartRow, report: UpdateReport, now: int) -> Rollout | None:
-    """Save the outcome in the rollout that it belongs to. Return that if it pauses therefore."""
+    """Save the outcome in its rollout. Return the rollout if the outcome pauses it."""
     source = read_source(read_agent_section(tx, part), report.product)
     if not isinstance(source, Channel):
         return None
@@ -74,7 +74,7 @@ def _save_outcome(tx: Transaction, part: PartRow, report: UpdateReport, now: int
         if rollout.version != report.version:
             continue
         is_news = note_outcome(tx, rollout, part.id, report, now)
-        # Good ones only matter for more machines, which is decided from time to time.
+        # Successes only widen the rollout, which happens periodically.
         if is_news and report.outcome.is_failure and rollout.paused_at is None:
             found = check_failures(tx, rollout, now)
             return found if found.paused_at is not None else None

@@ -1,4 +1,4 @@
-"""What the configuration of a part says about its updates: the section `agent`."""
+"""The update settings of a part: the section `agent` of its configuration."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class InvalidSource:
 
 
 Source = Channel | PinnedVersion | CustomUrl | InvalidSource
-"""Where the updates of a product come from."""
+"""The source of a product's updates."""
 
 
 def is_channel(name: str) -> bool:
@@ -52,7 +52,7 @@ def is_channel(name: str) -> bool:
 
 
 def read_source(section: Mapping[str, Any], product: Product) -> Source:
-    """Return where a product's updates come from, given the section `agent`."""
+    """Return the source of a product's updates, given the section `agent`."""
     key = KEYS[product]
     versions = section.get("version_control")
     found = versions.get(key) if isinstance(versions, Mapping) else None

@@ -44,8 +44,8 @@ DELETE FROM fragment_revision WHERE fragment_id = ? AND revision IN (
     ORDER BY old.revision LIMIT ?
 )
 """
-"""Deletes the oldest revisions, except those that are used by number or tag. The age of a revision
-counts from its replacement."""
+"""Deletes the oldest revisions, except those in use by number or tag. The age of a revision counts
+from its replacement."""
 
 
 def get_fragment_history(
