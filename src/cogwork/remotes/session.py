@@ -107,8 +107,8 @@ class RemoteSession(Builder):
             raise
         if len(reply.id) > _MAX_SESSION_ID:
             raise RemoteUnavailable(
-                f"its session ID has {len(reply.id)} characters, but the limit is {_MAX_SESSION_ID}; "
-                "check that a machine runs at the address"
+                f"its session ID has {len(reply.id)} characters, but the limit is "
+                f"{_MAX_SESSION_ID}; check that a machine runs at the address"
             )
         self._session_id = reply.id
         self._metadata = (*self._login, (SESSION_KEY, reply.id))

@@ -52,8 +52,8 @@ class LogIntake:
     ) -> None:
         """Store the lines of a part, and send them to readers that follow its log.
 
-        `check_again` raises if the access of the part ended while its lines waited. Raise LogQuotaSpent,
-        DiskLow or LogsUnavailable.
+        `check_again` raises if the access of the part ended while its lines waited. Raise
+        LogQuotaSpent, DiskLow or LogsUnavailable.
         """
         if len(request.logs) > _MAX_LINES:
             raise InvalidRequest(f"more than {_MAX_LINES} lines at once; send fewer at a time")
