@@ -45,7 +45,7 @@ from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 EXIT_OK: Final = 0
 _SERVING_VARIABLE: Final = "COGWORK_SERVING_FILE"
-"""Name of the variable with the file to which the server writes its address."""
+"""The environment variable with the path of the file to which the server writes its address."""
 
 _ACCEPT_AFTER: Final = 60.0
 """Seconds until a new agent is accepted, if it can check for updates."""

@@ -127,7 +127,8 @@ class Launcher:
 class _HeartbeatFile:
     """The heartbeat file that the agent touches.
 
-    Only changes of its time count, not the time itself, because the clock may jump.
+    A change of its modification time is a heartbeat. The time is not compared with the clock,
+    which may jump.
     """
 
     def __init__(self, path: Path) -> None:

@@ -27,7 +27,7 @@ _STORE_INTERVAL: Final = 86_400.0
 _ASK_INTERVAL: Final = 1.0
 """Seconds between two requests for the list because of a client that is not on it."""
 _MAX_ASK_INTERVAL: Final = 60.0
-"""Maximum of this interval, which grows because any client on the network can cause requests."""
+"""Maximum interval after requests without a change, which any client on the network can cause."""
 _ASK_TIMEOUT: Final = 3.0
 
 _log = logging.getLogger("rdk.auth")

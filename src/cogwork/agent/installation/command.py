@@ -24,7 +24,7 @@ Report = Callable[[str], None]
 
 
 def write_command(root: Path, report: Report) -> None:
-    """Write the command, unless a file of another origin has its path."""
+    """Write the command, unless another program has installed a command with this name."""
     if not is_ours(COMMAND) and shutil.which(COMMAND.name) is not None:
         return
     script = _SCRIPT.format(origin=ORIGIN, root=root, module=Product.AGENT.module)

@@ -1,4 +1,4 @@
-"""The use of a fragment by a configuration: an entry of `fragments`."""
+"""Parsing of `fragments`, the uses of fragments in a configuration."""
 
 from __future__ import annotations
 

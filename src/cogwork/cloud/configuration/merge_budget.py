@@ -30,7 +30,7 @@ class MergeBudget:
         self._steps = 0
 
     def add_value(self, value: Any) -> None:
-        """Count a value that is added, without its nested values. Raise MergeTooLarge."""
+        """Count an added value, but not its nested values. Raise MergeTooLarge."""
         self.add_size(_VALUE_SIZE + (len(value) if isinstance(value, str) else 0))
 
     def add_size(self, size: int) -> None:

@@ -156,7 +156,7 @@ class CloudDirectory:
         except FileNotFoundError:
             if self.records.exists():
                 raise NoCloud(
-                    f"{self.settings} is missing, but there are records; restore the file from a "
+                    f"{self.settings} is missing, but records.db exists; restore the file from a "
                     "backup. If `cogwork-cloud init` was interrupted here, delete the directory "
                     "and run it again"
                 ) from None

@@ -193,7 +193,7 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
         )
     if unreadable:
         _log.warning(
-            "%d keys and secrets were made with another signing key, which is lost; they did not "
-            "work before, and do not work now. Rotate them",
+            "%d keys and secrets were made with another signing key, which is lost, so they "
+            "cannot be used; rotate them",
             unreadable,
         )

@@ -245,7 +245,7 @@ def _require_proof(tx: Transaction, actor: Actor, now: int) -> None:
     cloud = read_cloud(tx)
     if actor.type is ActorType.PART and cloud is not None and cloud.is_recently_restored(now):
         raise UnknownPart(
-            "invalid credentials, or the cloud was restored from a backup without them; no part is "
-            "refused within 24 hours of that. Replace its secret: "
+            "invalid credentials, or the cloud was restored from a backup without them in the last "
+            "24 hours. If the login keeps failing, replace the secret of the part: "
             f"cogwork fleet part rotate {actor.id}"
         )

@@ -16,5 +16,5 @@ def require_name(name: str) -> str:
     if not 0 < len(name) <= _MAX_LENGTH:
         raise InvalidRequest(f"a name has 1 to {_MAX_LENGTH} characters; this one has {len(name)}")
     if any(unicodedata.category(each) in ("Cc", "Cf", "Cs") for each in name):
-        raise InvalidRequest("a name has no control characters; remove them")
+        raise InvalidRequest("a name cannot have control characters; remove them")
     return name

@@ -158,5 +158,5 @@ def _make_field(name: str, annotation: Any) -> _Field:
 
 def _read_flag(name: str, value: int) -> bool:
     if value not in (0, 1):
-        raise ShapeMismatch(f"{name} cannot be {value}")
+        raise ShapeMismatch(f"{name} must be 0 or 1, not {value}")
     return value == 1

@@ -20,7 +20,7 @@ MIN_REPORTS: Final = 3
 _MIN_SETTLED: Final = 0.5
 """The share of a wave's machines that must have reported before the next wave."""
 _WAVE_TIME: Final = 300_000_000
-"""Minimum duration of a wave in microseconds, so that all of its machines have asked."""
+"""Minimum duration of a wave in microseconds, long enough for all of its machines to ask."""
 _HUNDRED: Final = 100
 
 

@@ -230,7 +230,7 @@ def note_outcome(
 
 def _is_next(known: Outcome | None, reported: Outcome) -> bool:
     if known is None:
-        # Success proves nothing if the part had the version before the rollout; a failure counts.
+        # If the part already had the version, only a failure counts.
         return reported.is_failure
     is_step_back = known is Outcome.GOOD and reported is Outcome.WAITING
     return not known.is_failure and not is_step_back

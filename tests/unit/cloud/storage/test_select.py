@@ -140,5 +140,5 @@ def test_a_flag_is_zero_or_one(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE organization SET is_hosting = 2")
     connection.close()
-    with pytest.raises(ShapeMismatch, match=r"OrganizationRow\.is_hosting cannot be 2"):
+    with pytest.raises(ShapeMismatch, match=r"OrganizationRow\.is_hosting must be 0 or 1, not 2"):
         read_records(path, lambda tx: select(tx, OrganizationRow))

@@ -258,7 +258,7 @@ def test_only_the_last_rollouts_are_kept(fleet: Fleet) -> None:
     ("version", "plan", "message"),
     [
         ("9.9.9", ALL, "no release of server 9.9.9"),
-        ("2.0.0", ALL, "has server 2.0.0 already"),
+        ("2.0.0", ALL, "already has server 2.0.0"),
         ("1.1.0", ALL, "add --rollback"),
         ("1.1.0", RolloutPlan(stages=()), "ascending percentages"),
         ("1.1.0", RolloutPlan(stages=(0, 100)), "ascending percentages"),
