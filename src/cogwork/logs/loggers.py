@@ -7,10 +7,10 @@ import logging
 from cogwork.logs.rules import LevelRules
 
 _MIN_LEVELS = {
-    # It logs an error with a traceback whenever a client disconnects during a call.
+    # grpc logs an error with a traceback whenever a client disconnects during a call.
     "grpc._cython.cygrpc": logging.CRITICAL,
     "asyncio": logging.WARNING,
-    # It warns of every client that tries TLS first, as the SDK does.
+    # uvicorn warns of every client that tries TLS first, as the SDK does.
     "uvicorn.error": logging.ERROR,
 }
 """Minimum levels of libraries that log too much."""

@@ -23,7 +23,7 @@ class Redactor:
         self._mask = SecretMask()
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
-        """Add secrets. Earlier secrets stay, because earlier configurations may still be quoted."""
+        """Add secrets. Keep earlier secrets, because earlier configurations may still be quoted."""
         newest = dict.fromkeys(secrets)
         if newest.keys() <= self._secrets.keys():
             return

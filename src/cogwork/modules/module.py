@@ -143,7 +143,7 @@ class Module:
 
     @property
     def unavailable_reason(self) -> str:
-        """The reason why its resources are unavailable."""
+        """The reason why the module's resources are unavailable."""
         if self.state is State.CLOSING:
             return f'module "{self.name}" is being stopped'
         if self._failure.reason:

@@ -71,7 +71,7 @@ class ValidationCache:
         return Unavailable(entry.outcome)
 
     async def ensure_validated(self, spec: Spec) -> None:
-        """Validate the configuration unless the cached result is already for it.
+        """Validate the configuration unless the cache has its result.
 
         Raise ModuleCallError if it is rejected, or if the dependencies have changed.
         """
