@@ -106,8 +106,7 @@ def _find_unary_method(service: ServiceDescriptor, wanted: str) -> MethodDescrip
 
 
 def _needs_no_arguments(method: MethodDescriptor) -> bool:
-    """Return whether a job can call the method, because its request has no field but the name and
-    the command."""
+    """Return whether a job can call the method: it needs only a name or the job's command."""
     needed = {each.name for each in method.input_type.fields} - {*NAME_FIELDS, "extra"}
     return not _is_streaming(method) and (not needed or method.name == "DoCommand")
 
