@@ -1,7 +1,7 @@
 """Fairness of four cameras that share one model at 15 frames per second each.
 
-Each of four clients requests the detections of its own camera 15 times a second. Reports the rate
-of each camera, the skipped frames, memory and CPU usage.
+Each of four clients requests the detections of its own camera 15 times a second. The benchmark
+reports the rate of each camera, the skipped frames, memory and CPU usage.
 
     python -m benchmarks.camera_fairness [--seconds 20]
 """

@@ -1,7 +1,7 @@
 """Repeated edits of one attribute in a machine of 1,000 resources.
 
-Prints how long a change takes from text to ready, relative to parse + validate + plan in the same
-run, and checks that only the edited resource and its dependents are replaced.
+Print the time of a change from text to ready, relative to parse + validate + plan in the same
+run, and check that only the edited resource and its dependents are replaced.
 
     python benchmarks/reconfigure.py [--resources 1000] [--edits 200]
 """

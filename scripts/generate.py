@@ -1,6 +1,6 @@
 """Generate the JSON Schema, the reference pages and the page's table of methods from the code.
 
-With --check, writes nothing, lists outdated files and exits with 1 if there are any.
+With --check, write nothing, list outdated files, and exit with 1 if any are outdated.
 """
 
 from __future__ import annotations

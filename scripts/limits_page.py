@@ -1,4 +1,4 @@
-"""Renders docs/reference/limits.md: what one client, and all of them, may use."""
+"""Renders docs/reference/limits.md: the limits for one client, and for all clients together."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from scripts.ci.run_tests import MAX_SECOND_TRIES
 
 COUNTS = Path("tests/counts.json")
 COUNTED_ON = "x86_64"
-"""The architecture that the numbers are from. On others, tests of missing engines are skipped."""
+"""The architecture that the numbers are from. Other computers skip tests of engines that they
+lack."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Export the network as a SavedModel, and convert that to TFLite."""
+"""Export the network as a SavedModel, and convert the SavedModel to TFLite."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def escape_lines(text: str) -> str:
 
 
 def escape_json(document: str) -> str:
-    """Return the JSON document with unsafe characters escaped, even those that JSON allows.
+    """Return the JSON document with unsafe characters escaped, including those that JSON allows.
 
-    Line breaks are kept: within strings, JSON has already escaped them.
+    Line breaks are kept, because JSON has already escaped the line breaks in strings.
     """
     if _UNSAFE.search(document) is None:
         return document

@@ -34,7 +34,7 @@ class SingleFlight(Generic[T]):
         if not future.done():
             await asyncio.wait([future])
         if future.cancelled():
-            raise Interrupted("it was closed before the work was complete")
+            raise Interrupted("the owner of the work was closed before the work was complete")
         try:
             return future.result()
         finally:
@@ -48,7 +48,7 @@ class SingleFlight(Generic[T]):
 
     def _begin(self, key: object, start: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
         if self._closed:
-            raise Interrupted("it is closed")
+            raise Interrupted("the owner of the work is closed")
         self._future, self._key = start(), key
         self._future.add_done_callback(self._on_done)
         return self._future

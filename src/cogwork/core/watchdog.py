@@ -38,7 +38,7 @@ class LoopWatchdog:
         limits: WatchdogLimits,
         on_tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Set the callbacks. `on_stuck` and `on_give_up` get the stack of the loop's thread.
+        """`on_stuck` and `on_give_up` get the stack of the loop's thread.
 
         `on_recovery` gets the seconds for which the loop was stuck. `on_tick` is called with every
         check.

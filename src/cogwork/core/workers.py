@@ -98,7 +98,7 @@ async def await_future(future: Future[T]) -> T:
     if not future.done():
         await _wait_done(future)
     if future.cancelled():
-        raise Interrupted("it was closed before the work was complete")
+        raise Interrupted("the owner of the work was closed before the work was complete")
     try:
         return future.result()
     finally:

@@ -22,8 +22,8 @@ _SHARE_TTL = 0.05
 class Burst:
     """The places of one connection.
 
-    A request that the client has cancelled keeps its place while the server works on it: otherwise
-    a client that opens and cancels in a loop would leave the server no time for others.
+    A cancelled request keeps its place while the server works on it. Otherwise, a client that opens
+    and cancels requests in a loop would leave the server no time for others.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class Burst:
             self._on_cancel()
 
     def ask(self, now: float) -> None:
-        """Choose the cancelled requests that a query to the server is about."""
+        """Select the cancelled requests for the next query to the server."""
         self.count(now)  # drops streams that are too old
         noticed = now - _NOTICE
         self._asked = [each for each in self._began if self._cancelled.get(each, now) <= noticed]
 
     def settle(self, working: int) -> None:
-        """Free the places of cancelled requests that the server no longer works on.
+        """Free the places of cancelled requests that the server has finished.
 
-        `working` is how many of the queried requests it still works on. The server does not know
-        which ones, so the latest keep their places.
+        `working` is the number of queried requests that the server still works on. The server does
+        not know which ones, so the latest requests keep their places.
         """
         asked = [stream for stream in self._asked if stream in self._cancelled]
         for stream in asked[: max(0, len(asked) - working)]:

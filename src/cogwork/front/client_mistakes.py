@@ -38,7 +38,7 @@ class ClientMistakes:
         )
 
     def report_handshake(self, host: str, reason: str) -> None:
-        """Log that the TLS handshake with a client failed, and what usually helps."""
+        """Log that the TLS handshake with a client failed, with a hint."""
         self._report(
             host,
             f"could not agree on TLS ({reason.replace('_', ' ').lower()}); check that it trusts "
@@ -46,7 +46,7 @@ class ClientMistakes:
         )
 
     def report_certificate(self, host: str, reason: str) -> None:
-        """Log that the certificate of a client was refused, and what usually helps."""
+        """Log that the certificate of a client was refused, with a hint."""
         self._report(
             host,
             f"presented a certificate that is not accepted ({reason}); use one that an authority "

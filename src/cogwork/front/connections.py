@@ -74,7 +74,8 @@ class Connections:
         return iter(self._open)
 
     def admit(self, connection: Connection, *, urgent: bool = False) -> bool:
-        """Add a connection, evicting another one if necessary. Return False if none can be evicted.
+        """Add a connection, and evict another connection if necessary. Return False if that is
+        impossible.
 
         Idle connections that were active a moment ago are evicted only if `urgent`.
         """

@@ -59,7 +59,7 @@ class CancellableConnection:
     def _follow(self, connection: socket.socket) -> None:
         with self._lock:
             if self._is_cancelled:
-                raise Interrupted("it was cancelled")
+                raise Interrupted("the request was cancelled")
             self._forget()
             self._socket = connection.dup()
 

@@ -41,7 +41,7 @@ class Peer(NamedTuple):
 
     @property
     def is_confidential(self) -> bool:
-        """Whether others on the network cannot read the connection."""
+        """Whether the connection is safe from eavesdropping on the network."""
         return self.is_local or self.is_encrypted
 
     @property

@@ -1,4 +1,4 @@
-"""Find the component that has to move so that another one reaches its goal."""
+"""Find the component that must move so that another component reaches its goal."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Registry:
 
 
 def entry_point_models() -> list[Model]:
-    """Return the models of installed packages. Log and skip those that cannot be loaded."""
+    """Return the models of installed packages. Log and skip models that cannot be loaded."""
     return [model for _, model in _iter_entry_point_models()]
 
 

@@ -32,7 +32,8 @@ _NICENESS = 5
 """A lower priority than the server's. If the processors are busy, bulk transfers wait for the calls
 of other clients. Work that needs little time, such as a short call, is not delayed."""
 _CLEANING_DELAY = 2.0
-"""Seconds from the end of a peer until its memory is freed, together with the memory of others."""
+"""Seconds until the memory of ended peers is freed. The memory of several peers is freed
+together."""
 
 _log = logging.getLogger("rdk.networking")
 

@@ -1,5 +1,4 @@
-"""A video as one viewer receives it: encoded frames, except those that the viewer was too slow
-for."""
+"""A video as one viewer receives it: encoded frames, without frames that a slow viewer skips."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class _Upload:
 
 
 class CopyProgress:
-    """Shows the progress of the copy on the terminal and counts what was copied."""
+    """Shows the progress of the copy on the terminal, and counts the copied files."""
 
     def __init__(self) -> None:
         self._started_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""The commands of `cogwork fleet`, except those of configurations and fragments."""
+"""The commands of `cogwork fleet`, except the commands for configurations and fragments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that show what a machine does: `status`, `logs`, `graph` and `find`."""
+"""The commands that show the state of a machine: `status`, `logs`, `graph` and `find`."""
 
 from __future__ import annotations
 

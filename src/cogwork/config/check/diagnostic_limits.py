@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 MAX_DIAGNOSTICS = 200
-"""Diagnostics kept per configuration; the others are only counted."""
+"""Maximum number of diagnostics per configuration. Further diagnostics are only counted."""
 MAX_RELATED = 20
 """Related locations kept per diagnostic."""
 MAX_MESSAGE_LENGTH = 4096

@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong, where, how the machine reacts, and how to fix it."""
+"""Diagnostics: the fault, its location, the machine's reaction, and a hint for the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Quote = Callable[[Pointer, Json], str | None]
 
 
 class Effect(enum.StrEnum):
-    """How the machine reacts to a fault."""
+    """The reaction of the machine to a fault."""
 
     REFUSED = "the configuration is refused"
     UNHEALTHY = "it is unhealthy until this is fixed"

@@ -1,4 +1,4 @@
-"""Predict what a changed configuration would do to a running machine."""
+"""Predict the effects of a changed configuration on a running machine."""
 
 from __future__ import annotations
 

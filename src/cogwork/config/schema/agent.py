@@ -27,8 +27,8 @@ class AgentConfig(Section):
     advanced_settings: dict[str, JsonValue] = {}
     """Settings of the agent itself."""
     network_configuration: dict[str, JsonValue] = {}
-    """How the agent configures the network."""
+    """The network configuration of the agent."""
     additional_networks: dict[str, JsonValue] = {}
     """Networks that the agent adds, by name."""
     system_configuration: dict[str, JsonValue] = {}
-    """How the agent configures the operating system."""
+    """The settings of the operating system that the agent applies."""

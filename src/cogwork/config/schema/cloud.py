@@ -29,7 +29,7 @@ class LocationSecret(Section):
 
 
 class CloudConfig(Section):
-    """How the machine connects to the cloud. The cloud fills in the fields after
+    """The connection of the machine to the cloud. The cloud fills in the fields after
     `refresh_interval`."""
 
     id: Annotated[str, Field(min_length=1)]
@@ -41,7 +41,7 @@ class CloudConfig(Section):
     app_address: str = ""
     """The URL of the cloud, such as `https://fleet.example.org:443`."""
     refresh_interval: Duration = 10.0
-    """How often to check the cloud for a new configuration."""
+    """Interval between checks of the cloud for a new configuration."""
     location_secret: str = ""
     """The secret of the location, in older files."""
     location_secrets: list[LocationSecret] = []

@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 def field_docstrings(model: type) -> dict[str, str]:
-    """Return the docstrings of the fields, including inherited ones."""
+    """Return the docstrings of the fields, including inherited fields."""
     found: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         found |= _module_docstrings(sys.modules.get(kind.__module__)).get(kind.__qualname__, {})

@@ -175,7 +175,7 @@ class Credentials(Section):
 
 
 class RemoteAuth(Section):
-    """How to log in to another machine."""
+    """The login to another machine."""
 
     credentials: Credentials | None = None
     """The credentials. Without credentials, there is no login."""
@@ -189,13 +189,13 @@ class RemoteConfig(Section):
     name: ResourceNameField
     """The name of the remote on this machine."""
     address: Annotated[str, Field(min_length=1)]
-    """The address of the remote, such as `line2.local:8080`. With `managed_by`, its name there,
-    such as `line2-main.abc123.fleet.example.com`."""
+    """The address of the remote, such as `line2.local:8080`. With `managed_by`, the name of the
+    remote in that cloud, such as `line2-main.abc123.fleet.example.com`."""
     frame: FrameConfig | None = None
     """The pose of the remote's world frame on this machine. By default, the frames of the remote
     are not available here."""
     auth: RemoteAuth | None = None
-    """How to log in to the remote. No login by default."""
+    """The login to the remote. No login by default."""
     managed_by: str = ""
     """The address of the cloud that manages the remote, such as `fleet.example.com`. If given, this
     machine logs in to that cloud and calls the remote over WebRTC, through the signaling server of
@@ -204,9 +204,9 @@ class RemoteConfig(Section):
     insecure: bool = False
     """Whether to connect without TLS: to the remote, or to the cloud that manages it."""
     connection_check_interval: Duration = 0.5
-    """How often to check the connection and to list the resources of the remote."""
+    """Interval between checks of the connection and of the resources of the remote."""
     reconnect_interval: Duration = 1.0
-    """How long to wait between two attempts to reconnect."""
+    """Time to wait between two attempts to reconnect."""
     service_configs: list[AssociatedConfig] = []
     """Settings of services for the resources of the remote, such as which data to capture."""
     secret: str = ""

@@ -62,7 +62,7 @@ class ModuleConfig(Section):
     path. Also required for a registry module, unless the machine has joined a cloud, which fills
     it in."""
     type: Literal["local", "registry"] = "local"
-    """Where the module comes from: a path on this computer, or the registry."""
+    """The source of the module: a path on this computer, or the registry."""
     module_id: str = ""
     """The ID of the module in the registry. Required for a registry module."""
     version: str = ""
@@ -77,21 +77,21 @@ class ModuleConfig(Section):
     env: dict[str, str] = {}
     """Variables to add to the module's environment."""
     environment: Literal["inherit", "clean"] = "inherit"
-    """Which environment variables of the server the module inherits: all except credentials, or
+    """The environment variables of the server that the module inherits: all except credentials, or
     only `PATH`, `HOME`, `USER`, `LANG`, `LC_*`, `TZ` and `TMPDIR`."""
     username: str = ""
     """The user to run the module as. This requires a server that runs as root, and a program that
     this user can reach. Defaults to the user of the server."""
     access: Literal["machine", "dependencies"] = "machine"
-    """Which resources the module may call: every resource of the machine, or only its own resources
-    and their dependencies."""
+    """The resources that the module may call: every resource of the machine, or only its own
+    resources and their dependencies."""
     forward_headers: list[Header] = []
     """Headers of a client's call that are forwarded to the module, besides `opid` and
     `traceparent`. The headers `authorization`, `cookie` and `viam-sid` are never forwarded."""
     tcp_mode: bool = False
     """Whether to use TCP instead of a Unix socket. Any local process can then call the module."""
     first_run_timeout: Duration = 3600.0
-    """How long the first run of a new version may take."""
+    """Maximum duration of the first run of a new version."""
     limits: ProgramLimits | None = None
     """The resource limits of the module. Unlimited by default."""
     status: AppStatus | None = None

@@ -60,7 +60,7 @@ def _check_heartbeat_window(seconds: float) -> float:
 
 
 class SessionsConfig(Section):
-    """How client sessions time out."""
+    """The timeout of client sessions."""
 
     heartbeat_window: Annotated[Duration, AfterValidator(_check_heartbeat_window)] = 2.0
     """Time after the last heartbeat of a client until the resources that it moves are stopped, from
@@ -116,8 +116,9 @@ class NetworkConfig(Section):
     Anyone who reaches them can then control the machine. Otherwise, a machine without login listens
     on localhost only."""
     front: Literal["process", "in_process"] = "process"
-    """Where connections are accepted and their bytes relayed: in a separate `process`, which leaves
-    the server more time for calls, or `in_process`, which saves about 15 MB on a small board."""
+    """The process that accepts connections and relays their bytes: a separate `process`, which leaves
+    the server more time for calls, or the server itself (`in_process`), which saves about 15 MB on a
+    small board."""
     allowed_hosts: list[Annotated[str, AfterValidator(_check_host_name)]] = []
     """Additional host names that browsers may use for the machine, such as `robot.example`.
     IP addresses, `localhost`, `fqdn`, the computer's own name and the host of `bind_address` are
@@ -143,7 +144,7 @@ class NetworkConfig(Section):
     """STUN and TURN servers for WebRTC, with which this machine and its clients find a path through
     routers. Without them, clients connect directly."""
     sessions: Annotated[SessionsConfig, Field(default_factory=SessionsConfig.model_construct)]
-    """How client sessions time out."""
+    """The timeout of client sessions."""
     traffic_tunnel_endpoints: list[TunnelEndpoint] = []
     """Local ports that clients may reach through the machine."""
 

@@ -21,7 +21,7 @@ class DamagedEntry(CogworkError):
 
 
 class AuthorKind(enum.StrEnum):
-    """How a configuration was changed."""
+    """The way in which a configuration was changed."""
 
     FILE = "file"
     """By an edit of the file."""

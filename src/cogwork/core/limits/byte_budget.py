@@ -14,7 +14,7 @@ _COPIES = 3
 _UNCOUNTED_SIZE = 4096
 """Size in bytes up to which a message is not counted."""
 _OVERCOMMIT_FACTOR = 4
-"""The limit as a multiple of the total, if every client holds a single message."""
+"""Factor by which all clients together may exceed the total if each holds a single message."""
 
 
 class OverBudget(CogworkError):

@@ -161,7 +161,10 @@ def _check_sources(sources: Sequence[str]) -> None:
 
 
 def _check_size(size: int, mime_type: str) -> None:
-    """Raise CameraDataTooLarge before the data is copied, because the copy blocks the loop."""
+    """Raise CameraDataTooLarge if the data is too large.
+
+    Check this before the data is copied, because the copy blocks the loop.
+    """
     if size > MAX_MESSAGE_SIZE:
         raise CameraDataTooLarge(
             f"{mime_type} takes {size} bytes, but a reply holds at most {MAX_MESSAGE_SIZE}; "

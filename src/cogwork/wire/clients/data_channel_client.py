@@ -115,7 +115,7 @@ class DataChannelClient(FrameSender):
         return start
 
     def _check_limits(self, timeout: float | None) -> None:
-        """Raise CallRefused if no call may start now."""
+        """Raise CallRefused if no call can be started."""
         if self._transport is None or self._transport.is_closing():
             raise CallRefused(_LOST)
         if len(self._calls) >= MAX_CALLS:

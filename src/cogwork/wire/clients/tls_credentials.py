@@ -11,7 +11,7 @@ import grpc
 def tls_credentials(authorities: bytes | None = None) -> grpc.ChannelCredentials:
     """Return credentials that trust these authorities, given as PEM.
 
-    Without authorities, trust the ones of this computer, or of SSL_CERT_FILE.
+    Without authorities, trust the authorities of this computer, or of SSL_CERT_FILE.
     """
     if authorities is not None:
         return grpc.ssl_channel_credentials(authorities)

@@ -1,11 +1,11 @@
-"""What agents and clouds of Cogwork say about updates in addition to AgentDeviceService.
+"""The messages about updates between agents and clouds, in addition to AgentDeviceService.
 
-`Report` takes a google.protobuf.Struct and returns a google.protobuf.Empty. The fields of the
-Struct are those of `UpdateReport`. A cloud without the method answers UNIMPLEMENTED.
+`Report` takes a google.protobuf.Struct with the fields of `UpdateReport`, and returns a
+google.protobuf.Empty. A cloud without the method answers UNIMPLEMENTED.
 
-The request of `DeviceAgentConfig` says which make of agent asks: ours puts `AGENT_TAG` among the
-tags of its host. Its reply names the products that go back to the version in it, even if that is
-older than the current one: `cogwork_rollback` in its advanced settings.
+In the request of `DeviceAgentConfig`, a Cogwork agent adds `AGENT_TAG` to the tags of its host. In
+the reply, `cogwork_rollback` in the advanced settings lists products to roll back: the agent
+installs the given version even if it is older than the current version.
 """
 
 from __future__ import annotations

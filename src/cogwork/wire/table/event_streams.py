@@ -1,4 +1,4 @@
-"""Event streams: which methods wait for events, and how many such streams may be open.
+"""Event streams: the methods that wait for events, and the limit on such streams.
 
 Event streams may stay open forever and use almost no resources, so they do not count as calls in
 flight.

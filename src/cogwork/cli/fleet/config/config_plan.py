@@ -27,8 +27,8 @@ from cogwork.resource.registry import Registry, entry_point_models
 
 _TAB_WIDTH = 4
 _DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURCE)
-"""Diagnostics about variables, which only the machine has, and about logins, modules and packages,
-which the cloud adds."""
+"""Diagnostics that only the machine or its cloud can decide: the machine has the variables, and the
+cloud adds logins, modules and packages."""
 _DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
 _FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
 """The keys that name fragments. The cloud merges the fragments and checks the result when the text
