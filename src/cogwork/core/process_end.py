@@ -7,8 +7,10 @@ import os
 
 
 async def wait_for_end(process_id: int) -> None:
-    """Wait until the process has ended. Raise AttributeError or OSError if the system cannot do
-    this."""
+    """Wait until the process has ended.
+
+    Raise AttributeError or OSError if the system cannot watch other processes.
+    """
     try:
         descriptor = os.pidfd_open(process_id)
     except ProcessLookupError:

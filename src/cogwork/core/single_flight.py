@@ -60,8 +60,8 @@ class SingleFlight(Generic[T]):
 
 
 class SingleFlightGroup(Generic[T]):
-    """One single flight for each thing, such as each source of a camera. If there are too many, an
-    idle one is dropped when another is added."""
+    """A single flight for each thing, such as each source of a camera. If there are too many, an
+    idle single flight is dropped before another is added."""
 
     def __init__(self, max_flights: int = 16) -> None:
         self._max_flights = max_flights

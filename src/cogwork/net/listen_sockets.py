@@ -16,7 +16,7 @@ LOCALHOST = "localhost"
 
 
 class CannotListen(CogworkError):
-    """It is impossible to listen on the address. The message explains why and what to do."""
+    """A listening socket cannot be opened. The message explains why and what to do."""
 
 
 async def resolve_addresses(host: str, port: int) -> list[SocketAddress]:

@@ -1,4 +1,5 @@
-"""The session of a command that moves something. If the command is lost, the machine stops."""
+"""The session of a command that moves a resource. If the command is lost, the machine stops the
+resource."""
 
 from __future__ import annotations
 

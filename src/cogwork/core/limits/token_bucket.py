@@ -57,7 +57,7 @@ class TokenBuckets:
     """One bucket for each key. The least recently used keys are dropped."""
 
     def __init__(self, now: Callable[[], float], rate: Rate, max_tracked: int) -> None:
-        """`now` is monotonic, in seconds."""
+        """`now` returns a monotonic time in seconds."""
         self._now = now
         self._rate = rate
         self._max_tracked = max_tracked

@@ -34,7 +34,7 @@ class InferRequest:
 
 
 _NAME, _TENSORS, _EXTRA = 1, 3, 99
-"""Field numbers of `InferRequest`; in `InferResponse`, tensors have the same number."""
+"""Field numbers of `InferRequest`. In `InferResponse`, tensors have the same field number."""
 _ENTRY = 1
 _KEY, _VALUE = 1, 2
 _SHAPE = 1

@@ -100,8 +100,8 @@ def _count(data: bytes, message: Descriptor, limit: int) -> int:
             at += _FIXED_SIZES[encoding]
         elif encoding > _FIXED32:
             raise IndexError
-        # Otherwise, a group begins or ends. Its fields count like others: our messages have no
-        # groups.
+        # Otherwise, a group begins or ends. Our messages have no groups, so fields in groups are
+        # counted like all other fields.
 
 
 def _count_numbers(data: bytes, size: int) -> int:

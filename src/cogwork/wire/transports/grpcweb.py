@@ -233,7 +233,7 @@ def _split_frames(body: bytes) -> Iterator[bytes]:
         size = int.from_bytes(head[1:], "big")
         at += _HEADER_SIZE
         if len(head) < _HEADER_SIZE or at + size > len(body):
-            raise InvalidRequest("the request ends in the middle of a message")
+            raise InvalidRequest("the request ends within a message")
         if head[0] & _COMPRESSED:
             raise Unsupported("compressed messages are not supported")
         if not head[0] & _TRAILERS:

@@ -38,7 +38,7 @@ class InvalidOffer(InvalidRequest):
 
 
 class NoConnection(CogworkError):
-    """It is impossible to connect to a peer."""
+    """No connection to a peer can be established."""
 
     status = "UNAVAILABLE"
 
@@ -154,7 +154,7 @@ class WebRtcPeers:
         self._candidates[peer_id] += 1
         is_short = len(given.candidate) + len(given.sdp_mid) <= _MAX_CANDIDATE_LENGTH
         if self._candidates[peer_id] > _MAX_CANDIDATES or not is_short:
-            return  # one of the earlier candidates will connect, or none will
+            return  # ignore it; the other candidates must suffice
         self.process.add_candidate(
             peer_id,
             given.candidate,
