@@ -131,21 +131,21 @@ async def test_what_is_no_release_is_refused(directory: Path) -> None:
     refusals = {
         b"hello": "this is not a release: the archive is incomplete",
         make_archive(a=b""): "this is not a release",
-        write_tar(file, b"{").read_bytes(): "its manifest.json is not JSON",
+        write_tar(file, b"{").read_bytes(): "the manifest.json is not JSON",
         write_tar(
             file, b'{"product": "car"}'
-        ).read_bytes(): 'the product in its manifest.json is "car"',
+        ).read_bytes(): 'the product in the manifest.json is "car"',
         write_tar(file, b'{"product": "agent", "version": "latest"}').read_bytes(): (
-            'the version in its manifest.json is "latest"'
+            'the version in the manifest.json is "latest"'
         ),
         write_tar(
             file, b'{"product": "agent", "version": "1.0.0", "platform": "../etc"}'
-        ).read_bytes(): 'the platform in its manifest.json is "../etc"',
+        ).read_bytes(): 'the platform in the manifest.json is "../etc"',
         write_tar(
             file,
             b'{"product": "agent", "version": "1.0.0", "platform": "linux/amd64", '
             b'"minimum_version": 1}',
-        ).read_bytes(): "the minimum_version in its manifest.json is 1;",
+        ).read_bytes(): "the minimum_version in the manifest.json is 1;",
         write_tar(file, b" " * (2 << 20)).read_bytes(): "is larger than 1 MiB",
     }
     for content, expected in refusals.items():

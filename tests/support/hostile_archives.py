@@ -229,7 +229,9 @@ ATTACKS: dict[str, Attack] = {
     "empty": Attack(lambda: b"", "incomplete"),
     "empty gzip": Attack(lambda: gzip.compress(b""), "incomplete"),
     "only zeros": Attack(lambda: gzip.compress(bytes(10240)), "empty"),
-    "zip": Attack(lambda: b"PK\x03\x04" + bytes(100), "it is a zip file, which is not supported"),
+    "zip": Attack(
+        lambda: b"PK\x03\x04" + bytes(100), "the file is a zip file, which is not supported"
+    ),
     "zstd": Attack(lambda: b"\x28\xb5\x2f\xfd" + bytes(100), "compressed by zstd, which is not"),
     "page": Attack(lambda: b"<html>sign in to continue</html>" * 50, "damaged"),
 }

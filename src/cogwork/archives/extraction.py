@@ -103,7 +103,9 @@ class _Extractor:
 
     def _add_pending_link(self, path: tuple[str, ...], target: str) -> None:
         if len(self._pending_links) >= self._limits.links:
-            raise BadArchive(f"it has more than the limit of {self._limits.links} symbolic links")
+            raise BadArchive(
+                f"the archive has more than the limit of {self._limits.links} symbolic links"
+            )
         self._pending_links[path] = check_target(path, target, self._limits)
 
     def _create_hard_link(self, member: Member, path: tuple[str, ...]) -> None:

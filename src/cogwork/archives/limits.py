@@ -38,8 +38,8 @@ class ArchiveLimits:
 
 def check_count(count: int, limits: ArchiveLimits) -> None:
     if count > limits.entries:
-        raise BadArchive(f"it has more than the limit of {limits.entries} entries")
+        raise BadArchive(f"the archive has more than the limit of {limits.entries} entries")
 
 
 def too_many_directories(limits: ArchiveLimits) -> BadArchive:
-    return BadArchive(f"it has more than the limit of {limits.directories} directories")
+    return BadArchive(f"the archive has more than the limit of {limits.directories} directories")

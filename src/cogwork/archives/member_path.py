@@ -51,7 +51,7 @@ def check_target(path: tuple[str, ...], target: str, limits: ArchiveLimits) -> s
 
 
 def repeated_entry(path: tuple[str, ...]) -> BadArchive:
-    return BadArchive(f"it has two entries {quote_path(path)}; pack every file once")
+    return BadArchive(f"the archive has two entries {quote_path(path)}; pack every file once")
 
 
 def quote_path(path: tuple[str, ...]) -> str:

@@ -46,31 +46,31 @@ class MeteredReader:
         end."""
         while data := self.read(CHUNK_SIZE):
             if self._limits.is_strict and data.strip(b"\0"):
-                raise BadArchive("it has data after its end, like two archives in one file")
+                raise BadArchive("the archive has data after its end; pack one archive per file")
 
     def _check(self) -> None:
         count, limits = self._count, self._limits
         if count > limits.unpacked:
             raise BadArchive(
-                f"it unpacks to more than the limit of {_format_size(limits.unpacked)}"
+                f"the archive unpacks to more than the limit of {_format_size(limits.unpacked)}"
             )
         if count > max(limits.ratio_from, limits.ratio * self._packed_size):
             raise BadArchive(
-                f"it unpacks to more than {limits.ratio} times its size, like an archive that is "
-                "meant to fill a disk; pack it without large files of zeros"
+                f"the archive unpacks to more than {limits.ratio} times its size, like an archive "
+                "that is meant to fill a disk; pack it without large files of zeros"
             )
 
     def _check_disk(self, root: int) -> None:
-        """Check the free disk space, because small files and directories need more than their
-        bytes."""
+        """Check the free disk space: small files need more than their bytes."""
         disk = os.statvfs(root)
         free = disk.f_bavail * disk.f_frsize - self._limits.reserve
         if self._free_space is None:
             self._free_space = free
         if free < 0:
             raise NoSpace(
-                f"it unpacks to more than the free disk space of {_format_size(self._free_space)} "
-                f"(after a reserve of {_format_size(self._limits.reserve)}); free some space"
+                "the archive unpacks to more than the free disk space of "
+                f"{_format_size(self._free_space)} (after a reserve of "
+                f"{_format_size(self._limits.reserve)}); free some space"
             )
         # Some file systems have no limit on the number of files.
         if disk.f_files and disk.f_favail < _FREE_FILES:

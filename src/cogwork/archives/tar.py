@@ -139,7 +139,7 @@ class TarReader:
             if following is None:
                 raise Truncated("the archive ends after an extended header")
             block = following
-        raise BadArchive(f"it has more than {_MAX_EXTENSIONS} extended headers for one entry")
+        raise BadArchive(f"one entry has more than {_MAX_EXTENSIONS} extended headers")
 
     def _apply_extension(self, block: bytes, found: dict[str, str]) -> bool:
         """Read an extended header into `found`; return False if the header is a member itself."""
@@ -167,13 +167,15 @@ class TarReader:
             if name is not None:
                 found[name] = value.decode(errors="surrogateescape")
         if self._records > MAX_RECORDS:
-            raise BadArchive(f"it has more than the limit of {MAX_RECORDS} attributes")
+            raise BadArchive(f"the archive has more than the limit of {MAX_RECORDS} attributes")
         return found
 
     def _read_extension(self, block: bytes) -> bytes:
         size = _parse_number(block[124:136])
         if size > MAX_HEADER_SIZE:
-            raise BadArchive(f"it has a header of {size} bytes; the limit is {MAX_HEADER_SIZE}")
+            raise BadArchive(
+                f"the archive has a header of {size} bytes; the limit is {MAX_HEADER_SIZE}"
+            )
         content = self._read_exactly(size)
         self._read_exactly(-size % BLOCK_SIZE)
         return content

@@ -50,19 +50,19 @@ def unpack(
 
                 extract(read, archive.stat().st_size, directory, limits)
     except (EOFError, zlib.error, LZMAError) as error:
-        raise Truncated("it is not an archive, or is incomplete") from error
+        raise Truncated("the file is not an archive, or is incomplete") from error
     except OSError as error:
         # gzip and bz2 report damage as an OSError without a number; errors of the disk have one.
         if error.errno is not None:
             raise
-        raise Truncated(f"it is damaged: {error}") from error
+        raise Truncated(f"the archive is damaged: {error}") from error
 
 
 def _check_format(file: io.FileIO) -> None:
     magic = file.read(4)
     file.seek(0)
     if found := _UNSUPPORTED.get(magic):
-        raise BadArchive(f"it is {found}, which is not supported; pack it with: tar -czf")
+        raise BadArchive(f"the file is {found}, which is not supported; pack it with: tar -czf")
 
 
 class _ProgressFile(io.FileIO):

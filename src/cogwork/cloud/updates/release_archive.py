@@ -51,7 +51,7 @@ def read_manifest(file: IO[bytes]) -> ArchiveManifest:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"its {_MANIFEST} is not JSON: {error}") from None
+        raise InvalidRequest(f"the {_MANIFEST} is not JSON: {error}") from None
     return _parse_manifest(found)
 
 
@@ -59,12 +59,12 @@ def _find_manifest(file: IO[bytes]) -> bytes:
     reader = TarReader(file.read)
     for count, member in enumerate(reader, 1):
         if count > _MAX_ENTRIES:
-            raise BadArchive(f"it has more than {_MAX_ENTRIES} entries")
+            raise BadArchive(f"the archive has more than {_MAX_ENTRIES} entries")
         if member.path.removeprefix("./") == _MANIFEST and member.kind is MemberKind.FILE:
             if member.size > _MAX_MANIFEST:
-                raise BadArchive(f"its {_MANIFEST} is larger than {_MAX_MANIFEST >> 20} MiB")
+                raise BadArchive(f"the {_MANIFEST} is larger than {_MAX_MANIFEST >> 20} MiB")
             return b"".join(reader.content())
-    raise BadArchive(f"it has no {_MANIFEST}")
+    raise BadArchive(f"the archive has no {_MANIFEST}")
 
 
 def _parse_manifest(found: Any) -> ArchiveManifest:
@@ -72,22 +72,22 @@ def _parse_manifest(found: Any) -> ArchiveManifest:
     product, version, platform = (values.get(key) for key in ("product", "version", "platform"))
     if product not in tuple(Product):
         raise InvalidRequest(
-            f"the product in its {_MANIFEST} is {_show(product)}; it must be "
+            f"the product in the {_MANIFEST} is {_show(product)}; it must be "
             + " or ".join(f'"{each}"' for each in Product)
         )
     if not isinstance(version, str) or not is_version(version):
         raise InvalidRequest(
-            f"the version in its {_MANIFEST} is {_show(version)}; it must be one such as 1.4.0"
+            f"the version in the {_MANIFEST} is {_show(version)}; it must be one such as 1.4.0"
         )
     if not isinstance(platform, str) or not _PLATFORM.fullmatch(platform):
         raise InvalidRequest(
-            f"the platform in its {_MANIFEST} is {_show(platform)}; it must be one such as "
+            f"the platform in the {_MANIFEST} is {_show(platform)}; it must be one such as "
             "linux/amd64"
         )
     minimum = values.get("minimum_version", "")
     if minimum != "" and not (isinstance(minimum, str) and is_version(minimum)):
         raise InvalidRequest(
-            f"the minimum_version in its {_MANIFEST} is {_show(minimum)}; it must be a version "
+            f"the minimum_version in the {_MANIFEST} is {_show(minimum)}; it must be a version "
             "such as 1.4.0"
         )
     return ArchiveManifest(Product(product), version, platform, minimum)

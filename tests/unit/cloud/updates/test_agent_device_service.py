@@ -183,10 +183,10 @@ async def test_reports_are_for_the_own_part(cloud: TwoTenantCloud) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"product": "toaster"}, "the product in its manifest.json"),
-        ({"version": "latest"}, "the version in its manifest.json"),
-        ({"platform": "x"}, "the platform in its manifest.json"),
-        ({"minimum_version": "x"}, "the minimum_version in its manifest.json"),
+        ({"product": "toaster"}, "the product in the manifest.json"),
+        ({"version": "latest"}, "the version in the manifest.json"),
+        ({"platform": "x"}, "the platform in the manifest.json"),
+        ({"minimum_version": "x"}, "the minimum_version in the manifest.json"),
     ],
     ids=str,
 )
