@@ -134,7 +134,7 @@ def test_details_are_those_of_the_type(acme: OwnedOrganization) -> None:
     request.item_id = acme.tenant.module
     with pytest.raises(InvalidRequest, match="type module"):
         acme.run(request)
-    with pytest.raises(InvalidRequest, match="keeps its type"):
+    with pytest.raises(InvalidRequest, match="type of an item cannot change"):
         acme.run(pb.UpdateRegistryItemRequest(item_id=item, type=MODULE))
 
 
