@@ -116,9 +116,9 @@ class NetworkConfig(Section):
     Anyone who reaches them can then control the machine. Otherwise, a machine without login listens
     on localhost only."""
     front: Literal["process", "in_process"] = "process"
-    """The process that accepts connections and relays their bytes: a separate `process`, which leaves
-    the server more time for calls, or the server itself (`in_process`), which saves about 15 MB on a
-    small board."""
+    """The process that accepts connections and relays their bytes: a separate `process`, which
+    leaves the server more time for calls, or the server itself (`in_process`), which saves about
+    15 MB on a small board."""
     allowed_hosts: list[Annotated[str, AfterValidator(_check_host_name)]] = []
     """Additional host names that browsers may use for the machine, such as `robot.example`.
     IP addresses, `localhost`, `fqdn`, the computer's own name and the host of `bind_address` are
