@@ -118,5 +118,5 @@ def test_client_may_reject_a_video() -> None:
 
 @pytest.mark.parametrize("answer", [description(DATA), description(DATA, video("1"), video("2"))])
 def test_answer_must_have_the_sections_of_the_offer(answer: str) -> None:
-    with pytest.raises(ValueError, match="other sections"):
+    with pytest.raises(ValueError, match="does not have the same sections"):
         VideoSections().answer_from_client(answer, description(DATA, video("1")))
