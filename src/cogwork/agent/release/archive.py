@@ -109,7 +109,9 @@ def _write_verified(content: IO[bytes], path: Path, entry: FileEntry) -> None:
             file.write(chunk)
     if digest.hexdigest() != entry.sha256:
         path.unlink()
-        raise BadRelease(f"{path.name} of the release is damaged: its hash is not in the manifest")
+        raise BadRelease(
+            f"{path.name} of the release is damaged: its hash differs from the manifest"
+        )
 
 
 def _describe(name: str, size: int, time: int) -> tarfile.TarInfo:
