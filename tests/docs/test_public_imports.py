@@ -11,7 +11,7 @@ from tests.support.paths import REPOSITORY
 import cogwork.driver
 
 PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
-TEMPLATES = sorted(REPOSITORY.glob("src/cogwork/cli/templates/*.txt"))
+TEMPLATES = sorted(REPOSITORY.glob("src/cogwork/cli/module/templates/*.txt"))
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(cogwork[\w.]*)", re.MULTILINE)
 
 
@@ -23,6 +23,10 @@ def test_only_the_public_interface_is_imported(file: Path) -> None:
         for name in imported
         if name != "cogwork.driver" and not name.startswith("cogwork.contracts.")
     ] == []
+
+
+def test_there_are_templates() -> None:
+    assert TEMPLATES
 
 
 def test_every_public_name_exists_and_is_documented() -> None:

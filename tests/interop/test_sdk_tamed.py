@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-TAMED = "from cogwork.resource import sdk\n"
+TAMED = "from cogwork.resource.sdk import clean_import\n"
 
 
 def run_python(program: str) -> tuple[str, str]:
