@@ -40,7 +40,7 @@ class Offer:
     """Whether `reconfigure` can change a running resource of this model."""
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
-    """Optional dependencies that only the provider knows, in addition to those in the spec."""
+    """Required and optional dependencies that only the provider knows."""
     invalidates_holders: bool = False
     """Whether reconfiguring a resource invalidates facts that its holders rely on."""
 

@@ -497,7 +497,7 @@ async def test_failed_stop_of_an_ended_session_is_repeated_until_it_succeeds(
     await bench.clock.advance(60)
     assert sorted(stopped_names(bench)) == ["left"] * 4 + ["right"]
     (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
-    assert "left with error the bus is busy; trying again until it stops" in line
+    assert "left with error the bus is busy; retrying until they stop" in line
     assert session_messages(caplog)[-1] == "stopped left, which"
 
 
