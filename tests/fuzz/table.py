@@ -36,7 +36,7 @@ GROUPS = {
         "torch_program",
     ),
     "devices": ("serial", "pcm", "gamepad"),
-    "modules": ("meta", "tar", "bundle", "output", "story", "description"),
+    "modules": ("meta", "tar", "bundle", "output", "journal", "description"),
     "commands": ("options", "request", "copy"),
     "cloud": ("machines", "agents", "fleet", "http"),
     "fragments": ("merge", "mask", "text"),
