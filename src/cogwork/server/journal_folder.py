@@ -20,7 +20,7 @@ def prepare_journal_folder(home: Path) -> Path:
     """Return the folder of the journals. Move the journals of earlier versions there."""
     folder, former = home / _NAME, home / _FORMER_NAME
     with contextlib.suppress(OSError):  # the journal reports a folder that cannot be used
-        if not folder.exists() and former.is_dir() and not former.is_symlink():
+        if not folder.exists() and former.is_dir():
             former.rename(folder)
         make_directory(folder)
         if not former.exists():

@@ -30,6 +30,18 @@ def test_server_of_an_earlier_version_that_still_runs_goes_on_writing(tmp_path: 
     assert (folder / "m-rotated.jsonl").exists()
 
 
+def test_former_folder_that_is_a_link_to_another_disk_stays_there(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    (disk / "m.jsonl").write_text("old\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "story").symlink_to(disk)
+    for _ in range(2):
+        assert (prepare_journal_folder(home) / "m.jsonl").read_text() == "old\n"
+    assert (home / "story" / "m.jsonl").read_text() == "old\n"
+
+
 def test_both_folders_are_left_alone(tmp_path: Path) -> None:
     for name in ("story", "journal"):
         (tmp_path / name).mkdir()
