@@ -21,7 +21,7 @@ DEFAULT_ROOT: Final = Path("/opt/cogwork")
 _CONFIG: Final = option(
     "--config",
     "FILE",
-    f"the configuration of the machine (default: that of the installed agent, or {DEFAULT_CONFIG})",
+    f"the configuration of the machine (default: as for the installed agent, or {DEFAULT_CONFIG})",
     parse=Path,
 )
 _ROOT: Final = option(
@@ -85,7 +85,7 @@ _COMMANDS: Final[tuple[AddCommand, ...]] = (
         option(
             "--user",
             "USER",
-            "the user that the server runs as (default: that of the installed agent, or "
+            "the user that the server runs as (default: as for the installed agent, or "
             f"{DEFAULT_USER})",
         ),
         _CONFIG,

@@ -77,7 +77,7 @@ FLEET = group(
         "machines",
         "List your machines",
         "cogwork.cli.fleet.listing:machines",
-        option("--location", "LOCATION", "show only those of a location"),
+        option("--location", "LOCATION", "show only the machines of a location"),
         JSON,
         epilog=_REFUSED,
     ),

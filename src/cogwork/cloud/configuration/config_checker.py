@@ -1,7 +1,7 @@
 """Checks configurations in the cloud with the same rules as machines.
 
 Organizations take turns, and one worker always stays free for other organizations. So the edits of
-one organization do not delay those of others.
+one organization do not delay the edits of another.
 """
 
 from __future__ import annotations
