@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from cogwork.core.errors import CogworkError
 from cogwork.logs.entry import Entry
@@ -43,6 +42,7 @@ from cogwork.logs.spool_index import (
     Batch,
     Ledger,
     QueuedLine,
+    SpoolCounts,
     collect_batch,
     count_delivered,
     count_excess,
@@ -79,21 +79,8 @@ class SpoolInUse(CogworkError):
         )
 
 
-class SpoolCounts(NamedTuple):
-    """Counts since the queue was created: put = delivered + dropped + queued.
-
-    Lines that are damaged, or did not fit into memory, are detected when they are due. Until then,
-    they count as queued.
-    """
-
-    put: int
-    delivered: int
-    dropped: int
-    queued: int
-
-
 class Spool:
-    """A spool. `put` never blocks; the other methods may wait for the disk."""
+    """A queue of log lines on disk. `put` never blocks; the other methods may wait for the disk."""
 
     def __init__(
         self,

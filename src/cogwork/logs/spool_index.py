@@ -16,7 +16,7 @@ from cogwork.logs.entry import Entry
 from cogwork.logs.record_codec import COMPACT_JSON, decode_entry, decode_record, encode_record
 
 MAX_BATCH_BYTES = 1 << 20
-"""Maximum size of a batch in bytes: a quarter of the gRPC message limit."""
+"""Maximum size of a batch in bytes: a quarter of what gRPC receives by default."""
 
 
 class Batch(NamedTuple):
@@ -31,6 +31,19 @@ class Batch(NamedTuple):
     def dropped(self) -> int:
         """Number of lines missing from the range of the batch."""
         return self.stop - self.start - len(self.entries)
+
+
+class SpoolCounts(NamedTuple):
+    """Counts since the queue was created: put = delivered + dropped + queued.
+
+    Lines that are damaged, or did not fit into memory, are detected when they are due. Until then,
+    they count as queued.
+    """
+
+    put: int
+    delivered: int
+    dropped: int
+    queued: int
 
 
 class LinePosition(NamedTuple):
