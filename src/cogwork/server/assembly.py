@@ -100,8 +100,10 @@ class ServerParts:
         self._loaded: LoadedConfig | None = None
         """The last configuration that was applied."""
         self._last_good = last_good_for(self.home, options.config_file)
-        self._settled = LastGood(self.home / "packages" / "settled" / self._last_good.path.name)
-        self.copies = (self._last_good, self._settled)
+        self._last_complete = LastGood(
+            self.home / "packages" / "settled" / self._last_good.path.name
+        )
+        self.copies = (self._last_good, self._last_complete)
         """Stored texts of configurations."""
         journal_name = self._last_good.path.with_suffix(".jsonl").name
         self.journal = EventJournal(
@@ -233,7 +235,7 @@ class ServerParts:
             self.processes,
             self.packages,
             self._gate,
-            LastCompleteConfig(self._settled, context),
+            LastCompleteConfig(self._last_complete, context),
             clock,
         )
         self.joining = CloudMembership(

@@ -34,7 +34,7 @@ class ConfigApplier:
         processes: ProcessManager,
         packages: PackageManager,
         gate: PackageGate,
-        settled: LastCompleteConfig,
+        last_complete: LastCompleteConfig,
         clock: Clock,
     ) -> None:
         self._machine = machine
@@ -42,7 +42,7 @@ class ConfigApplier:
         self._processes = processes
         self._packages = packages
         self._gate = gate
-        self._settled = settled
+        self._last_complete = last_complete
         self._clock = clock
         self._loaded: LoadedConfig | None = None
         self._former = Former()
@@ -59,7 +59,7 @@ class ConfigApplier:
 
         Return that configuration; None if it is missing or not needed.
         """
-        found = await self._settled.read(first)
+        found = await self._last_complete.read(first)
         if found is not None:
             self._former = former_of(found)
         return found
@@ -182,5 +182,5 @@ class ConfigApplier:
         while self._is_stopping and self._clock.monotonic() - began < _STOP_TIMEOUT:
             await self._clock.sleep(_STOP_INTERVAL)
         if self._loaded is not None:
-            await self._settled.save(self._loaded)
+            await self._last_complete.save(self._loaded)
         await self._packages.remove_unused()
