@@ -11,7 +11,7 @@ import grpc.aio
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from tests.contract.conftest import grpc_core as grpc_core  # what it keeps for life
-from tests.unit.programs.children import DEADLINE
+from tests.unit.subprocesses.children import DEADLINE
 
 from cogwork.graph.name import Reference
 from cogwork.modules.client import ModuleCallError, ModuleClient, ReplyTooLarge

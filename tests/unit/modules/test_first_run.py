@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.sizes import limit
 from tests.support.waiting import advance_until, wait_until
-from tests.unit.programs.children import wait_until_gone
+from tests.unit.subprocesses.children import wait_until_gone
 
 from cogwork.core.clock import Clock, ManualClock, SystemClock
 from cogwork.modules.first_run import FirstRunFailed, perform_first_run

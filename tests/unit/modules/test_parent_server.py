@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 from grpclib.const import Cardinality
 from tests.contract.conftest import grpc_core as grpc_core  # what it keeps for life
-from tests.unit.programs.children import DEADLINE
+from tests.unit.subprocesses.children import DEADLINE
 
 from cogwork.modules import parent_server as parents
 from cogwork.modules.parent_server import ParentServer

@@ -10,7 +10,7 @@ import pytest
 from tests.support.sizes import limit
 from tests.support.waiting import pass_time, wait_until
 from tests.unit.processes.managed import read_file, run_processes, shell
-from tests.unit.programs.children import is_alive, wait_until_gone
+from tests.unit.subprocesses.children import is_alive, wait_until_gone
 
 from cogwork.core.backoff import RetryPolicy
 from cogwork.robot.hosts import ProcessState as State

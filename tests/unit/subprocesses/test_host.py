@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.support.sizes import limit
 from tests.support.waiting import block, pass_time
-from tests.unit.programs.children import OutputRecorder, shell_script, wait_within
+from tests.unit.subprocesses.children import OutputRecorder, shell_script, wait_within
 
 from cogwork.core.clock import SystemClock
 from cogwork.subprocesses import host as host_module

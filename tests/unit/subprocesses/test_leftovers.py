@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.programs.children import DEADLINE, wait_within
+from tests.unit.subprocesses.children import DEADLINE, wait_within
 
 from cogwork.core.clock import SystemClock
 from cogwork.subprocesses.leftovers import end_leftovers, find_leftovers

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.unit.programs.children import (
+from tests.unit.subprocesses.children import (
     DEADLINE,
     OutputRecorder,
     python_program,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.waiting import wait_until
-from tests.unit.programs.children import (
+from tests.unit.subprocesses.children import (
     DEADLINE,
     OutputRecorder,
     is_alive,

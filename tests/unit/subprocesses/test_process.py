@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.sizes import limit, size
 from tests.support.waiting import pass_time, run_others, wait_until
-from tests.unit.programs.children import (
+from tests.unit.subprocesses.children import (
     DEADLINE,
     OutputRecorder,
     is_alive,

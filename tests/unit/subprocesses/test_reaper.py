@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.waiting import block_until
-from tests.unit.programs.children import DEADLINE
+from tests.unit.subprocesses.children import DEADLINE
 
 from cogwork.subprocesses.orphans import MARK_VARIABLE, list_children, process_identity
 from cogwork.subprocesses.reaper import KILL_DELAY, Reaper

@@ -1,4 +1,4 @@
-"""One file with ten different mistakes: all found at their places, and what is sound runs."""
+"""The configurations in `examples`: one without a fault, and one with ten different mistakes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from cogwork.graph.provider import Providers
 from cogwork.graph.reconciler import Reconciler
 from cogwork.resource.registry import Registry
 
-FILE = REPOSITORY / "examples" / "ten-mistakes.json"
+WORKSHOP = REPOSITORY / "examples" / "workshop.json"
+TEN_MISTAKES = REPOSITORY / "examples" / "ten-mistakes.json"
 
 MISTAKES = [
     (9, 23, "E103"),
@@ -34,8 +35,13 @@ MISTAKES = [
 ]
 
 
+def test_workshop_has_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    """The release workflow checks this file with the wheel that it has built."""
+    assert main(["config", "check", str(WORKSHOP)]) == 0, capsys.readouterr().out
+
+
 def test_all_ten_are_found_at_their_places(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["config", "check", str(FILE)]) == 1
+    assert main(["config", "check", str(TEN_MISTAKES)]) == 1
     printed = capsys.readouterr().out
     for line, column, code in MISTAKES:
         heading = next(row for row in printed.splitlines() if f":{line}:{column}  " in row)
@@ -45,7 +51,7 @@ def test_all_ten_are_found_at_their_places(capsys: pytest.CaptureFixture[str]) -
 
 async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
     registry = Registry(builtin_models())
-    loaded = load(FILE.read_text(), LoadContext(registry, Path("/nonexistent"), {}))
+    loaded = load(TEN_MISTAKES.read_text(), LoadContext(registry, Path("/nonexistent"), {}))
     reconciler = Reconciler(Providers({"built-in": registry}), SystemClock())
     try:
         await asyncio.wait_for(reconciler.apply(loaded.result.specs), 10)
