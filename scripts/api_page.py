@@ -57,7 +57,7 @@ def _render_section(title: str, name: str, table: HandlerTable) -> str:
 def find_refusals(name: str, table: HandlerTable) -> dict[str, str]:
     """Return the refused methods of a service, with the reasons."""
     if name not in table.services():
-        sentence = "no built-in model has this API yet"
+        sentence = "no built-in model has this API yet; a module may serve it"
         return {method.name: sentence for method in load_service(name).methods}
     return {
         method.path.rpartition("/")[2]: method.refusal

@@ -10,7 +10,11 @@ To add a driver:
    is built.
 4. Run the contract of the API on it in `tests/contract/api`, and unit tests in
    `tests/unit/drivers`.
-5. Run `make docs` to add it to the reference of models.
+5. Run `make docs` to add it to the reference of models, which consists of the attributes and their
+   docstrings.
+
+A driver refuses a command of `do_command` that it does not know with InvalidRequest, and the
+message names the commands that it supports.
 
 A driver outside this repository does the same with the imports of `cogwork.driver` and the entry
 point `cogwork.models`, which `resource/registry.py` reads.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import datetime
 import hashlib
 import json
 import os
-import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +15,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from tests.support.cloud.old_records import create_old_records
 
 from cogwork.auth.certificate_authority import create_authority
 from cogwork.auth.signing_key import SigningKey
 from cogwork.auth.tokens import TokenIssuer
 from cogwork.cloud.keys.machine_tokens import PartTokenKey, create_part_token_key
-from cogwork.cloud.storage.schema import MIGRATIONS
 
-VERSION = 5
-"""The number of migrations that version 0.1 had."""
 NOW = datetime.datetime(2026, 11, 17, tzinfo=datetime.UTC)
 
 
@@ -51,12 +47,8 @@ class FirstVersionCloud:
         }
         for name, content in files.items():
             (self.path / name).write_bytes(content)
-        with contextlib.closing(sqlite3.connect(self.path / "records.db")) as records:
+        with create_old_records(self.path / "records.db") as records:
             records.execute("PRAGMA journal_mode = WAL")
-            for script in MIGRATIONS[:VERSION]:
-                assert isinstance(script, str)  # those of the first version are
-                records.executescript(script)
-            records.execute(f"PRAGMA user_version = {VERSION}")
             records.execute("INSERT INTO organization VALUES ('o', 'Acme', NULL, 0)")
             records.execute("INSERT INTO location VALUES ('l', 'o', NULL, 'Hall', 0)")
             records.execute("INSERT INTO machine VALUES ('m', 'o', 'l', 'press', 0, NULL, NULL)")
@@ -83,7 +75,6 @@ class FirstVersionCloud:
                 "INSERT INTO secret VALUES ('sl', 'location', 'l', ?, ?, 0)", self._store("hall")
             )
             records.execute("INSERT INTO claim_code VALUES ('digest', 'p', 9000000000000000)")
-            records.commit()
 
     def token(self, entity: str, kind: str, secret: str) -> str:
         """Return a token of this cloud."""

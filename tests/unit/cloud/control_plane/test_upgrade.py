@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.cloud.cloud_at_rest import identify, open_plane
-from tests.support.cloud.first_version_cloud import VERSION, FirstVersionCloud
+from tests.support.cloud.first_version_cloud import FirstVersionCloud
+from tests.support.cloud.old_records import FIRST_RELEASE
 
 from cogwork.cloud.control_plane.cloud_directory import CloudDirectory, NoCloud
 from cogwork.cloud.control_plane.upgrade import BACKUP, STEPS, upgrade_directory
@@ -83,7 +84,7 @@ def test_former_files_are_kept(directory: CloudDirectory, template: FirstVersion
         if file.suffix != ".db":
             assert (backup / file.name).read_bytes() == file.read_bytes()
     with contextlib.closing(sqlite3.connect(backup / "records.db")) as records:
-        assert records.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        assert records.execute("PRAGMA user_version").fetchone() == (FIRST_RELEASE,)
         rows = records.execute("SELECT digest FROM secret WHERE id = 's0'").fetchall()
     assert rows == [(template.key.digest("secret 0").hex(),)]
     assert {file.stat().st_mode & 0o777 for file in backup.iterdir()} == {0o600}

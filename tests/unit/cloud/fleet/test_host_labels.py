@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.support.cloud.old_records import create_old_records
 
 from cogwork.cloud.fleet.host_labels import (
     assign_label,
@@ -133,15 +133,10 @@ async def test_database_refuses_two_parts_and_two_labels(
 def make_unlabeled(path: Path) -> None:
     """Make the records of a version that has no labels."""
     version = MIGRATIONS.index(label_parts) - 1
-    connection = sqlite3.connect(path)
-    for step in MIGRATIONS[:version]:
-        assert isinstance(step, str)
-        connection.executescript(step)
-    connection.executescript(f"{PLACES}; PRAGMA user_version = {version}")
-    connection.executemany(PART, PARTS)
-    connection.execute("UPDATE part SET deleted_at = 9 WHERE id = 'deleted'")
-    connection.commit()
-    connection.close()
+    with create_old_records(path, version) as connection:
+        connection.executescript(PLACES)
+        connection.executemany(PART, PARTS)
+        connection.execute("UPDATE part SET deleted_at = 9 WHERE id = 'deleted'")
 
 
 PARTS = [

@@ -14,7 +14,7 @@ from cogwork.cloud.storage.sqlite_records import read_records, write_records
 from cogwork.cloud.storage.tables import LocationRow, OrganizationRow
 
 ACME = OrganizationRow("a", "Acme", None, 7, is_hosting=True)
-HALL = LocationRow("h", "a", None, "Hall", 8)
+HALL = LocationRow(id="h", organization_id="a", parent_id=None, name="Hall", created_at=8)
 
 
 @pytest.fixture

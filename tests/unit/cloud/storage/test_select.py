@@ -94,7 +94,14 @@ def test_a_shape_may_extend_that_of_a_table(path: Path) -> None:
         "JOIN organization ON organization.id = location.organization_id WHERE location.id = '1'"
     )
     (found,) = read_records(path, lambda tx: query(tx, OwnedLocation, sql))
-    assert found == OwnedLocation("1", "a", "0", "Hall", 1, "Acme")
+    assert found == OwnedLocation(
+        id="1",
+        organization_id="a",
+        parent_id="0",
+        name="Hall",
+        created_at=1,
+        organization_name="Acme",
+    )
 
 
 def test_one_column_needs_no_shape(path: Path) -> None:
