@@ -15,10 +15,10 @@ without copies in between:
    thresholds, and builds the detections. `objects_3d.py` adds point clouds if a call asks for
    them.
 
-The decoder and the format of the input are chosen when the service is built:
-`decoding/model_view.py` describes the model, `capabilities.py` matches it to
-`decoding/named_outputs.py`, `decoding/families.py` and `decoding/classifier.py` by names, shapes
-and metadata, `preprocessing/input_plan.py` deduces the input, and one run on a black image
-verifies both. `cogwork model inspect` shows the reasons. `settings_check.py` finds settings
-without effect, which the service reports as its fault.
+The decoder and the format of the input are chosen when the service is built.
+`decoding/model_view.py` describes the model. By names, shapes and metadata, `capabilities.py`
+chooses a decoder of `decoding/named_outputs.py`, `decoding/families.py` or
+`decoding/classifier.py`. `preprocessing/input_plan.py` deduces the input format. One run on a black
+image verifies both choices, and `cogwork model inspect` shows the reasons for them.
+`settings_check.py` finds settings without effect, which the service reports as its fault.
 """

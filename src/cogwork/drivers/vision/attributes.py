@@ -12,8 +12,8 @@ UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 MAX_DETECTIONS = 10_000
-"""Limit of detections, which bounds the time and the size of replies for models with very many
-rows."""
+"""Upper limit of `max_detections`, which bounds the run time and the size of replies for models
+that output very many rows."""
 
 Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "detr"]
 
@@ -42,8 +42,8 @@ class MlmodelVisionAttributes(Attributes):
     confidence."""
     label_confidences: dict[str, UnitFloat] = {}
     """Minimum confidence per label. Labels that are not listed are not reported, and
-    `default_minimum_confidence` is ignored. The status shows labels that the model does not
-    have."""
+    `default_minimum_confidence` is ignored. The status shows listed labels that the
+    model does not have."""
     label_path: FileField | None = None
     """Label file, one label per class index. Defaults to the labels of the model. Classes without
     a label are reported by index."""
@@ -68,7 +68,8 @@ class ColorDetectorAttributes(Attributes):
     detect_color: Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
     """Color to detect, as `#rrggbb`."""
     hue_tolerance_pct: Annotated[float, Field(gt=0, le=1)] = 0.05
-    """Maximum difference from the hue of that color, as a fraction of the color wheel."""
+    """Maximum difference between the hue of a matching pixel and the hue of `detect_color`, as a
+    fraction of the color wheel."""
     saturation_cutoff_pct: UnitFloat = 0.2
     """Minimum saturation of a matching pixel."""
     value_cutoff_pct: UnitFloat = 0.3

@@ -35,8 +35,9 @@ class Candidates:
 class ImageFit:
     """The placement of an image in a model's input.
 
-    A position in the image, as a fraction, is at pixel `offset + scale * fraction` of the input. A
-    stretched image has no offset, and its scale is the size of the input.
+    A position in the image, given as a fraction from 0 to 1, is at pixel `offset + scale *
+    fraction` of the input. For a stretched image, the offset is 0 and the scale is the size of the
+    input.
     """
 
     input_width: int

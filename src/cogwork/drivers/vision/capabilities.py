@@ -41,8 +41,8 @@ class ModelCapabilities:
     output_names: Mapping[str, str]
     """Maps the model's output names to the required ones."""
     unfiltered_detector: DetectorDecoder | None = None
-    """The detector without the configured minimum confidences, which explains the filtered
-    results."""
+    """The detector without the configured minimum confidences, to find out which results they
+    remove."""
 
     @property
     def has_any(self) -> bool:
@@ -103,7 +103,7 @@ def determine_capabilities(view: ModelView, settings: MlmodelVisionAttributes) -
     """Match the model's outputs to roles: configured names first, then known formats."""
     names = settings.remap_output_names
     if not view.outputs:
-        # The file does not describe its outputs: trust the configuration, which a run verifies
+        # If the file does not describe its outputs, trust the configuration; a test run verifies it
         # later.
         outputs = tuple(TensorSpec(each, np.dtype(np.float32), None) for each in names)
         view = replace(view, outputs=outputs)

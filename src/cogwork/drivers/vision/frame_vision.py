@@ -255,7 +255,7 @@ class FrameVision(Vision, FrameAnalyzer):
     ) -> tuple[Frame, VisionResult]:
         """Return an image of the camera, and at least the results that the query asks for.
 
-        `camera` is None for callers in this process that only know its name.
+        `camera` is None if the caller, in this process, knows only the name of the camera.
         """
         if camera is None:
             camera_name, camera = self._find_camera(camera_name)
@@ -298,8 +298,8 @@ class FrameVision(Vision, FrameAnalyzer):
     async def _analyze_once(self, frame: Frame, explain: bool = False) -> VisionResult:
         """Analyze each image once, even for several callers and through different cameras.
 
-        An explained result serves every caller. If a caller asks for an explanation that the result
-        lacks, analyze the image again, so that result and explanation are of the same inference.
+        A result with an explanation serves every caller. If a caller asks for an explanation and
+        the result has none, analyze the image again, so that both are of the same inference.
         """
         results, analyze = self._results_by_image, self.analyze_frame
         explained = self._explained_by_image
@@ -353,9 +353,9 @@ class FrameVision(Vision, FrameAnalyzer):
 
 
 def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
-    """Return the name and the camera, which is None while the camera is not ready.
+    """Return the name of the default camera and the camera, or None if no name is configured.
 
-    Calls that do not need the camera work without it.
+    The camera is None while it is not ready: calls that do not need the camera work without it.
     """
     if not name:
         return None

@@ -59,7 +59,7 @@ class NoCapability(CogworkError):
     def __init__(
         self, model: str, capabilities: ModelCapabilities, fault: str | None = None
     ) -> None:
-        """`fault` describes settings without effect, which may be the cause."""
+        """`fault` describes settings without effect, which may be why no capability was found."""
         super().__init__(
             f'model "{model}" does not fulfill any method of the vision service. It is neither a '
             f"detector ({capabilities.explain_unsupported('detector')}), nor a classifier "
@@ -103,7 +103,7 @@ class MlmodelVision(FrameVision):
         self._attributes = attributes
         self._model = model
         self._capabilities = capabilities
-        assert capabilities.plan is not None  # every role requires a plan
+        assert capabilities.plan is not None  # a model without a plan has no role
         self._plan = capabilities.plan
         self._preprocessor = Preprocessor(self._plan)
         self._timing = Timing()
@@ -259,8 +259,8 @@ class MlmodelVision(FrameVision):
     ) -> Explanation:
         """Decode the outputs again without the minimum confidences.
 
-        Decoders apply the minimum confidences first to save time, so the filtered results are
-        unknown.
+        Decoders apply the minimum confidences first to save time, so the results that they
+        removed are unknown.
         """
         capabilities, settings = self._capabilities, self._attributes
         detections: list[FilteredDetection] = []
@@ -310,7 +310,7 @@ class MlmodelVision(FrameVision):
         try:
             return await self.workers.run(work, run)
         except asyncio.CancelledError:
-            # Without this, the worker thread would wait until the model responds.
+            # Cancel the replies; otherwise, the worker thread would wait until the model responds.
             is_cancelled = True
             for reply in replies:
                 reply.cancel()

@@ -1,7 +1,7 @@
 """Detections in 3D: point clouds and poses of detected objects, from a depth image.
 
-A bounding box contains more than its object. Points that are nearer than most of the area around
-the box count as the object.
+A bounding box contains more than its object. Points in the box that are nearer than most of the
+area around the box count as the object.
 """
 
 from __future__ import annotations

@@ -14,11 +14,14 @@ from cogwork.drivers.vision.postprocessing.label_filter import find_unknown_labe
 from cogwork.resource.labels import Labels
 
 _MAX_LISTED = 5
-"""Maximum labels in a sentence; further labels are only counted."""
+"""Maximum number of labels to name in a sentence; further labels are only counted."""
 
 
 def find_ineffective_settings(view: ModelView, settings: MlmodelVisionAttributes) -> list[str]:
-    """Return a sentence for each setting without effect. `view` has the model's own names."""
+    """Return a sentence for each setting without effect.
+
+    `view` has the tensor names of the model, before they are remapped.
+    """
     return [
         *_check_remap("remap_input_names", settings.remap_input_names, view.inputs),
         *_check_remap("remap_output_names", settings.remap_output_names, view.outputs),

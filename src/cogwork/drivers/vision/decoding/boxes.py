@@ -9,9 +9,9 @@ from cogwork.drivers.vision.candidates import Floats, ImageFit
 from cogwork.drivers.vision.decoding.decoder import BadOutput
 
 _MAX_NORMALIZED = 2.0
-"""Maximum coordinate of a normalized box; a box with larger ones is in pixels.
+"""Maximum coordinate of a normalized box; a box with larger coordinates is in pixels.
 
-No normalized box extends so far beyond the image, and no useful box in pixels is so small.
+No normalized box extends this far beyond the image, and no useful box in pixels is this small.
 """
 _REQUIRED_SHARE = 0.98
 
@@ -27,7 +27,8 @@ def cxcywh_to_xyxy(boxes: Floats) -> Floats:
 def pixel_scale(coordinates: Floats, fit: ImageFit) -> Floats:
     """Return the factors that convert [N, 4] boxes to pixels.
 
-    The factors are 1 if some coordinates are too large for normalized boxes.
+    The factors are 1 if the boxes are already in pixels, as coordinates too large for normalized
+    boxes show.
     """
     finite = coordinates[np.isfinite(coordinates)]
     if np.abs(finite).max(initial=0) > _MAX_NORMALIZED:
@@ -42,8 +43,9 @@ def input_scale(fit: ImageFit) -> Floats:
 def to_xyxy(boxes: Floats, spec: TensorSpec) -> Floats:
     """Convert [4, N] boxes, given as edges or as centers and sizes, to [N, 4] edges.
 
-    The values identify the format: the right and lower edges are not smaller than the left and
-    upper ones, but sizes are often smaller than centers.
+    The values show which of the two the boxes are. The right and lower edges of a box are not
+    smaller than its left and upper edges, but the size of a box is often smaller than the
+    coordinates of its center.
     """
     low, high = boxes[:2], boxes[2:4]
     if (high >= low).all(axis=0).sum() >= _REQUIRED_SHARE * boxes.shape[1]:

@@ -32,9 +32,10 @@ PROBABILITY = "probability"
 
 _Doubles = NDArray[np.float64]
 _TOLERANCE = 1e-3
-"""Rounding error allowed beyond 0 and 1."""
+"""Rounding error by which probabilities may exceed the range from 0 to 1."""
 _IMAGENET_CLASSES = 1000
-"""Numbers of labels to which TensorFlow adds a background class, in front."""
+"""Number of ImageNet labels. TensorFlow models for these labels have a background class in
+front."""
 _BYTE_SCALE = 256
 """Byte value of probability 1, if the output has no quantization parameters."""
 
@@ -108,8 +109,8 @@ def _class_count(output: TensorSpec) -> int | None:
 def _compatible_counts(labels: int) -> tuple[int, ...]:
     """Return the possible numbers of classes.
 
-    The number is one per label, one more with a background class, or a single score that separates
-    two labels.
+    A model has one class per label, or an additional background class. With two labels, it may also
+    have a single score that separates the two.
     """
     return (labels, labels + 1, 1) if labels == 2 else (labels, labels + 1)
 
@@ -153,7 +154,10 @@ def _read_values(output: TensorSpec, tensors: Tensors) -> _Doubles:
 
 
 def _scale_bytes(values: _Doubles) -> _Doubles:
-    """Scale byte values to probabilities, unless their sum would clearly exceed 1."""
+    """Scale byte values to probabilities.
+
+    If the scaled values would clearly add up to more than 1, return the values unchanged.
+    """
     total = values.sum()
     if total > _BYTE_SCALE + len(values) / 2:
         return values

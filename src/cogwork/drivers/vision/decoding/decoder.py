@@ -37,8 +37,8 @@ class ModelView:
     properties: Mapping[str, Any] | None = None
     """Metadata of the file that is not about its tensors, such as `task` and `stride`."""
     has_background_class: bool = False
-    """Whether the labels in the model begin with a background class; `label_path` replaces
-    labels."""
+    """Whether the model's own labels, which `label_path` replaced, begin with a background
+    class."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 _MAX_QUERIES = 1000
 _LOGITS = "logits"
 _COCO_COLUMNS = (91, 92)
-"""Score columns of models that use the original COCO class ids 1 to 90 for 80 classes."""
+"""Numbers of score columns of models that use the original COCO class ids: 1 to 90 for 80
+classes."""
 _RF_DETR_NAMES = ["dets", "labels"]
 """Output names of boxes and scores in RF-DETR exports."""
 _MAX_NORMALIZED = 2.0
@@ -137,7 +138,7 @@ def _choose_normalization(detr: DetrOutputs) -> Normalization:
 
 
 def _has_background_class(detr: DetrOutputs, columns: int) -> bool | None:
-    """Return whether the scores have one column more than labels, for the background class.
+    """Return whether the scores have a background column: one column more than there are labels.
 
     Return None if this is unknown.
     """
@@ -157,7 +158,7 @@ def _decode(
     if exclusive:
         rows, classes = np.arange(len(scores)), scores.argmax(axis=1)
     else:
-        # A query may predict several classes.
+        # Without a background class, a query may predict several classes.
         rows, classes = np.nonzero(scores >= postprocessor.min_score)
     corners = cxcywh_to_xyxy(boxes[:, rows]) * input_scale(fit)
     return postprocessor.process(
@@ -189,8 +190,8 @@ def _to_probabilities(scores: Floats, exclusive: bool | None) -> tuple[Floats, b
 def _is_mostly_background(logits: Floats) -> bool:
     """Return whether the last column is a background class.
 
-    Most queries find nothing. In their rows, a background class dominates; without one, all logits
-    are negative.
+    Most queries find no object. For such a query, the background class has the highest logit, which
+    is positive. In a model without a background class, all logits of the query are negative.
     """
     last = logits[:, -1]
     is_background = (last > 0) & (last >= logits.max(axis=1))

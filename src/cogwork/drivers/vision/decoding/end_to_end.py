@@ -120,7 +120,7 @@ def _detect_column_order(columns: Floats, spec: TensorSpec) -> ColumnOrder:
     orders = _BATCH_ORDERS if len(columns) == 7 else _ORDERS
     fitting = [_fits_order(columns, each) for each in orders]
     ordered = [_has_ordered_corners(columns, each) for each in orders]
-    # A model may emit some flipped boxes: choose the order with the fewest.
+    # A model may emit some flipped boxes: choose the column order with the fewest flipped boxes.
     scores = [int((fit & way).sum()) for fit, way in zip(fitting, ordered, strict=True)]
     best = scores.index(max(scores))
     if fitting[best].sum() < _REQUIRED_SHARE * columns.shape[1]:
@@ -132,7 +132,7 @@ def _detect_column_order(columns: Floats, spec: TensorSpec) -> ColumnOrder:
 
 
 def _fits_order(columns: Floats, order: ColumnOrder) -> _Flags:
-    """Return for each row whether it fits the order.
+    """Return for each row whether its values fit the column order.
 
     Unused rows, which often hold zeros or -1, fit every order.
     """

@@ -79,7 +79,11 @@ def _explain_unsupported(hints: ModelHints) -> str | None:
 
 
 def _has_anchors(tables: list[OutputTable]) -> bool:
-    """Return whether there is one column of scores, and boxes followed by keypoints."""
+    """Return whether the outputs look like boxes relative to anchors.
+
+    Such models have one output with a single score per row, and one with boxes followed by
+    keypoints.
+    """
     columns = [each.both_orientations()[1].columns for each in tables]
     rows = {each.both_orientations()[1].rows for each in tables}
     return len(columns) == 2 and len(rows) == 1 and min(columns) == 1 and max(columns) > 5

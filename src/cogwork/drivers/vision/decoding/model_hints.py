@@ -15,7 +15,7 @@ from cogwork.drivers.vision.decoding.output_table import OutputTable, as_table, 
 
 _CHANNELS = (1, 3)
 _DEFAULT_MASK_COUNT = 32
-"""The default number of masks in the usual exporters."""
+"""Number of masks that the usual exporters set by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ModelHints:
 
     @property
     def single_table(self) -> OutputTable | None:
-        """The only output that is not a feature map, or None if there is not exactly one table."""
+        """The table of a model with one table and otherwise only feature maps, or else None."""
         tables = self.tables
         is_single = len(tables) == 1 and len(self.map_outputs) == len(self.outputs) - 1
         return tables[0] if is_single else None
@@ -65,7 +65,7 @@ class ModelHints:
         return f"the YOLO grid of {size} image"
 
     def extra_column_counts(self) -> tuple[int, ...]:
-        """Return the possible numbers of columns for masks or keypoints, after the classes."""
+        """Return how many columns for masks or keypoints may follow the classes."""
         if self.task == "pose":
             return (_parse_product(self.properties.get("kpt_shape")),)
         masks = [
@@ -130,7 +130,8 @@ def _parse_product(value: Any) -> int:
 
 
 def _parse_ints(value: Any) -> list[int]:
-    """Return the integers of a value. From another process, integers arrive as floats."""
+    """Return the integers in a value. Values from another process have floats in place of
+    integers."""
     values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     return [int(each) for each in values if isinstance(each, int | float) and each == each // 1]
 

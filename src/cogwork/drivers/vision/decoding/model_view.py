@@ -61,7 +61,7 @@ def _view_from_metadata(metadata: Metadata) -> ModelView:
 
 def _parse_tensor(info: TensorInfo, extra: Mapping[str, Any]) -> TensorSpec:
     try:
-        # Some services omit the type. Nearly all of their models take floats.
+        # Some services omit the type: assume float32, which nearly all of their models take.
         dtype = np.dtype(info.data_type or "float32")
     except TypeError:
         raise BadMetadata(

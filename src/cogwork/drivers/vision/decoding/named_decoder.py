@@ -130,8 +130,11 @@ def _round_classes(classes: Floats, spec: TensorSpec) -> Floats:
 
 
 def _are_swapped(category: Floats, score: Floats) -> bool:
-    """Return whether the outputs are swapped: classes are integers and not all 0. Scores may happen
-    to be integers, too."""
+    """Return whether the outputs for category and score are swapped.
+
+    Classes are integers and not all 0. If the values of both outputs are integers, the output with
+    values above 1 holds the classes.
+    """
     if not _looks_integral(category):
         return _looks_integral(score)
     return _looks_integral(score) and bool(category.max() <= 1 < score.max())
@@ -163,8 +166,10 @@ def _normalize_edges(edges: Floats, scores: Floats, fit: ImageFit) -> Floats:
 
 
 def _are_pixels(edges: Floats, scores: Floats) -> bool:
-    """Return whether edges are in pixels. Only the most confident boxes decide; others are
-    noise."""
+    """Return whether edges are in pixels.
+
+    Only the most confident boxes decide, because the other boxes are noise.
+    """
     if not len(scores):
         return False
     confident = np.flatnonzero(scores >= scores.max() / 2)[:_MAX_JUDGED]

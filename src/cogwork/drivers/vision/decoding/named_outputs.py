@@ -172,7 +172,8 @@ def _match_conventions(
 
 
 def _match_shapes(outputs: Sequence[TensorSpec]) -> NamedOutputs | None:
-    """Match boxes and two lists of the same length, classes and scores. A scalar is the count."""
+    """Match outputs by shape: one output of boxes, and two with one value per box for classes and
+    scores. A scalar output is the number of boxes."""
     boxes = [each for each in outputs if _row_count(each, 4) is not None]
     if len(boxes) != 1:
         return None
@@ -214,7 +215,10 @@ def _identify_category(
 
 
 def _parse_output_number(name: str) -> int | None:
-    """Parse the number of `StatefulPartitionedCall:2`; the first output may lack one."""
+    """Parse the output number in a name such as `StatefulPartitionedCall:2`.
+
+    The name of the first output may lack the number.
+    """
     match = re.fullmatch(r"StatefulPartitionedCall(?::([0-9]{1,9}))?", name)
     return int(match[1] or 0) if match else None
 
@@ -290,7 +294,7 @@ def _resolve_edge_order(
 
 
 def _parse_edge_order(value: Any) -> _EdgeOrder | None:
-    """Parse an edge order. From another process, its numbers arrive as floats."""
+    """Parse an edge order. In metadata from another process, its numbers are floats."""
     if not isinstance(value, list | tuple) or not all(isinstance(e, int | float) for e in value):
         return None
     if sorted(value) != [0, 1, 2, 3]:

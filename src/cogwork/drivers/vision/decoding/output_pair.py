@@ -19,7 +19,8 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 _BOX_NAMES = ("box", "dets", "loc")
 """Substrings in the names of outputs with boxes."""
 _DETR_NAMES = ("pred_boxes", "pred_logits", "logits")
-"""Names of these outputs in exports of the transformers library, which may have further outputs."""
+"""Names of the boxes and the scores in exports of the transformers library. These exports may have
+further outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,4 +121,4 @@ def _decode(
 
 def check_row_counts(pair: OutputPair, boxes: int, scores: int) -> None:
     if boxes != scores:
-        raise BadOutput(f"{pair} have {boxes} boxes but scores for {scores}")
+        raise BadOutput(f"{pair} have {boxes} boxes but scores for {scores} boxes")

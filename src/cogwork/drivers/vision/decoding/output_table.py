@@ -14,7 +14,8 @@ from cogwork.drivers.vision.decoding.decoder import BadOutput, Tensors
 BATCH_OF_ONE = (1, DYNAMIC)
 """Batch sizes that allow a single image."""
 _TOLERANCE = 0.05
-"""Rounding error allowed beyond 0 and 1, also for 8-bit values."""
+"""Rounding error by which scores may exceed the range from 0 to 1; large enough for 8-bit
+values."""
 
 
 @dataclass(frozen=True, slots=True)

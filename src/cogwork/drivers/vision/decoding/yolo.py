@@ -19,7 +19,7 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 
 _YOLO_FAMILIES = ("yolo_v8", "yolo_v5", "yolox")
 _COCO_COLUMNS = 84
-"""Number of columns of a box and the 80 COCO classes, which most public models use."""
+"""Number of columns for a box and the 80 COCO classes, which most public models detect."""
 _MAX_CENTER_OFFSET = 0.1
 """Maximum median distance of box centers from their cells, as a fraction of the image."""
 
@@ -94,7 +94,11 @@ def _match_labels(hints: ModelHints, table: OutputTable) -> list[YoloLayout]:
 
 
 def _match_grids(hints: ModelHints, table: OutputTable) -> Iterator[YoloLayout]:
-    """Match without labels: the row count must match a grid, and the columns a usual format."""
+    """Yield the layouts that are likely for a model without labels.
+
+    The number of rows must match a YOLO grid. The grid and the columns then decide whether a layout
+    with objectness or one without is likely.
+    """
     for layout in _possible_layouts(hints, table):
         grid = hints.match_grid(layout.table.rows)
         if grid is not None and layout.class_count > 0:
@@ -247,7 +251,10 @@ def _decode_yolox(
 def _filter_by_objectness(
     columns: Floats, layout: YoloLayout, postprocessor: Postprocessor
 ) -> Integers:
-    """Return the rows whose objectness, an upper bound of the score, is high enough."""
+    """Return the rows whose objectness is at least the minimum score.
+
+    The score of a row never exceeds its objectness.
+    """
     check_probabilities(columns[4], layout.table.spec, "the objectness values")
     return np.flatnonzero(columns[4] >= postprocessor.min_score)
 
@@ -263,9 +270,9 @@ def _decode_with_objectness(
 
 
 def _is_undecoded(columns: Floats, fit: ImageFit) -> bool:
-    """Return whether boxes are relative to their cells.
+    """Return whether boxes are undecoded, which means relative to their cells.
 
-    If boxes are decoded, most of their centers are near their cells.
+    The centers of most decoded boxes are near their cells.
     """
     grid = find_grid(columns.shape[1], fit.input_width, fit.input_height)
     if grid is None or grid.anchors_per_cell != 1:

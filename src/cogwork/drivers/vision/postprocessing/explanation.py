@@ -160,8 +160,7 @@ def _explain_rows(
 
 
 def _format_below(score: float, minimum: float) -> str:
-    """Format a score with at least two decimals, and enough to show that it is below the
-    minimum."""
+    """Format a score with two decimals, or with more to show that it is below the minimum."""
     decimals = 2
     while decimals < _MAX_DECIMALS and float(f"{score:.{decimals}f}") >= minimum:
         decimals += 1

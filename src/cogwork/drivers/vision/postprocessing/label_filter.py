@@ -17,7 +17,7 @@ assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.proto.service.vision import Classification, Detection  # noqa: E402
 
 _MAX_DIGITS = 18
-"""Decimal digits that always fit into 64 bits."""
+"""Maximum number of decimal digits for which every number fits into 64 bits."""
 
 
 class Selection(NamedTuple):

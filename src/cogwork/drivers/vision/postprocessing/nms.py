@@ -23,8 +23,7 @@ def non_max_suppression(candidates: Candidates, iou_threshold: float, most: int)
     over union (IoU) exceeds `iou_threshold`.
 
     Candidates are processed in blocks: each block is compared with all kept candidates and then
-    within itself. A large number of boxes takes a few large array operations, and a small number
-    takes one.
+    within itself. So even many boxes take only a few array operations, which are large.
     """
     pool = top_k(candidates, MAX_CANDIDATES)
     edges, classes = pool.boxes.T.astype(np.float64, order="C"), pool.classes
@@ -59,7 +58,8 @@ def _find_survivors(
 def _exceeds_iou(
     edges: _Doubles, classes: Integers, some: Integers, others: Integers, iou_threshold: float
 ) -> _Flags:
-    """Return [some, others]: whether the classes are equal and the IoU exceeds `iou_threshold`."""
+    """Return [some, others] flags: whether two boxes have the same class and exceed
+    `iou_threshold`."""
     one, other = edges[:, some, np.newaxis], edges[:, np.newaxis, others]
     intersection = _intersection_side(one[0], one[2], other[0], other[2])
     intersection *= _intersection_side(one[1], one[3], other[1], other[3])

@@ -27,9 +27,9 @@ _SMALL_IMAGE_PIXELS = 100_000
 _MIN_HALVED_PIXELS = 40_000
 """Target size in pixels above which the error of halving early is not visible."""
 _MAX_DIRECT_RATIO = 1.6
-"""Scale factor up to which linear interpolation is as good as area interpolation."""
+"""Downscaling factor up to which linear interpolation is as good as area interpolation."""
 _MAX_LINEAR_RATIO = 2.0
-"""Scale factor above which linear interpolation skips pixels."""
+"""Downscaling factor above which linear interpolation skips pixels."""
 
 
 @lru_cache(maxsize=256)
@@ -51,10 +51,11 @@ def plan_resize(width: int, height: int, to_width: int, to_height: int) -> tuple
 
 
 def _is_worth_halving(width: int, height: int, to_width: int, to_height: int) -> bool:
-    """Return whether halving pays off: one side is far too large, and the other large enough.
+    """Return whether the image is large enough for halving to pay off.
 
-    The ratios differ because camera images are wide and model inputs square. In a small target, the
-    error of halving would be visible.
+    Both sides must be much longer than in the target. A large target hides the error of halving, so
+    one side need only be twice as long. This helps because camera images are wide, and model inputs
+    square.
     """
     if width % 2 or height % 2:
         return False

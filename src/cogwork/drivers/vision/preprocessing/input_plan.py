@@ -55,7 +55,7 @@ class InputPlan:
     """Number of channels, which is 1 for grayscale models."""
     bgr: bool = False
     mean: Triple = _HALF
-    """The mean of each channel, in the channel order of the model, like `std`."""
+    """The mean of each channel. `mean` and `std` are in the channel order of the model."""
     std: Triple = _HALF
     letterbox: bool = False
     """Whether to keep the aspect ratio and pad with gray."""
@@ -126,7 +126,7 @@ def blank_image(plan: InputPlan) -> Uint8Image:
 
 
 _BATCHED_DIMENSIONS = ("image", "height", "width", "channel")
-"""Axes of an NHWC input; NCHW has the channel second."""
+"""Axes of an NHWC input. In an NCHW input, the channel is the second axis."""
 
 
 def _find_image_input(inputs: Sequence[TensorSpec], remap: dict[str, str]) -> TensorSpec | Mismatch:
@@ -203,8 +203,11 @@ def _detect_layout(shape: Sequence[int | None]) -> _InputShape | None:
 def _choose_normalization(
     tensor: TensorSpec, settings: MlmodelVisionAttributes, pixels: Normalization, bgr: bool
 ) -> tuple[Triple, Triple, tuple[str, ...]]:
-    """Return mean, standard deviation and assumptions. Configured values take precedence, each on
-    its own: a configured mean does not change the standard deviation of the family."""
+    """Return mean, standard deviation and assumptions.
+
+    A configured mean or standard deviation takes precedence. If only one of the two is configured,
+    the other is that of the family.
+    """
     assumed: tuple[str, ...] = ()
     if pixels == "default" and (quantization := _input_quantization(tensor)) is not None:
         pixels = _quantized_range(quantization)

@@ -144,7 +144,7 @@ class Preprocessor:
             cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=target)
 
     def _recycle(self, image: Uint8Image, pixels: Uint8Image) -> None:
-        """Release an intermediate image, but do not release the caller's image."""
+        """Release the image, unless it is the caller's own image."""
         if image is not pixels:
             self._pool.release(image)
 
