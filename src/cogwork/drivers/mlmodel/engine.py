@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cogwork.core.errors import CogworkError
 
-if TYPE_CHECKING:  # the list of models is read without importing NumPy
+if TYPE_CHECKING:  # listing the models must not import NumPy
     from numpy.typing import NDArray
 
     from cogwork.drivers.mlmodel.model_info import ModelInfo
     from cogwork.resource.messages.tensors import Tensors
 
 _MAX_DEFAULT_THREADS = 4
-"""Default maximum of threads: small models do not benefit from more, and other work needs cores."""
+"""Default maximum number of threads: small models do not benefit from more, and other work needs
+cores."""
 
 
 class BadModel(CogworkError):

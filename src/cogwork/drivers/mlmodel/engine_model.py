@@ -128,7 +128,7 @@ class EngineModel(MLModel):
 
 
 def _has_changed(version: FileVersion) -> bool:
-    """Return whether the file was replaced; the new one is used after a reconfiguration."""
+    """Return whether the file was replaced. The new file is used after a reconfiguration."""
     try:
         return FileVersion.from_path(version.path) != version
     except BadModel:

@@ -81,7 +81,7 @@ def _read_pairs(reader: FieldReader, messages: Iterable[Field]) -> Iterator[tupl
 
 
 def _parse_labels(names: str | None) -> Labels | None:
-    """Parse labels; a model with invalid ones still runs without them."""
+    """Return the labels, or None if they are invalid: the model runs without labels, too."""
     try:
         return parse_labels(names) if names else None
     except InvalidLabels:

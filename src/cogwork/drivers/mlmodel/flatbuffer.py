@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _MAX_TABLES = 500_000
-"""Maximum number of table visits; tables may share parts and count once per visit."""
+"""Maximum number of visits to tables. A table that is part of several others counts once per
+visit."""
 _MAX_TEXT_SIZE = 1 << 16
 """Maximum bytes of a text; the rest is cut off."""
 _MAX_COPIED = 16 << 20
-"""Maximum bytes of all texts and vectors. Many tables may share one text, and each copies it."""
+"""Maximum bytes of all texts and vectors. If many tables share a text, each of them copies the
+text."""
 
 _U8, _U16, _U32, _I32 = (struct.Struct(f"<{kind}") for kind in "BHIi")
 

@@ -13,7 +13,7 @@ from cogwork.core.workers import Workers, await_future
 from cogwork.drivers.mlmodel.engine import BadModel, Engine, RunFunction, max_concurrent_runs
 from cogwork.graph.progress import report_progress
 
-if TYPE_CHECKING:  # the list of models is read without importing NumPy
+if TYPE_CHECKING:  # listing the models must not import NumPy
     from numpy.typing import NDArray
 
     from cogwork.resource.messages.tensors import Tensors
@@ -31,11 +31,11 @@ LoadEngine = Callable[[], Engine]
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """Key of the content of a file at a point in time."""
+    """The identity of a file's content at a point in time."""
 
     path: str
     inode: int
-    """The inode distinguishes a replacement with the same size and modification time."""
+    """Identifies a replacement that has the same size and modification time."""
     mtime_ns: int
     size: int
 
@@ -60,7 +60,7 @@ def _total_size(path: Path) -> int:
 
 
 class LoadedModel:
-    """A version of a file in an engine, with the threads that run it."""
+    """A version of a model file, loaded by an engine, with the threads that run the model."""
 
     def __init__(self, version: FileVersion, threads: int, load: LoadEngine) -> None:
         self.version = version

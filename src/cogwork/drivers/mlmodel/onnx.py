@@ -26,8 +26,8 @@ from cogwork.drivers.mlmodel.wire_types import (
 from cogwork.resource.messages.tensors import Tensors
 
 _FATAL_ONLY = 4
-"""Log level of onnxruntime. Raised errors repeat the text of lower levels, with which clients could
-flood the log."""
+"""Log level of onnxruntime: less severe messages repeat the texts of raised errors, and clients
+could flood the log with them."""
 onnxruntime.set_default_logger_severity(_FATAL_ONLY)
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -93,8 +93,9 @@ class OnnxEngine:
         )
 
     def _tensor_spec(self, described: Any) -> TensorSpec:
-        # A string, such as "batch", names a dynamic dimension. A scalar is reported like a tensor
-        # of any shape, and onnxruntime accepts every tensor for a scalar.
+        # A string, such as "batch", names a dynamic dimension. An empty shape becomes None, which
+        # fits every tensor: onnxruntime reports an empty shape both for tensors of any shape and
+        # for scalars, and accepts every tensor for either.
         shape = tuple(e if isinstance(e, int) and e > 0 else DYNAMIC for e in described.shape)
         return TensorSpec(
             described.name, to_wire_dtype(self._stored_dtypes[described.name]), shape or None
@@ -109,8 +110,8 @@ _LOAD_ERRORS = (
     faults.NoSuchFile,
     faults.NotImplemented,
     faults.RuntimeException,
-    UnicodeDecodeError,  # invalid name
-    OSError,  # external data file
+    UnicodeDecodeError,  # name that is not UTF-8
+    OSError,  # unreadable external data file
 )
 _RUN_ERRORS = (
     faults.Fail,
@@ -122,8 +123,9 @@ _RUN_ERRORS = (
 
 def _create_session(path: str, threads: int) -> onnxruntime.InferenceSession:
     options = _session_options(threads)
-    # By default, onnxruntime maps external data files: truncating one would kill the process.
-    # Missing files and files outside the folder are left to onnxruntime, which rejects them.
+    # Read external data files into memory. By default, onnxruntime maps them, and truncating a
+    # mapped file would kill the process. Missing files and files outside the folder are left to
+    # onnxruntime, which rejects them.
     folder = Path(path).parent
     data = {
         name: (folder / name).read_bytes()
@@ -134,7 +136,7 @@ def _create_session(path: str, threads: int) -> onnxruntime.InferenceSession:
     options.add_external_initializers_from_files_in_memory(
         list(data), list(data.values()), [len(each) for each in data.values()]
     )
-    # The fallback of onnxruntime prints the error and runs the same again.
+    # Disable the fallback of onnxruntime, which prints the error and then tries the same again.
     return onnxruntime.InferenceSession(
         path, options, providers=["CPUExecutionProvider"], enable_fallback=0
     )
@@ -145,7 +147,7 @@ def _session_options(threads: int) -> onnxruntime.SessionOptions:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL_ONLY
-    # A thread pool that spins after each run takes CPU time from other work.
+    # Disable spinning: threads that spin after each run take CPU time from other work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 
@@ -158,8 +160,7 @@ def _parse_dtype(path: str, described: Any) -> np.dtype[Any]:
 
 
 def _format_error(error: Exception) -> str:
-    """Return the message without the error code, `[ONNXRuntimeError] : 7 : NAME : message`, and the
-    source locations."""
+    """Return the message without the error code and the source locations of onnxruntime."""
     return _ERROR_NOISE.sub("", str(error)).strip()[:300]
 
 

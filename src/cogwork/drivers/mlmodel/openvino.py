@@ -61,14 +61,15 @@ class OpenvinoEngine:
             )
         try:
             core = openvino.Core()
-            # Overwriting a memory-mapped file would kill the process.
+            # Do not map the file into memory: overwriting a mapped file would kill the process.
             core.set_property({"ENABLE_MMAP": False})
             model = core.read_model(path)
             compiled = core.compile_model(model, "CPU", _compile_options(threads, precision))
             ports = (*model.inputs, *model.outputs)
             stored = {_port_name(each): _parse_dtype(path, each) for each in ports}
             self.info = _read_info(path, model, stored)
-        except (RuntimeError, UnicodeDecodeError) as error:  # the latter from its error messages
+        # UnicodeDecodeError: the error message of OpenVINO is not UTF-8.
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise BadModel(
                 f"{path} is not a model that OpenVINO can run: {_format_error(error)}; check that "
                 "the file is complete, or export it again"

@@ -44,7 +44,7 @@ _LARGE_FILE = 100_000_000
 _PROBE_TIMEOUT = 120
 """Timeout in seconds of the probe, which loads the model and runs it once."""
 _LITERT_ERRORS = (ValueError, RuntimeError, TypeError, MemoryError)
-"""Errors that LiteRT raises, or Python when it converts the names and types from LiteRT."""
+"""Errors of LiteRT, and of Python when it converts names and types from LiteRT."""
 
 _Details = Mapping[str, Any]
 """Details of a tensor, as returned by LiteRT."""
@@ -71,8 +71,9 @@ class TfliteEngine:
             outputs = {
                 name: _parse_dtype(path, name, each) for name, each in layout.outputs.items()
             }
-            # An interpreter runs one call at a time. Each packs its own copy of the weights, which
-            # is too much for a large file, and a stateful model keeps its state in the interpreter.
+            # An interpreter runs one call at a time. Several interpreters would take too much
+            # memory for a large file, because each packs its own copy of the weights. A stateful
+            # model keeps its state in the interpreter.
             is_single = len(data) > _LARGE_FILE or file.is_stateful()
         except _LITERT_ERRORS as error:
             raise _load_error(path, error) from error
@@ -181,7 +182,8 @@ class _MainGraphRunner:
         try:
             values: NDArray[Any] = self._interpreter.get_tensor(index)
         except ValueError:
-            # LiteRT does not return empty tensors, such as the boxes of an empty image.
+            # LiteRT raises an error for empty tensors, such as the boxes of an image without
+            # objects.
             for each in self._interpreter.get_output_details():
                 if each["index"] == index and 0 in each["shape"]:
                     return np.empty(each["shape"], each["dtype"])
@@ -265,7 +267,7 @@ def _format_exit(code: int) -> str:
 
 
 def _create_interpreter(data: bytes, threads: int) -> Interpreter:
-    # By default, LiteRT uses the fast XNNPACK kernels where possible.
+    # The default settings are the fastest: LiteRT uses its XNNPACK kernels where possible.
     interpreter = Interpreter(model_content=data, num_threads=threads)
     interpreter.allocate_tensors()
     return interpreter

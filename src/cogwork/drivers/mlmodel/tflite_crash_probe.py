@@ -1,4 +1,4 @@
-"""A program that loads a TensorFlow Lite file, and that an invalid file may crash.
+"""A program that loads a TensorFlow Lite file, so that an invalid file does not crash the server.
 
     python tflite_crash_probe.py < model.tflite
 
@@ -16,13 +16,13 @@ def main() -> None:
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
 
-    # The server shares the file position and has read the header.
+    # Rewind: the server shares the position in this file, and has already read the header.
     sys.stdin.buffer.seek(0)
     interpreter = Interpreter(model_content=sys.stdin.buffer.read())
     interpreter.allocate_tensors()
     inputs = interpreter.get_input_details()
     if any((each["shape_signature"] < 0).any() for each in inputs):
-        return  # The model may not support the smallest size.
+        return  # No size is known that the model supports.
     for each in inputs:
         interpreter.set_tensor(each["index"], np.zeros(each["shape"], each["dtype"]))
     interpreter.invoke()

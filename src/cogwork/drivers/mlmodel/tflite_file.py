@@ -61,8 +61,8 @@ class TfliteFile:
         )
 
     def check_operator_inputs(self) -> None:
-        """Check that operators have inputs: some in LiteRT read their first input without a
-        check."""
+        """Check that operators have inputs, because some operators of LiteRT read their first input
+        without a check."""
         for graph in self._graphs:
             for number, operator in enumerate(graph.tables(_ModelField.GRAPH_OPERATORS)):
                 code = operator.uint32(_ModelField.OPERATOR_CODE)
@@ -118,7 +118,7 @@ class TfliteFile:
 
 
 def _operator_code(table: Table) -> int:
-    """Return the operator code, which is in a separate field if it is less than 127."""
+    """Return the operator code. Codes below 127 are in a separate field."""
     return max(table.byte(_ModelField.CODE_BUILTIN_BYTE), table.int32(_ModelField.CODE_BUILTIN))
 
 

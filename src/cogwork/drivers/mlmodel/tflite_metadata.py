@@ -76,7 +76,7 @@ def read_metadata(data: bytes) -> TfliteMetadata:
 class _MetadataField:
     """Field numbers of the metadata schema."""
 
-    NAME, DESCRIPTION = 0, 1  # in all tables that have them
+    NAME, DESCRIPTION = 0, 1  # the same in every table that has a name or a description
     MODEL_SUBGRAPHS = 3
     SUBGRAPH_INPUTS, SUBGRAPH_OUTPUTS = 2, 3
     TENSOR_UNITS, TENSOR_STATS, TENSOR_FILES = 4, 5, 6
@@ -180,7 +180,8 @@ def _find_exporter_properties(files: Mapping[str, str]) -> dict[str, str]:
 
 def _to_texts(properties: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     for key, value in properties.items():
-        # Skip integers with too many digits and lists that are too deep.
+        # Skip values that `repr` rejects: integers with too many digits, and lists nested too
+        # deeply.
         with contextlib.suppress(ValueError, RecursionError):
             yield str(key), value if isinstance(value, str) else repr(value)
 
@@ -221,7 +222,7 @@ def _read_packed_files(data: bytes) -> Iterator[tuple[str, str]]:
 
 def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[tuple[str, str]]:
     try:
-        # The declared size of an entry may be far from its real one.
+        # Limit the number of bytes to read: an entry may be larger than it declares.
         with archive.open(entry) as file:
             content = file.read(_MAX_FILE_SIZE + 1)
         if len(content) <= _MAX_FILE_SIZE:

@@ -59,7 +59,7 @@ _NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
 }
 _RUN_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError, MemoryError)
 _PROBE_EXTENTS = ((1, 64), (2, 128))
-"""Sizes of dynamic dimensions in a probe: the first dimension, and all others."""
+"""Sizes of dynamic dimensions in each test run: of the first dimension, and of all others."""
 
 
 class TorchModel(EngineModel):
@@ -124,12 +124,16 @@ class TorchEngine:
         if len(found) != len(self._output_names):
             raise RunFailed(
                 f"the model returns {len(found)} tensors, but the cogwork.json in its file names "
-                f"{len(self._output_names)}; name each"
+                f"{len(self._output_names)}; name every tensor"
             )
         return zip(self._output_names, (tensor for _, tensor in found), strict=True)
 
     def _determine_outputs(self, inputs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
-        """Return the outputs, or none if only a run can determine them and the probe fails."""
+        """Return the outputs, or none if they are unknown until the first run.
+
+        They are unknown if an input has no declared shape, or if the test run of a dynamic model
+        fails.
+        """
         if any(each.shape is None for each in inputs):
             return ()
         is_dynamic = any(DYNAMIC in (each.shape or ()) for each in inputs)
@@ -177,19 +181,19 @@ class _BorrowedArray:
     """Wraps an array for torch without a copy and without a warning about read-only memory."""
 
     def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array  # torch keeps this object, which keeps the memory
+        self._array = array  # torch refers to this object, so the array stays in memory
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
 def _to_torch(slot: TensorSlot, tensor: NDArray[Any]) -> torch.Tensor:
-    """Convert a tensor without a copy, unless the model writes to its inputs."""
+    """Convert a tensor without a copy, unless the model writes to the tensor."""
     plain = np.require(tensor, requirements="C")
     memory = plain.copy() if slot.is_mutated else np.asarray(_BorrowedArray(plain))
     return torch.from_numpy(memory).to(slot.dtype)
 
 
 def _to_numpy(output: torch.Tensor, input_pointers: set[int]) -> NDArray[Any]:
-    """Convert without a copy, unless the output shares memory with an input.
+    """Convert an output without a copy, unless the output shares memory with an input.
 
     The result is read-only, because it may share memory with the model.
     """
@@ -229,5 +233,5 @@ def _fill_dynamic(shape: Sequence[int], extents: tuple[int, int]) -> tuple[int, 
 
 
 def _to_text(value: Any) -> str:
-    """Format as a Python literal, because metadata is parsed as such."""
+    """Format a value as a Python literal, because metadata is parsed as Python literals."""
     return value if isinstance(value, str) else repr(value)

@@ -1,15 +1,16 @@
 """The file of a PyTorch model: a zip archive that is read without unpickling anything.
 
-torch.save writes pickles, which can run any code on loading: they are rejected, and so is
-everything in the other formats that would run Python or access files. Those formats are TorchScript
-and programs of torch.export; the content of the file decides which one it is.
+torch.save writes pickles, which can run any code on loading, so they are rejected. The other
+formats are TorchScript and programs of torch.export; the content of the file decides which of the
+two it has. In both, everything that would run Python or access files is rejected.
 
 A model may carry metadata in an extra file of its archive. Ours is the manifest, `cogwork.json`:
 
     {"inputs": [{"name": "image", "dtype": "float32", "shape": [-1, 3, 224, 224]}],
      "outputs": ["scores"], "labels": ["cat", "dog"], "description": "..."}
 
-Omitted values are determined from the model or stay unknown. Ultralytics writes `config.txt`.
+Omitted values are determined from the model or stay unknown. The extra file of Ultralytics is
+`config.txt`.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class TorchArchive:
             if name.lower().startswith("code/") and _accesses_files(self.read(name)):
                 raise BadModel(
                     f"{self.path} is rejected: its code accesses files of this computer "
-                    "(torch.save or torch.from_file); export the model without that"
+                    "(torch.save or torch.from_file); export the model without these calls"
                 )
 
     def _detect_kind(self) -> TorchFileKind:
@@ -126,7 +127,7 @@ class TorchArchive:
             )
         if "models/model.json" in self._record_names:
             return TorchFileKind.PROGRAM
-        # In files of PyTorch 1.0, `model.json` refers to the code.
+        # Reject files of PyTorch 1.0: in them, `model.json` determines which records are code.
         if "constants.pkl" in self._record_names and not _has_ignoring_case(
             self._record_names, "model.json"
         ):
@@ -142,7 +143,10 @@ _EXPORT_HINT = (
 )
 _FILE_ACCESS = re.compile(rb"\.(?:[\s\\]|#[^\n]*\n)*(?:save|from_file|load_tensor)\b")
 _GETATTR_CALL = re.compile(rb'\bgetattr\((?!torch\b|ops\b)[A-Za-z_][\w.]*, "[^"\\]*"\)')
-"""The form in which torch writes attributes with numeric names. Other forms could hide a name."""
+"""The form in which torch writes attributes with numeric names.
+
+Code with other calls of `getattr` is rejected: the name of a file function could hide in them.
+"""
 _MAX_DEPTH = 100
 """Maximum nesting of attribute accesses. Code with deeper nesting is rejected."""
 
@@ -157,7 +161,8 @@ def invalid_model_error(path: str, error: Exception) -> BadModel:
 def format_error(error: Exception) -> str:
     """Return the relevant line of an error.
 
-    Errors inside a model start with a traceback, so the last line is relevant; otherwise the first.
+    Errors inside a model start with a traceback, so their last line is relevant. The first line of
+    any other error is relevant.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:

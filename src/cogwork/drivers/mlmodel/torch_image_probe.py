@@ -25,7 +25,8 @@ class ImageProbe:
     outputs: TensorSpecs = ()
     """The outputs of a run. Empty if the model does not accept images in the layout NCHW."""
     side: int | None = None
-    """The only width and height of images that the model accepts."""
+    """The width and height of the only images that the model accepts; None if it accepts several
+    sizes, or if no size was found."""
 
 
 def probe_with_images(run: Run) -> ImageProbe:

@@ -79,7 +79,7 @@ def load_network(archive: TorchArchive, manifest: ModelManifest) -> Network:
 
 
 def tensor_shape(tensor: torch.Tensor) -> tuple[int, ...]:
-    extents: Sequence[Any] = tensor.shape  # symbolic expressions if dynamic
+    extents: Sequence[Any] = tensor.shape  # dynamic sizes are symbolic expressions
     return tuple(extent if isinstance(extent, int) else DYNAMIC for extent in extents)
 
 
@@ -102,7 +102,8 @@ def _load_script(archive: TorchArchive, manifest: ModelManifest) -> Network:
         if str(argument.type) != "Tensor":
             raise BadModel(
                 f'{archive.path} cannot be served: its input "{argument.name}" is a '
-                f"{argument.type}; export a module whose forward takes tensors and calls this one"
+                f"{argument.type}; export a module whose forward takes only tensors and calls this "
+                "module"
             )
     names = [argument.name for argument, _ in required]
     slots = [TensorSlot(argument.name, is_mutated=is_mutated) for argument, is_mutated in required]

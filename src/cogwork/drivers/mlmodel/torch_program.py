@@ -42,7 +42,8 @@ def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
         read = import_reader()
         try:
             program = read(_write_archive(records)).exported_programs["model"]
-            # Guards would be compiled from source; shapes are checked without them, too.
+            # Do not check the guards: torch would compile them from source. It checks shapes
+            # without them, too.
             return program, program.module(check_guards=False)
         # The loader is Python code and may raise any exception.
         except Exception as error:
@@ -50,10 +51,11 @@ def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
 
 
 def import_reader() -> Callable[[io.BytesIO], Any]:
-    """Import torch's reader of programs without its compiler, which TorchScript models do not need.
+    """Import torch's reader of programs, but not torch's compiler.
 
-    The compiler would import Triton, which is for kernels of GPUs. Triton contains a copy of LLVM
-    that crashes a process in which TensorFlow has loaded another.
+    The import happens here because TorchScript models do not need the reader. The compiler would
+    import Triton, a library for GPU kernels. Triton contains a copy of LLVM that crashes the
+    process if TensorFlow has loaded another copy.
     """
     sys.modules.setdefault("triton", None)  # type: ignore[arg-type] # it cannot be imported then
     from torch.export.pt2_archive._package import load_pt2
@@ -118,7 +120,7 @@ class _UnexpectedText(ValueError):
 def _sanitize(value: Any, key: str) -> Any:
     match value:
         case {"type": str(), "index": int() | None, **rest} if not rest:
-            return {"type": "cpu", "index": None}  # regardless of the training device
+            return {"type": "cpu", "index": None}  # use the CPU, whatever the training device
         case dict():
             return {
                 _check_text("", name): type(each)()
@@ -159,7 +161,7 @@ _FORMULA = re.compile(
     re.ASCII,
 )
 _FREE_TEXT_KEYS = ("as_string", "as_strings")
-"""Arguments of operators, which become literals."""
+"""Keys of operator arguments that may be any text, because torch turns them into literals."""
 
 
 def _check_text(key: str, text: str) -> str:
