@@ -180,7 +180,7 @@ class CropAttributes(Attributes):
 
 class CropTo(Attributes):
     x_min_px: Annotated[float, Field(ge=0)] = 0.0
-    """Left edge: in pixels, or as a fraction of the width if all four are at most 1."""
+    """Left edge: in pixels, or as a fraction of the width if all four edges are at most 1."""
     y_min_px: Annotated[float, Field(ge=0)] = 0.0
     """Top edge."""
     x_max_px: Annotated[float, Field(gt=0)]

@@ -35,7 +35,7 @@ class SourceFault(CogworkError):
     status = "UNAVAILABLE"
 
     def __init__(self, code: str, sentence: str, *, final: bool = False) -> None:
-        """Set `final` if the fault is permanent and the source is not reopened."""
+        """Set `final` if the fault is permanent, so that the source is not reopened."""
         super().__init__(sentence)
         self.code = code
         self.final = final
@@ -131,7 +131,7 @@ class Capture:
         }
 
     async def latest_frame(self) -> Frame:
-        """Return the latest frame; before the first one, wait for it."""
+        """Return the latest frame. If there is none yet, wait for the first one."""
         while self._latest is None and self._source_fault is None:
             await self._clock.wait([self._update_future], _OPEN_TIMEOUT)
         if self._source_fault is not None:
@@ -174,7 +174,7 @@ class Capture:
         while not self._stop.is_set():
             before = self._latest
             fault = self._read_until_fault()
-            self._update_pending.clear()  # the next frame must notify the loop again
+            self._update_pending.clear()  # let the next frame notify the loop
             self._call_in_loop(self._on_fault, fault)
             if fault.final:
                 break
@@ -288,9 +288,9 @@ class FrameRateMeter:
 
     def rate(self, now: float) -> float:
         """Return the frames per second over the last five seconds."""
-        # Copy first: the thread keeps recording.
+        # Copy the arrivals first, because the thread keeps recording.
         recent = [each for each in tuple(self._arrivals) if now - each < 5]
         if len(recent) < 2:
             return 0.0
-        # A stream starts with a burst of buffered frames.
+        # Divide by at least one second: a stream starts with a burst of buffered frames.
         return (len(recent) - 1) / max(recent[-1] - recent[0], 1.0)

@@ -165,8 +165,11 @@ class Conveyor:
         return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=purpose))
 
     def _visible_slots(self, lane: int, scroll: float) -> range:
-        """Return the visible slots. Slot 0 leads; it starts at the right edge of the image or
-        beyond."""
+        """Return the numbers of the visible slots.
+
+        Slot 0 is the first on the belt. It starts at the right edge of the image, or beyond that
+        edge.
+        """
         passed = scroll / self._slot_length - self._lane_phases[lane]
         in_width = self.intrinsics.width / self._slot_length
         return range(math.ceil(passed + 0.5), math.floor(passed + in_width + 1.5) + 1)
@@ -230,7 +233,7 @@ _Window = tuple[slice, slice]
 def _overlap(
     shape: PartAppearance, x: float, y: float, image_shape: tuple[int, ...]
 ) -> tuple[_Window, _Window]:
-    """Return the window of a part's sprite in the image (rows, columns), and within the sprite."""
+    """Return the visible window of a part's sprite, in the image and in the sprite."""
     top, left = _round_half_up(y) - shape.half_side, _round_half_up(x) - shape.half_side
     rows = _clip_span(top, 2 * shape.half_side, image_shape[0])
     columns = _clip_span(left, 2 * shape.half_side, image_shape[1])
@@ -246,7 +249,7 @@ def _shift_span(span: slice, by: int) -> slice:
 
 
 def _round_half_up(position: float) -> int:
-    # Rounding half to even would make parts slip on the belt.
+    # Do not use `round`: rounding half to even would make parts slip on the belt.
     return math.floor(position + 0.5)
 
 

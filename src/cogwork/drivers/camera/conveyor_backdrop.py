@@ -20,7 +20,7 @@ _FULL_LIGHT = 230
 """Value in the vignette that represents full brightness."""
 _VIGNETTE_SIDE = 128
 _NOISE = 8
-"""Maximum deviation in gray levels."""
+"""Maximum deviation of a pixel due to sensor noise, in gray levels."""
 _NOISE_SIDE = 512
 _NOISE_SHIFTS = 64
 
@@ -82,7 +82,8 @@ def _draw_belt(rng: np.random.Generator, length: int, height: int) -> Uint8Image
 
 
 def _smooth_noise(rng: np.random.Generator, down: int, across: int) -> Plane:
-    """Return noise around 0 with spots of the given size that tiles horizontally."""
+    """Return noise around 0, with spots of the given size. Copies of the noise can be tiled
+    horizontally."""
     rows, columns = _BELT_RESOLUTION
     spots = 2 * rng.random((rows // down, columns // across), np.float32) - 1
     wrapped = np.hstack([spots, spots[:, :2]])
@@ -134,7 +135,7 @@ def _draw_vignette(rng: np.random.Generator, width: int, height: int) -> Uint8Im
 
 
 def _sensor_noise(rng: np.random.Generator, width: int, height: int) -> Uint8Image:
-    """Return noise from 0 up with a triangular distribution."""
+    """Return noise with a triangular distribution, from 0 to twice the maximum deviation."""
     dice = rng.integers(0, _NOISE, (2, _NOISE_SIDE, _NOISE_SIDE, 3), np.uint8, endpoint=True)
     tile = dice[0] + dice[1]
     times = (math.ceil(height / _NOISE_SIDE), math.ceil(width / _NOISE_SIDE), 1)

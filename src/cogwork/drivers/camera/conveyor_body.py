@@ -188,6 +188,7 @@ def _circle(radius: float) -> Polygon:
 
 
 def _ramp(plane: Plane, start: float, width: float) -> Plane:
-    """Return a linear ramp from 0 to 1 over `width`, centered at `start`."""
+    """Map the values to a linear ramp from 0 to 1, which is `width` wide and centered at
+    `start`."""
     ramp: Plane = np.clip((plane - start) / width + 0.5, 0, 1)
     return ramp

@@ -125,7 +125,8 @@ def _draw_silhouette(shape: PartAppearance) -> Uint8Image:
     rotated = [
         points @ _rotation_matrix(shape.angle).T * shape.size for points in shape.body.outline()
     ]
-    # OpenCV places the origin at the center of the first pixel; these coordinates at its corner.
+    # These coordinates have their origin at the corner of the first pixel, and OpenCV at its
+    # center.
     placed = [(points + shape.half_side) * shape.supersampling - 0.5 for points in rotated]
     corners = [np.round(points * 2**_SUBPIXEL_BITS).astype(np.int32) for points in placed]
     blank = np.zeros((side, side), np.uint8)

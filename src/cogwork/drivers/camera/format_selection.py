@@ -56,12 +56,13 @@ _COLOR = {
     "RGB3": 3.0,
     "XR24": 4.0,
     "AR24": 4.0,
-    # OpenCV 4.10 swaps red and blue in these.
+    # OpenCV 4.10 swaps red and blue in the following formats.
     "NV12": 1.5,
     "NV21": 1.5,
 }
 _COMPRESSED = dict.fromkeys(("MJPG", "JPEG"), 0.0)
-# Unbalanced colors and grayscale: only for devices without other formats.
+# Bayer formats have unbalanced colors, and gray formats none. Use them only if a device has no
+# others.
 _BAYER = dict.fromkeys(("RGGB", "BA81", "GBRG", "GRBG"), 1.0)
 _GRAY = {"GREY": 1.0, "Y16": 2.0, "Y12": 2.0, "Y10": 2.0}
 
@@ -144,9 +145,10 @@ def is_same_rate(one: float, other: float) -> bool:
 def choose_format(formats: Sequence[FormatOffer], request: FormatRequest) -> FormatChoice:
     """Return the best format that meets the request exactly, or raise NoSuchFormat.
 
-    Open parts of the request prefer, in this order: color over gray, at most 1920x1080, at least 15
-    frames per second, close to 1280x720, close to 30 frames per second. If formats are still equal,
-    raw formats precede JPEG, which costs decoding, unless their bandwidth is too high for USB 2.
+    Where the request is open, prefer, in this order: color over gray, at most 1920x1080, at least
+    15 frames per second, close to 1280x720, close to 30 frames per second. If formats are still
+    equal, prefer raw formats over JPEG, which costs decoding, unless the bandwidth of the raw
+    format is too high for USB 2.
     """
     decoded = [offer for offer in formats if offer.fourcc in _BYTES_PER_PIXEL]
     if not decoded or (
@@ -275,7 +277,7 @@ def _describe_rates(offer: FormatRange) -> str:
 
 
 def _join_parts(*parts: str) -> str:
-    """Join the parts; the last one is the frame rate."""
+    """Join the parts with spaces; the last part is the frame rate, if known."""
     *what, rate = parts
     return " ".join(part for part in (*what, rate and f"at {rate}") if part)
 

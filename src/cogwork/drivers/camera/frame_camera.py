@@ -27,8 +27,10 @@ from cogwork.resource.services.camera import make_response_metadata, parse_mime_
 
 
 class FrameImage(NamedImage):
-    """An encoded frame with its annotations. Its size is known even for types that the SDK cannot
-    parse."""
+    """An encoded frame with its annotations.
+
+    The width and height are known even for image types that the SDK cannot parse.
+    """
 
     def __init__(self, frame: Frame, data: bytes, mime_type: str) -> None:
         self.name = frame.source

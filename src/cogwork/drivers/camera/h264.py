@@ -12,9 +12,10 @@ _SEARCHED = 4096
 
 
 def with_parameters(picture: bytes, parameters: bytes) -> bytes | None:
-    """Return a key frame with the parameter sets of its stream, which cameras may send only once.
+    """Return a key frame that begins with the parameter sets of its stream.
 
-    Return None if the frame is not in Annex B format, or if its parameter sets are unknown.
+    Cameras may send the parameter sets only once. Return None if the frame is not in Annex B
+    format, or if the parameter sets are unknown.
     """
     if not _is_annex_b(picture):
         return None

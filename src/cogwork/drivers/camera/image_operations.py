@@ -76,6 +76,6 @@ def crop(
     if not overlay:
         return np.ascontiguousarray(pixels[top:bottom, left:right])
     if is_depth(pixels):
-        return pixels  # a line would be read as a distance
+        return pixels  # depth image: a line would be read as a distance
     marked = pixels.copy()
     return cv2.rectangle(marked, (left, top), (right - 1, bottom - 1), _RED, 2)

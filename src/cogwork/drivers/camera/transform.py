@@ -41,8 +41,8 @@ class TransformCamera(FrameCamera):
         dependencies: Dependencies,
         clock: Clock,
     ) -> None:
-        # The source has sent no frame yet. Intrinsic parameters are only useful with depth, so
-        # assume depth if they are configured.
+        # Before the first frame of the source, it is unknown whether the source has depth. Assume
+        # depth if intrinsic parameters are configured, because only depth needs them.
         super().__init__(name, attributes, has_depth=attributes.intrinsic_parameters is not None)
         self._source = find_dependency(dependencies, attributes.source)
         self._clock = clock
@@ -125,7 +125,7 @@ class TransformCamera(FrameCamera):
         async def stage(frame: Frame) -> Frame:
             pixels = await self.workers.run(operation, frame.pixels)
             if pixels is frame.pixels:
-                return frame  # reuse what is already encoded
+                return frame  # keep the frame, which may be encoded already
             return Frame(Image(pixels, self.workers), frame.captured_at, frame.source)
 
         return stage

@@ -86,8 +86,7 @@ class SteppedRange:
 
 @dataclass(frozen=True, slots=True)
 class FormatRange:
-    """A format with ranges of sizes and rates. The driver may not support every combination of
-    them."""
+    """A format with ranges of sizes and rates. The driver may reject some combinations of these."""
 
     fourcc: str
     widths: SteppedRange
@@ -116,7 +115,7 @@ def find_device(video_path: str, devices: Sequence[Device]) -> Device | None:
         return next((device for device in devices if device.can_capture), None)
     if "/" not in video_path:
         return next((device for device in devices if video_path in _base_names(device)), None)
-    # Users may have links from their own udev rules.
+    # Compare the target of the path, too: users may have links from their own udev rules.
     known = {video_path, str(Path(video_path).resolve())}
     return next((device for device in devices if known & {device.path, *device.links}), None)
 
@@ -208,7 +207,7 @@ def _parse_size(size: tuple[Any, ...]) -> tuple[SteppedRange, SteppedRange]:
 def _read_format(
     node: _DeviceNode, code: int, widths: SteppedRange, heights: SteppedRange
 ) -> FormatOffer:
-    # Query the smallest size: it has the fastest rate and excludes nothing that is available.
+    # Query the rates of the smallest size: they include the rates of all other sizes.
     intervals = list(
         node.enumerate_all(_ENUM_FRAMEINTERVALS, code, widths.minimum, heights.minimum)
     )

@@ -41,10 +41,13 @@ _PICTURE_TIMEOUT = 2.0
 _MAX_ATTEMPTS = 5
 """Consecutive read errors after which the camera counts as failed; single frames may be damaged."""
 _RETRY_DELAY = 0.02
-"""Seconds between two attempts, which are enough for an unplugged device to disappear."""
+"""Seconds between two attempts to read; long enough for an unplugged device to disappear."""
 _BUFFER_COUNT = 2
-"""One buffer is filled while the other is read; a single buffer would drop frames. Frames do not
-age in the buffers, because they are read continuously."""
+"""Number of OpenCV's buffers: one is filled while the other is read.
+
+A single buffer would drop frames. Frames do not age in the buffers, because they are read
+continuously.
+"""
 _JPEG_FORMATS = ("MJPG", "JPEG")
 
 
@@ -122,7 +125,7 @@ class WebcamSource:
         self, device: Device, choice: FormatChoice, capture: VideoCapture
     ) -> OpenedWebcam:
         _configure(capture, choice)
-        # OpenCV also closes a device that another program opens meanwhile.
+        # Check again: OpenCV closes the device if another program has opened it meanwhile.
         if not capture.isOpened():
             raise self._open_fault(device)
         actual = _read_actual_format(capture)
@@ -212,7 +215,7 @@ def _defer_decoding(frame: NDArray[np.uint8], actual: FormatChoice) -> DeferredP
         # Decoding is expensive and only done for frames that are requested.
         is_jpeg = frame.ravel()[:2].tobytes() == b"\xff\xd8"
         return functools.partial(_decode_jpeg, frame) if is_jpeg else None
-    # OpenCV returns frames that are already BGR as a single row.
+    # The frame is BGR already, but OpenCV returns it as a single row.
     shape = (actual.height, actual.width, 3)
     return (lambda: frame.reshape(shape)) if frame.size == math.prod(shape) else None
 
@@ -228,7 +231,7 @@ def _decode_jpeg(jpeg: NDArray[np.uint8]) -> NDArray[Any]:
 
 
 def _configure(capture: VideoCapture, choice: FormatChoice) -> None:
-    """Configure the device. Set the rate last: other properties reset it, and 7.5 becomes 15."""
+    """Configure the device. Set the rate last, because setting another property resets it."""
     import cv2
 
     capture.set(cv2.CAP_PROP_FOURCC, fourcc_code(choice.fourcc))

@@ -124,11 +124,11 @@ class VideoSource:
         return str(input_format) if input_format is not None else None
 
     def _open_options(self) -> dict[str, str]:
-        # This option also limits frames that are decoded to analyze the stream.
+        # Limit the frames that FFmpeg decodes to analyze the stream, too.
         defaults = {"max_pixels": str(MAX_PIXELS)}
         if self._is_url:
-            # TCP passes firewalls on a single connection. The limits reduce the analysis of the
-            # stream from 20 frames to 3, and from five seconds to one.
+            # Prefer TCP, which passes firewalls on a single connection. The other two options
+            # reduce the analysis of the stream from 20 frames to 3, and from five seconds to one.
             defaults |= {"rtsp_transport": "tcp", "analyzeduration": "1000000", "fpsprobesize": "3"}
         configured = self._attributes.input_kw_args
         return defaults | {
@@ -184,13 +184,13 @@ class OpenedVideo:
         self._frames = self._play() if self._is_finite() else self._decode()
         self._graph: Graph | None = None
         self._graph_input: object = None
-        # All frames share one reformatter: each would create its own, with a thread per CPU.
+        # Share one reformatter: otherwise, each frame would create its own, with a thread per CPU.
         self._reformatter = VideoReformatter()
 
     @property
     def rate(self) -> float | None:
         if self._container.format.flags & _NO_TIMESTAMPS:
-            return None  # FFmpeg invents a rate in this case
+            return None  # FFmpeg invents a rate for formats without timestamps
         rate = self._stream.average_rate or self._stream.guessed_rate
         low, high = _PLAUSIBLE_RATES
         return float(rate) if rate and low <= rate <= high else None
@@ -208,7 +208,7 @@ class OpenedVideo:
 
     def close(self) -> None:
         self._video.feed.stop()
-        # The generator refers to the stream, which owns the decoder and its threads.
+        # Close the generator, which refers to the stream and thus to the decoder and its threads.
         self._frames.close()
         self._graph = None
         self._container.close()
@@ -261,7 +261,8 @@ class OpenedVideo:
         requested_at = time.monotonic()
         for packet in self._container.demux(self._stream):
             if time.monotonic() - requested_at >= self._video.stall_timeout:
-                # After a timeout, the parser flushes its remaining data, which is old.
+                # Do not use this packet: after a timeout, the parser flushes its remaining data,
+                # which is old.
                 raise self._video.stall_fault()
             self._pass_on(packet)
             yield packet
@@ -277,7 +278,8 @@ class OpenedVideo:
             return
         if packet.is_keyframe:
             data = with_parameters(data, context.extradata or b"")
-        # Browsers do not reorder pictures, and damaged ones would be seen until the next key frame.
+        # Do not pass on pictures that browsers cannot show: browsers do not reorder pictures, and a
+        # damaged picture would be visible until the next key frame.
         if data is None or packet.is_corrupt or context.has_b_frames:
             self._video.feed.stop()
             return
@@ -294,7 +296,7 @@ class OpenedVideo:
             while True:
                 yield graph.vpull()
         except (av.error.BlockingIOError, av.error.EOFError):
-            return  # the filters need more frames first
+            return  # the filters need more frames to return the next one
         except (av.error.FFmpegError, ValueError) as error:
             raise self._video.filter_fault(error) from None
 
