@@ -84,7 +84,7 @@ async def drive_to_goal(
 
 
 async def turn(find: FindBase, degrees: float, settings: DriveSettings, clock: Clock) -> None:
-    """Turn to the left by the degrees, in the shorter direction."""
+    """Turn by the given degrees, positive to the left; the base takes the shorter direction."""
     degrees = math.remainder(degrees, 360)
     if abs(degrees) >= MIN_TURN:
         seconds = abs(degrees) / settings.angular

@@ -212,7 +212,7 @@ class BuiltinMotion(Motion):
         return GetPlanResponse(current_plan_with_status=execution.plan_message)
 
     async def stop(self, **_: Any) -> None:
-        """Stop all plans. Other moves stop with the components themselves."""
+        """Stop all plans. To stop any other move, clients stop the component that moves."""
         await self._plans.stop_all("all motion was stopped")
 
     async def close(self) -> None:
@@ -246,10 +246,10 @@ class BuiltinMotion(Motion):
         return self._plans.start(component, [start, destination], find, locator, settings)
 
     def _make_finder(self, carrier: ResourceName) -> Callable[[], object]:
-        """Return a function that finds the component for the next step.
+        """Return a function that returns the component for each step of a move.
 
-        The function raises an error if the component was stopped since the last step: otherwise, a
-        stop between two steps, while only the position is read, would go unnoticed.
+        The function raises an error if the component was stopped during the move. Otherwise, a stop
+        would go unnoticed between two steps, while only the position is read.
         """
         stops = self._machine.stop_count(carrier)
 
@@ -279,7 +279,7 @@ async def _goal_pose(
 ) -> Pose:
     """Return the pose of the carrier that puts the component at its destination.
 
-    Without an orientation in the destination, a gantry or base keeps the current one.
+    If the destination has no orientation, the component keeps its orientation on a gantry or base.
     """
     frame = destination.reference_frame
     requested = pose_from_proto(destination.pose)

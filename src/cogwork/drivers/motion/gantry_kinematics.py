@@ -71,8 +71,8 @@ async def _read_own_chain(gantry: Gantry) -> Chain | None:
 def _project_on_axes(chain: Chain, pose: Pose) -> list[float]:
     """Return the axis positions closest to the pose.
 
-    Axes are perpendicular, and links between them may be rotated. So the direction of an axis is
-    measured: how the carriage moves when the axis moves by a millimeter.
+    Axes are perpendicular to each other, but links between them may be rotated. So the direction of
+    each axis is measured: it is the direction in which the carriage moves with the axis.
     """
     joints = len(chain.joints)
     start = chain.pose([0.0] * joints).point

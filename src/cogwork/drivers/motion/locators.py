@@ -59,7 +59,8 @@ class GlobeLocator:
         self._heading = heading
 
     async def current_pose(self) -> PoseMessage:
-        """Return the pose in the form of plans: longitude as x and latitude as y, in degrees."""
+        """Return the current pose in the format of plans: longitude as x and latitude as y, in
+        degrees."""
         position, _ = await self._find().get_position(timeout=POSITION_TIMEOUT)
         return globe_pose(position, await self._compass_heading())
 

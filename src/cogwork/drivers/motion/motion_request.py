@@ -24,7 +24,8 @@ def read_drive_settings(
     return DriveSettings(
         _positive_or_default(requested, "linear_m_per_sec", attributes.linear_m_per_sec) * 1000,
         _positive_or_default(requested, "angular_degs_per_sec", attributes.angular_degs_per_sec),
-        # The allowed deviation from the path must not loosen the tolerance at the goal.
+        # `plan_deviation_m` limits the deviation from the path: it must not increase the tolerance
+        # at the goal.
         min(_positive_or_default(requested, "plan_deviation_m", tolerance), tolerance) * 1000,
     )
 
@@ -35,7 +36,8 @@ def refuse_obstacles(world_state: WorldState | None) -> None:
 
 
 def refuse_constraints(constraints: Constraints | None) -> None:
-    """Refuse motion constraints. Allowed collisions need no check: nothing here avoids any."""
+    """Refuse motion constraints, except allowed collisions: this service does not avoid
+    collisions."""
     if constraints is None:
         return
     for kind in ("linear", "orientation", "pseudolinear"):

@@ -95,14 +95,15 @@ class PlanHistory:
         return [each.status_message for each in known]
 
     def find_newest(self, component: str, execution_id: str | None = None) -> MotionExecution:
-        """Return the newest execution of a component, or the one with that ID."""
+        """Return the newest execution of a component, or the execution with the given ID."""
         for each in reversed(self._prune()):
             if each.component == component and execution_id in (None, each.id):
                 return each
         which = f'no execution "{execution_id}" of' if execution_id else "no plan for"
         raise NotFound(
-            f'there is {which} "{component}": move_on_map and move_on_globe create them, and a '
-            f"finished one expires after {RETENTION / 3600:g} hours or {MAX_FINISHED} others"
+            f'there is {which} "{component}": only move_on_map and move_on_globe create plans, and '
+            f"a finished plan is dropped after {RETENTION / 3600:g} hours, or when {MAX_FINISHED} "
+            "newer plans have finished"
         )
 
     def _prune(self) -> list[MotionExecution]:

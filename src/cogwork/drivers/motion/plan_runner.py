@@ -57,7 +57,8 @@ class PlanRunner:
             self._cancel(before, "replaced by a newer plan")
         execution = self.history.begin(component, steps)
         plan = self._execute(execution, find, locator, settings, before.task if before else None)
-        # The plan outlives the call. An empty context keeps no objects of the call alive.
+        # Use an empty context: the plan outlives the call, and should not keep objects of the call
+        # alive.
         task = asyncio.get_running_loop().create_task(plan, context=contextvars.Context())
         self._runs[component] = _PlanRun(execution, task)
         self._tasks.add(task)
@@ -92,7 +93,9 @@ class PlanRunner:
             await drive_to_goal(find, locator, settings, self._clock)
         except Exception as error:
             _, message = status_of(error, "the plan")
-            self._logger.warning("%s did not arrive: %s", execution.component, message)
+            self._logger.warning(
+                'component "%s" did not reach its destination: %s', execution.component, message
+            )
             self.history.end(execution, PlanState.PLAN_STATE_FAILED, message)
         else:
             self.history.end(execution, PlanState.PLAN_STATE_SUCCEEDED)
