@@ -42,9 +42,10 @@ class BuiltinNavigationAttributes(Attributes):
     degs_per_sec: Positive = 20.0
     """Angular speed in degrees per second."""
     plan_deviation_m: Annotated[float, Field(ge=0.01)] = 2.6
-    """Distance from its path, in meters, at which the machine stops and plans another path. It
-    keeps this distance, in addition to its own radius, from keepout zones. A goal is reached within
-    half of this distance. Set it larger than the error of the positions."""
+    """Distance from its path, in meters, at which the machine stops and plans another path. Paths
+    keep this distance, plus the radius of the machine, from keepout zones. A goal counts as reached
+    within half of this distance. Set the distance larger than the error of the measured
+    positions."""
     position_polling_frequency_hz: Annotated[float, Field(gt=0, le=100)] = 1.0
     """Frequency of position checks while the base moves. After each turn and each straight leg, the
     base waits for one period. Do not set it higher than the rate of the sensor."""

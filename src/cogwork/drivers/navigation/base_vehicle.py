@@ -128,7 +128,8 @@ class BaseVehicle:
                 )
 
     async def _aim(self, find: FindBase, step: PathStep) -> float:
-        """Turn toward the end of the step unless it is reached, and return the distance to it."""
+        """Turn toward the end of the step unless that end is reached, and return the distance to
+        it."""
         for turns in range(MAX_TURNS + 1):
             distance, degrees = _bearing(await self._locate_on(step), step.end)
             limit = MAX_HEADING_ERROR if turns else HEADING_TOLERANCE
@@ -140,7 +141,8 @@ class BaseVehicle:
         return distance
 
     def _is_aimed(self, distance: float, degrees: float, limit: float) -> bool:
-        """Return whether the next leg would end close enough to the line to the target."""
+        """Return whether the base is aimed well enough: its next leg ends near the line to the
+        target."""
         leg = min(distance, MAX_LEG / 1000)
         miss = leg * math.sin(math.radians(abs(degrees)))
         return abs(degrees) < MIN_TURN or (
@@ -178,13 +180,14 @@ class BaseVehicle:
                 if not task.done():
                     await self._locate_on(step)
             task.result()
-            # A sensor with a low rate still reports a position from before the end of the move.
+            # Wait for a new position: a slow sensor still reports one from before the end of the
+            # move.
             await self._clock.sleep(self._settings.polling_interval)
         finally:
             task.cancel()
             await await_shielded(asyncio.wait([task], timeout=3 * STOP_TIMEOUT))
             if task.done() and not task.cancelled():
-                task.exception()  # the move may have failed while the position was lost
+                task.exception()  # mark an error of the move as retrieved
 
     async def _locate_on(self, step: PathStep) -> MapPose:
         pose = await self._locator.locate()
@@ -208,10 +211,10 @@ class BaseVehicle:
         return DriveSettings(step.speed * 1000, settings.angular, settings.tolerance * 1000)
 
     def _make_finder(self) -> FindBase:
-        """Return a function that returns the base, or raises Interrupted if the base was stopped
-        since.
+        """Return a function that returns the base for the moves along a path.
 
-        Otherwise, a stop between two moves would go unnoticed.
+        The function raises Interrupted if the base was stopped after this call. Otherwise, a stop
+        between two moves would go unnoticed.
         """
         stops = self._machine.stop_count(self._name)
 

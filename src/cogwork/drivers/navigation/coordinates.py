@@ -56,7 +56,8 @@ class LocalCoordinates:
     def parse_position(self, position: Position) -> MapPose:
         if position.WhichOneof("value") != "pose":
             raise InvalidRequest(
-                "a position on this map must be a pose in millimeters: its type is MAP_TYPE_LOCAL"
+                "a position on this map must be a pose in millimeters: the map has the type "
+                "MAP_TYPE_LOCAL"
             )
         pose = pose_from_proto(position.pose)
         x, y, _ = pose.point
@@ -86,7 +87,7 @@ class GpsCoordinates:
     def parse_position(self, position: Position) -> MapPose:
         if position.WhichOneof("value") != "geo_pose":
             raise InvalidRequest(
-                "a position on this map must be a geo pose: its type is MAP_TYPE_GPS"
+                "a position on this map must be a geo pose: the map has the type MAP_TYPE_GPS"
             )
         geo_pose = position.geo_pose
         point = self._to_point(geo_pose.location.latitude, geo_pose.location.longitude)
@@ -112,8 +113,10 @@ class GpsCoordinates:
 
 
 def _yaw_of_geo_pose(pose: GeoPose) -> float | None:
-    """Return the yaw, or None if there is none. A geo pose without rotation faces north, and x is
-    east."""
+    """Return the yaw, or None if the pose has no orientation.
+
+    A geo pose without rotation faces north, and the x axis of the map points east.
+    """
     match pose.WhichOneof("orientation"):
         case "heading":
             if not math.isfinite(pose.heading):

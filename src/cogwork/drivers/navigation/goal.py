@@ -24,7 +24,7 @@ from cogwork.drivers.navigation.planned_path import PlannedPath, yaw_toward
 from cogwork.resource.messages.timestamps import to_timestamp
 
 MAX_LAPS = 2**32 - 1
-"""Maximum value of the field in the message."""
+"""Maximum number of laps that the message can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Goal:
     """Start time in seconds since 1970."""
     route: ActiveRoute | None = None
     given_path: Sequence[MapPoint] | None = None
-    """The remaining points of the path that the client gave, or None if it must be planned."""
+    """The remaining points of the path that the client gave. None if the path must be planned."""
     index: int = 0
     """The index of the next stop."""
     lap: int = 0
-    """The number of completed laps, up to the limit of the message."""
+    """The number of completed laps, at most the number that the message can hold."""
     state: GoalState.ValueType = GoalState.GOAL_STATE_ACTIVE
     plan: PlannedPath | None = None
     """The path that is being followed, or None while planning and at rest."""
@@ -80,7 +80,7 @@ class Goal:
     def begin(self, plan: PlannedPath) -> None:
         self.plan, self.step = plan, 0
         if self.given_path is not None and plan.points[1:] != tuple(self.given_path):
-            self.given_path = None  # the plan is a detour
+            self.given_path = None  # the plan leaves the given path
 
     def complete_step(self) -> None:
         """Record a completed step, and the stops and points that remain."""

@@ -27,7 +27,8 @@ MAX_DEVIATIONS = 3
 MIN_PROGRESS = 1.0
 """Minimum reduction of the remaining path, in meters, that counts as progress."""
 MIN_LAP_TIME = 0.1
-"""Minimum duration of a lap in seconds: the stops may be so close that nothing moves."""
+"""Minimum duration of a lap in seconds. Without it, laps between very close stops would follow each
+other without pause, because nothing has to move."""
 
 
 class NoGoal(CogworkError):
@@ -80,7 +81,7 @@ class GoalExecutor:
 
     async def start(self, goal: Goal) -> None:
         """Replace the current goal and return when its path is planned."""
-        await self._vehicle.locate()  # raises NotLocalized before anything is replaced
+        await self._vehicle.locate()  # raise NotLocalized before replacing the goal
         if self._goal is not None:
             self._goal.plan = None
         self._goal = goal
@@ -144,7 +145,7 @@ class GoalExecutor:
             raise
         if self._goal is not goal:
             raise Interrupted(
-                f"{self._display_name} did not get there: a newer goal replaced this one"
+                f"{self._display_name} did not reach its goal: a newer goal replaced this one"
             )
 
     def _end_goal(self) -> None:
@@ -168,7 +169,8 @@ class GoalExecutor:
         goal.plan = None
         self._cancel_runs()
         run = self._run(goal, code, detours, tuple(self._runs))
-        # The run outlives the call. An empty context keeps no objects of the call alive.
+        # Use an empty context: the run outlives the call, and should not keep objects of the call
+        # alive.
         task = asyncio.get_running_loop().create_task(run, context=contextvars.Context())
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)
@@ -191,8 +193,10 @@ class GoalExecutor:
         self._notify()
 
     async def _pursue(self, goal: Goal, code: NavErrorCode.ValueType, detours: bool) -> None:
-        """Plan and follow paths until the goal has ended. `code` is the error code if the
-        first plan fails."""
+        """Plan and follow paths until the goal has ended.
+
+        `code` is the error code to report if the first plan fails.
+        """
         deviations, shortest = 0, math.inf
         while goal.is_active:
             since = self._clock.monotonic()

@@ -46,7 +46,8 @@ MIN_LOOP_LENGTH = 0.001
 class GoalNavigation(MapNavigation):
     """Drives a vehicle. A newer goal replaces the current one.
 
-    A goal without a path fails with the reason; calls that only plan raise an error.
+    If no path to a goal is found, the goal fails and its status has the reason. Calls that only
+    plan raise an error instead.
     """
 
     backend: ClassVar[str]
@@ -297,7 +298,8 @@ def _check_route(stops: Sequence[Destination], start_index: int, loop: bool) -> 
         raise InvalidRequest("the route has no waypoints")
     if start_index >= len(stops):
         raise InvalidRequest(
-            f"the route has no waypoint {start_index}: they are numbered 0 to {len(stops) - 1}"
+            f"the route has no waypoint {start_index}: its waypoints are numbered 0 to "
+            f"{len(stops) - 1}"
         )
     lap = [stop.pose.point for stop in (*stops, stops[0])]
     if loop and path_length(lap) < MIN_LOOP_LENGTH:

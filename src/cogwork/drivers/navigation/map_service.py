@@ -25,7 +25,7 @@ class MapNavigation(Navigation):
 
     @abc.abstractmethod
     async def zones_changed(self) -> None:
-        """Plan again with the zones of the map."""
+        """Plan the current goal again after the zones of the map have changed."""
 
     async def add_location(
         self, location_name: str, position: Position | None = None, **_: Any

@@ -1,4 +1,5 @@
-"""The planner of goals' paths. It plans in threads, because many zones take a long time."""
+"""The planner of paths to goals. It works in threads, because planning around many zones is
+slow."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def _intersection_fraction(
 def _offset_corner(before: MapPoint, corner: MapPoint, after: MapPoint, by: float) -> MapPoint:
     """Move a corner outward, so that both of its edges move outward by the given distance."""
     one, other = _outward_normal(before, corner), _outward_normal(corner, after)
-    # At a spike the offset would be unbounded.
+    # Limit the offset, which would be unbounded at a spike.
     scale = by / max(1 + one[0] * other[0] + one[1] * other[1], 0.05)
     return (corner[0] + (one[0] + other[0]) * scale, corner[1] + (one[1] + other[1]) * scale)
 
