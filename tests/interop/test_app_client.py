@@ -150,4 +150,4 @@ async def test_program_creates_and_serves_a_cloud(tmp_path: Path) -> None:
     assert (tmp_path / "cloud").stat().st_mode & 0o777 == 0o700
     async with start_server(["init", *data], program=PROGRAM) as again:
         assert await again.exit_code() == 1
-    assert "already has its first owner" in again.err.text
+    assert "this directory already has a cloud" in again.err.text

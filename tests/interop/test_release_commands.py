@@ -173,7 +173,7 @@ async def test_impossible_rollout_is_refused(directory: Path) -> None:
         "rollout stable server 1.0.0 --stages 50,10": "ascending",
         "rollout stable server 1.0.0 --stages 1,50": "last stage must be 100",
         "rollout stable server 1.0.0 --max-failures 101": "0 to 100",
-        "pause stable server": "nothing of server was rolled out on stable",
+        "pause stable server": "no version of server was rolled out on stable",
     }
     for command, expected in refusals.items():
         assert expected in await release(directory, *command.split(), code=1)

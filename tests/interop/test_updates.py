@@ -407,7 +407,7 @@ async def test_only_the_part_and_its_owners_ask_and_report(
             await agent.report("2.0.0", Outcome.GOOD, part=part)
         assert refused.value.status is expected
     agent.metadata = dict(client._metadata)
-    with pytest.raises(GRPCError, match="opens more than this machine"):
+    with pytest.raises(GRPCError, match="gives access to more than this machine"):
         await agent.poll()
     machine = (await app.get_robot_part(agent.part)).robot
     role = APIKeyAuthorization("owner", "robot", machine)

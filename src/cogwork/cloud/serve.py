@@ -111,7 +111,7 @@ async def _start(
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)
     await certificate.load(options.certificate)
     await listeners.start(ListenAddresses(options.address, None, (), proxies=options.proxies))
-    _log.info("cogwork-cloud %s serves %s", __version__, directory.path)
+    _log.info("cogwork-cloud %s serves the cloud in %s", __version__, directory.path)
     log.print_line(
         format_serving_line(
             listeners.addresses, options.address, is_encrypted=certificate.is_in_use

@@ -42,8 +42,8 @@ def back_up(directory: CloudDirectory, target: Path) -> None:
 def restore(directory: CloudDirectory, source: Path | None, clock: Clock) -> Path | None:
     """Replace the records by a backup. Return the file with the former records.
 
-    If `source` is None, only check and mark records that were restored by other means. Raise
-    NoCloud if the records belong to another cloud.
+    If `source` is None, the records were already restored by other means: only check them, and
+    mark them as restored. Raise NoCloud if the records belong to another cloud.
     """
     with directory.lock():
         now = int(clock.time() * 1e6)
@@ -86,17 +86,17 @@ def renew_root_key(directory: CloudDirectory, clock: Clock) -> None:
 
 
 def _accept(tx: Transaction, directory: CloudDirectory, clock: Clock, now: int) -> None:
-    """Check that restored records belong to this cloud and its root key, and mark them."""
+    """Check that records belong to this cloud and its root key, and mark them as restored."""
     cloud, expected = read_cloud(tx), directory.read_cloud_id()
     if cloud is None or cloud.id != expected:
         found = f"those of the cloud {cloud.id}" if cloud is not None else "not those of a cloud"
-        raise NoCloud(f"the records are {found}; those of {expected} are needed")
+        raise NoCloud(f"the records are {found}, but this directory needs those of {expected}")
     keys = list_cloud_keys(tx)
     if missing := find_missing_purposes(keys):
         raise NoCloud(f"the records have no {' and no '.join(missing)} key; use another backup")
     CloudKeys(directory.read_root_key(), clock, keys)
     mark_restored(tx, now)
-    # So that the next start does not treat the records as restored a second time.
+    # Raise the checkpoint, so that the next start does not detect the same restore again.
     tx.execute(
         "UPDATE cloud SET checkpoint = ? WHERE checkpoint < ?",
         *(directory.read_checkpoint(), directory.read_checkpoint()),

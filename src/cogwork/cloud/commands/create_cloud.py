@@ -45,7 +45,7 @@ def create_cloud(
     with directory.lock():
         _require_empty(directory)
         root = directory.create_root_key()
-        # Renamed when it is complete, so that an interrupted run can be repeated.
+        # Use a temporary name until the file is complete: an interrupted run can then be repeated.
         unfinished = directory.path / "records.new.db"
         _remove(unfinished)
         unfinished.touch(0o600)
@@ -69,7 +69,7 @@ def create_cloud(
 
 
 def command_call(keyring: Keyring, domain: str, clock: Clock) -> Call:
-    """Return the call of a command, which works on the database directly and for an owner."""
+    """Return the call with which a command runs operations directly on the database."""
     name = PublicName(domain, domain, is_encrypted=True)
     command = Actor(ActorType.API_KEY, "")
     now = int(clock.time() * 1e6)
@@ -78,7 +78,7 @@ def command_call(keyring: Keyring, domain: str, clock: Clock) -> Call:
 
 def _require_empty(directory: CloudDirectory) -> None:
     if directory.settings.exists():
-        raise AlreadyInitialized("this cloud already has its first owner")
+        raise AlreadyInitialized("this directory already has a cloud")
     if directory.records.exists():
         raise NoCloud(
             f"{directory.path} has records, but no cloud.json: the file was lost, or an earlier "

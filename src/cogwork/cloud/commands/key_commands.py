@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def create_owner_key(directory: CloudDirectory, organization: str, name: str, clock: Clock) -> int:
-    """Create a key for an owner who has lost theirs."""
+    """Create a key for an owner who has lost the former one."""
     settings = directory.require_current()
 
     def work(tx: Transaction, root: Sealer) -> tuple[str, str, str]:
@@ -101,7 +101,7 @@ def rotate(directory: CloudDirectory, purpose: KeyPurpose, clock: Clock, *, at_o
     now = _now(clock)
 
     def work(tx: Transaction, root: Sealer) -> tuple[CloudKey, list[CloudKey], bytes]:
-        # A wrong root key would prevent the next start of the cloud.
+        # Check the root key first: with a wrong one, the next start of the cloud would fail.
         CloudKeys(root, clock, list_cloud_keys(tx))
         new = rotate_key(tx, root, purpose, now, at_once=at_once)
         keys = list_cloud_keys(tx)

@@ -89,7 +89,7 @@ def _rotate(arguments: argparse.Namespace) -> int:
 
 
 def cloud_directory(arguments: argparse.Namespace) -> CloudDirectory:
-    """Return the directory in the options, with the root key in the environment."""
+    """Return the directory from the options, with the root key from the environment."""
     from cogwork.cloud.control_plane.cloud_directory import CloudDirectory
     from cogwork.cloud.keys.root_key import ROOT_KEY_VARIABLE
 

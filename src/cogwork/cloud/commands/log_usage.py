@@ -25,7 +25,7 @@ class DayUsage(NamedTuple):
     lines: int
     bytes: int
     charged_days: int
-    """Number of days so far on which the lines were stored while the part existed."""
+    """Number of days, so far, on which the lines were stored and the part existed."""
 
 
 class MachineUsage(NamedTuple):

@@ -102,7 +102,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
         raise CogworkError("--tls-cert and --tls-key belong together; give both")
     process.prepare(os.environ)
-    # These modules import grpc, which must not happen before the process is prepared.
+    # Imported here, because these modules import grpc, for which the process must be prepared.
     from cogwork.cloud.machine.log_quota import part_rates
     from cogwork.cloud.serve import CloudServeOptions, serve
     from cogwork.cloud.signaling.relay_servers import read_relay_servers

@@ -1,6 +1,6 @@
 """Checks configurations in the cloud with the same rules as machines.
 
-Organizations take turns, and one worker always stays free for other organizations. So the edits of
+Organizations take turns, and no organization can occupy the last free worker, so that the edits of
 one organization do not delay the edits of another.
 """
 
@@ -123,7 +123,8 @@ class ConfigChecker:
 def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None:
     """Raise EditRefused if machines would refuse the configuration, or cannot receive it.
 
-    The rules of a server of another vendor are unknown, so only the second reason applies to it.
+    The rules of servers of other vendors are unknown: only check that the text can be parsed, and
+    that a message can carry the configuration.
     """
     refused = [each for each in loaded.diagnostics if each.diagnostic.effect is Effect.REFUSED]
     if refused and not refused[0].diagnostic.location.pointer:
@@ -140,9 +141,10 @@ def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None
 
 
 def _is_decided(config: dict[str, Any], pointer: Pointer) -> bool:
-    """Return whether a fault is certain without the data that only the machine has.
+    """Return whether the value at a pointer is final, so that its faults are certain.
 
-    The cloud writes the section `cloud`, and the machine substitutes environment variables.
+    The section `cloud` is not final, because the cloud replaces it. Values with environment
+    variables are not final, because the machine substitutes the variables.
     """
     if pointer[0] == _CLOUD_SECTION:
         return False
@@ -151,7 +153,7 @@ def _is_decided(config: dict[str, Any], pointer: Pointer) -> bool:
         try:
             value = value[key]
         except (KeyError, IndexError, TypeError):
-            break  # the fault is a missing value
+            break  # the value is missing: look at the object that should have it
     return not _has_variable(value)
 
 
@@ -168,7 +170,7 @@ def _has_variable(value: Any) -> bool:
 
 
 def _list_new_errors(old: LoadedConfig, new: LoadedConfig) -> list[str]:
-    """Return the errors that the machine would show, and does not show yet."""
+    """Return the errors that `new` would add to those that the machine already shows."""
     known = {(each.diagnostic.code, each.diagnostic.message) for each in old.diagnostics}
     config = {} if new.is_refused else parse_config(new.text)
     found = [
@@ -179,7 +181,7 @@ def _list_new_errors(old: LoadedConfig, new: LoadedConfig) -> list[str]:
         and (each.diagnostic.code, each.diagnostic.message) not in known
         and _is_decided(config, each.diagnostic.location.pointer)
     ]
-    # Excerpts would show merged text that no person has written.
+    # Leave out excerpts: they would show merged text that no person has written.
     return [_describe(replace(each, excerpt=None)) for each in found[:_MAX_SHOWN]]
 
 

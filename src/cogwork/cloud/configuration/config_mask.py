@@ -65,7 +65,7 @@ def _mask(value: Any, at: Pointer, redact: Callable[[str], str]) -> Any:
                 for key, each in value.items()
             }
         case list():
-            # The position of an item in a list does not decide whether it is hidden.
+            # Hide either all scalar items of a list or none: their positions do not matter.
             is_hidden = _is_hidden((*at, 0))
             return [
                 _mask(each, (*at, index), redact)
@@ -86,7 +86,7 @@ def _mask_scalar(value: Any, redact: Callable[[str], str], *, is_hidden: bool) -
 
 
 def _mask_key_ids(ids: list[Any], keys: Json, redact: Callable[[str], str]) -> list[Any]:
-    """Mask the entries of a list of key IDs that name no key, because they may be secrets."""
+    """Mask the entries of a list that are not the ID of a key, because they may be secrets."""
     return [redact(each) if isinstance(each, str) and each in keys else STARS for each in ids]
 
 

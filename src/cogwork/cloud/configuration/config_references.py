@@ -1,6 +1,6 @@
 """The references from configurations of parts and fragments to fragments and registry items.
 
-They show which parts a change affects, without reading all configurations.
+They show which parts a change affects, so that not all configurations must be read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ WHERE part.deleted_at IS NULL ORDER BY part.id
 
 
 def require_few_references(config: dict[str, Any]) -> None:
-    """Raise InvalidRequest if a section has more entries than are followed."""
+    """Raise InvalidRequest if a section has too many entries."""
     for section, limit in _LIMITS.items():
         items = config.get(section)
         if isinstance(items, list) and len(items) > limit:
@@ -100,12 +100,12 @@ def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: An
 
 
 def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[str]:
-    """Return the IDs of the parts that refer to an item or a fragment, directly or in fragments."""
+    """Return the IDs of parts that refer to an item or a fragment, directly or in a fragment."""
     return query_values(tx, str, _PARTS_THAT_USE, target, target_id)
 
 
 def list_users(tx: Transaction, target: TargetType, target_id: str) -> list[PartUser]:
-    """Return the same parts with their names, organizations and machines."""
+    """Return the parts that refer to an item or a fragment, directly or in a fragment."""
     return query(tx, PartUser, _USERS, target, target_id)
 
 

@@ -17,7 +17,7 @@ _MAX_INTEGER: Final = 1 << 53
 """The largest integer in a Struct, which stores all numbers as floating-point numbers."""
 
 _MAX_DEPTH: Final = 100
-"""Maximum depth of nested objects and lists, which messages to machines can carry."""
+"""Maximum depth of nested objects and lists that messages to machines can carry."""
 _TOO_LARGE: Final = f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB; split it up"
 
 
@@ -38,7 +38,7 @@ def parse_config(text: str) -> dict[str, Any]:
 def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
     """Return the configuration in a request as text; None if it has none.
 
-    Keep a text unchanged. Raise InvalidRequest.
+    A configuration that is sent as text stays unchanged. Raise InvalidRequest.
     """
     if request.HasField("robot_config_json"):
         text = request.robot_config_json
@@ -52,9 +52,9 @@ def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
 
 
 def require_config(text: str) -> dict[str, Any]:
-    """Return the configuration, if it can be stored and sent to machines.
+    """Return the parsed configuration.
 
-    Raise InvalidRequest for a wrong size or a wrong value.
+    Raise InvalidRequest if the configuration cannot be stored or sent to machines.
     """
     if len(text.encode()) > MAX_EDIT_SIZE:
         raise InvalidRequest(_TOO_LARGE)

@@ -85,7 +85,8 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
         revision = select_revision(tx, fragment, use.version)
         if revision is None or not is_shared(fragment, revision, organizations):
             raise FragmentUnavailable(
-                f'it has no revision and no tag "{use.version[:100]}"; use another version'
+                f'the fragment has no revision and no tag "{use.version[:100]}"; use another '
+                "version"
             )
         return revision.config
 
@@ -93,15 +94,15 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
 
 
 def merge_for_part(tx: Transaction, part: PartRow, config: dict[str, Any]) -> Merged:
-    """Merge its fragments into a configuration of a part."""
+    """Merge the fragments that a part's configuration uses into it."""
     return merge_fragments(config, fragments_for(tx, (part.organization_id,)))
 
 
 def require_no_new_mistakes(tx: Transaction, part: PartRow, config: dict[str, Any]) -> None:
     """Raise InvalidRequest if the configuration has mistakes that the stored one does not have.
 
-    Mistakes in the stored one are allowed, because a fragment may have changed since, and users
-    must still be able to make other edits. Merging is slow, so this function must not run in a
+    Mistakes that are already stored are allowed: a change of a fragment may have caused them, and
+    must not prevent other edits. Merging is slow, so this function must not run in a
     write transaction.
     """
     mistakes = merge_for_part(tx, part, config).mistakes

@@ -126,7 +126,7 @@ class _Merger:
         return merged.config
 
     def list_mistakes(self) -> list[Mistake]:
-        """Return the first mistakes of each kind in each fragment, and the number of others."""
+        """Return the first mistakes of each kind in each fragment, and how many more there are."""
         more = [
             Mistake(kind, fragment, f"and {count - _MAX_LISTED} more mistakes of this kind")
             for (kind, fragment), count in self._counts.items()
@@ -167,7 +167,7 @@ class _Merger:
         return content
 
     def _fill_variables(self, content: Json, use: FragmentUse) -> Json:
-        """Fill in the variables. Leave out items, or else sections, with a missing variable."""
+        """Fill in the variables. Leave out list items, and other sections, that lack a variable."""
         found: Json = {}
         for key, section in content.items():
             self._budget.add_value(key)

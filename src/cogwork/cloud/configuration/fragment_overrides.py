@@ -29,7 +29,7 @@ _LISTS: Final = frozenset(
 )
 """Sections that are lists. An override does not create them."""
 _USES: Final = ("fragments", "fragment_mods")
-"""Sections that are already removed when overrides are applied."""
+"""Sections that fragments no longer have when overrides are applied."""
 _NAMES: Final = ("name", "id")
 """Keys whose values identify the items of a list."""
 
@@ -41,7 +41,7 @@ class InvalidOverride(Exception):
 def apply_overrides(content: Json, overrides: Sequence[Any], budget: MergeBudget) -> Json:
     """Return a copy of the content with the overrides applied in order.
 
-    The result may share values with the overrides. Raise InvalidOverride or OverBudget.
+    The result may share values with the overrides. Raise InvalidOverride or MergeTooLarge.
     """
     found: Json = _copy(content, budget)
     apply = _Overrides(found, budget)
@@ -99,7 +99,7 @@ class _Overrides:
     def _rename(self, path: str, target: Any) -> None:
         """Rename a value: its new path differs from the old one only in the last step."""
         if not isinstance(target, str):
-            raise InvalidOverride(f"$rename of {path[:200]} needs a path")
+            raise InvalidOverride(f"$rename of {path[:200]} needs the new path as its value")
         holder, key = self._find_holder(path)
         value = self._get(holder, key, path)
         self._remove(holder, key, path)
@@ -113,12 +113,12 @@ class _Overrides:
             old = self._get(holder, key, path)
             if not _is_number(old) or not _is_number(value):
                 raise InvalidOverride(
-                    f"{path[:200]} is not a number, or it is combined with something else"
+                    f"{path[:200]} and the value of the operator must both be numbers"
                 )
             is_small = abs(old) < _MAX_NUMBER and abs(value) < _MAX_NUMBER
             if not is_small or not abs(result := combine(old, value)) < _MAX_NUMBER:
                 raise InvalidOverride(
-                    f"{path[:200]} is calculated with numbers above {_MAX_NUMBER:g}"
+                    f"all numbers in the calculation of {path[:200]} must be below {_MAX_NUMBER:g}"
                 )
             self._put(holder, key, result, path)
 
@@ -144,7 +144,7 @@ class _Overrides:
         items[:] = [each for each in items if each != value]
 
     def _count_comparisons(self, items: list[Any], value: Any) -> None:
-        """Count the steps to compare a value with all items, of which each may be nearly equal."""
+        """Count the steps to compare a value with all items, as if all of them were equal to it."""
         self._budget.add_steps(len(items) * _measure(value, self._budget))
 
     def _find_holder(self, path: str, *, create: bool = False) -> tuple[Any, str]:
@@ -183,17 +183,20 @@ class _Overrides:
             self._removed.append(holder.get(key))
             holder[key] = value
             if key in _NAMES:
-                self._indexes.clear()  # the object may be an item of a list
+                self._indexes.clear()  # the object may be a list item, which now has another name
         elif isinstance(holder, list):
             index = self._index_of(holder, key, path)
             self._removed.append(holder[index])
             holder[index] = value
             self._indexes.pop(id(holder), None)
         else:
-            raise InvalidOverride(f'"{key[:100]}" of {path[:200]} would be inside of a value')
+            raise InvalidOverride(
+                f'{path[:200]} cannot be set, because the value above "{key[:100]}" is neither an '
+                "object nor a list"
+            )
 
     def _remove(self, holder: Any, key: str, path: str) -> None:
-        self._removed.append(self._get(holder, key, path))  # the value must exist
+        self._removed.append(self._get(holder, key, path))  # raises if the value does not exist
         if isinstance(holder, list):
             del holder[self._index_of(holder, key, path)]
             self._indexes.pop(id(holder), None)
@@ -252,7 +255,7 @@ def _measure(value: Any, budget: MergeBudget) -> int:
 
 
 def _check_nesting(content: Json, budget: MergeBudget) -> None:
-    """Raise OverBudget if moved values are nested too deeply. Must not recurse."""
+    """Raise MergeTooLarge if the content is nested too deeply. Must not recurse."""
     inside: list[Any] = [content]
     level = 0
     while inside:

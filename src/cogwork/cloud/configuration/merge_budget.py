@@ -10,9 +10,9 @@ from typing import Any, Final
 MAX_SIZE: Final = 4 << 20
 """Bytes that fragments may add to one configuration."""
 MAX_STEPS: Final = 500_000
-"""Number of values and list items that may be visited, in addition to the added ones."""
+"""Maximum number of steps: values and items that are visited, but not added."""
 MAX_NESTING: Final = 100
-"""Maximum depth of nested objects and lists, which messages to machines can carry."""
+"""Maximum depth of nested objects and lists that messages to machines can carry."""
 CHARACTERS_PER_STEP: Final = 64
 
 _VALUE_SIZE: Final = 16
@@ -20,7 +20,7 @@ _VALUE_SIZE: Final = 16
 
 
 class MergeTooLarge(Exception):
-    """A limit is exceeded. The message completes a sentence that begins with the fragments."""
+    """A limit is exceeded. The message continues a sentence that begins with `the fragments`."""
 
 
 class MergeBudget:

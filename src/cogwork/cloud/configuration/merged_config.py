@@ -16,9 +16,9 @@ class MergedConfig:
         """The items of the sections that are lists, by section and name."""
 
     def add(self, content: Json) -> list[tuple[str, str]]:
-        """Add a fragment. Return the sections and names of the items that are left out.
+        """Add a fragment. Return the sections and names of items that clash, and are left out.
 
-        Ignore an item that is equal to an existing one.
+        An item clashes if a different item with the same name exists.
         """
         clashes = []
         for key, section in content.items():
@@ -32,7 +32,7 @@ class MergedConfig:
     def _add_items(self, section: str, items: list[Any]) -> list[str]:
         known = self._items.get(section)
         if known is None:
-            # The list may belong to the caller.
+            # Copy the list, because it may belong to the caller.
             self.config[section] = mine = [*self.config[section]]
             known = self._items[section] = _items_by_name(mine)
         new = [each for each in items if name_of(each) not in known]

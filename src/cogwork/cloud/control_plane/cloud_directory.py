@@ -31,14 +31,14 @@ class CloudInUse(CogworkError):
 class CloudSettings(NamedTuple):
     domain: str
     cloud_id: str
-    """The ID of the cloud. The records have it, too, so that others are refused."""
+    """The ID of the cloud. Records with another ID are refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudDirectory:
     path: Path
     given_root_key: str = field(default="", repr=False)
-    """The root key from the environment, which replaces the file."""
+    """The root key from the environment, used instead of the file; empty to use the file."""
 
     @property
     def records(self) -> Path:
@@ -108,14 +108,14 @@ class CloudDirectory:
         found = self._read_settings()
         if "cloud_id" not in found:
             raise NoCloud(
-                f"the cloud in {self.path} was written by version 0.1; it is upgraded when it is "
-                "served the next time with: cogwork-cloud serve"
+                f"the cloud in {self.path} was written by version 0.1; upgrade it by starting "
+                "it once with: cogwork-cloud serve"
             )
         self.require_records()
         return CloudSettings(check_domain(found["domain"]), str(found["cloud_id"]))
 
     def require_records(self) -> None:
-        """Raise NoCloud if the records are missing: without them, every machine is refused."""
+        """Raise NoCloud if no records exist, because the cloud would refuse every machine."""
         if not self.records.exists():
             raise NoCloud(
                 f"{self.records} is missing; restore it from a backup with: "
@@ -152,7 +152,7 @@ class CloudDirectory:
         try:
             found = json.loads(self.settings.read_bytes())
             if not isinstance(found, dict) or not isinstance(found.get("domain"), str):
-                raise ValueError('it has no "domain"')  # noqa: TRY004, TRY301 - as other faults
+                raise ValueError('the "domain" is missing')  # noqa: TRY004, TRY301 - as other faults
         except FileNotFoundError:
             if self.records.exists():
                 raise NoCloud(

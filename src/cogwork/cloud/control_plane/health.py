@@ -16,7 +16,7 @@ _log = logging.getLogger("cloud.health")
 class StoreState(enum.IntEnum):
     OK = 0
     DEGRADED = 1
-    """A function does not work, but calls are answered."""
+    """A function of the cloud does not work, but calls are answered."""
     FAILING = 2
     """Changes are lost or refused."""
 
@@ -53,9 +53,9 @@ class CloudHealth:
     def report(
         self, component: str, state: StoreState, reason: str, lasts: float | None = None
     ) -> None:
-        """Show a problem until `recover` is called, or for so many seconds.
+        """Show a problem until `recover` is called, at most for `lasts` seconds.
 
-        Log it when it begins, and when its state changes.
+        Log the problem when it begins, and when its state changes.
         """
         now, known = self._clock.monotonic(), self._problems.get(component)
         since = known.since if known is not None else now
@@ -63,13 +63,13 @@ class CloudHealth:
         self._problems[component] = Problem(state, reason, since, until)
         if known is None or known.state is not state:
             level = logging.ERROR if state is StoreState.FAILING else logging.WARNING
-            _log.log(level, "%s: %s: %s", component, state.name.lower(), reason)
+            _log.log(level, 'the health of "%s" is %s: %s', component, state.name.lower(), reason)
             self._notify()
 
     def recover(self, component: str) -> None:
         if (problem := self._problems.pop(component, None)) is not None:
             lasted = duration.render(self._clock.monotonic() - problem.since)
-            _log.info("%s: works again, after %s", component, lasted)
+            _log.info('the health of "%s" is ok again after %s', component, lasted)
             self._notify()
 
     def change(self) -> asyncio.Future[None]:

@@ -18,7 +18,7 @@ from cogwork.cloud.storage.bus import describe_change, part_topic
 INTERVAL: Final = 5.0
 """Interval in seconds, much shorter than the time from a key's creation to its first use."""
 _CHECKPOINT_INTERVAL: Final = 300.0
-"""Interval in seconds between two checkpoints, which reveal records from an older backup."""
+"""Seconds between two checkpoints. A checkpoint reveals records from an older backup."""
 _MACHINES_AT_ONCE: Final = 100
 _PAUSE: Final = 0.5
 """Seconds between two groups of notified machines, so that not all of them ask at once."""
@@ -32,7 +32,7 @@ class KeyWatcher:
         self._directory = directory
         self._checkpoint_at = context.clock.monotonic() + _CHECKPOINT_INTERVAL
         self._has_new_authority = False
-        """Whether the file of authorities is older than the records."""
+        """Whether the authorities have changed since the file of authorities was written."""
 
     async def refresh(self) -> None:
         """Load the keys from the records, and act on changes."""
@@ -50,7 +50,7 @@ class KeyWatcher:
             context.calls.end_all()
         if changed:
             _log.info("the keys of the cloud have changed: %s", ", ".join(sorted(changed)))
-        # First, because a stolen key must end even if the rest fails.
+        # Notify machines first, because a stolen key must end even if the steps below fail.
         if KeyPurpose.PART_TOKEN in changed:
             await self._tell_machines()
         self._has_new_authority |= KeyPurpose.AUTHORITY in changed

@@ -22,7 +22,7 @@ LOGS: Final = "logs"
 PACKAGES: Final = "packages"
 
 _LASTS: Final = 300.0
-"""Seconds for which a failed write is shown, unless another one fails."""
+"""Seconds for which a failed write is shown. Another failure restarts the time."""
 
 T = TypeVar("T")
 

@@ -51,7 +51,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 
 _SAVE_INTERVAL: Final = 30.0
-"""Seconds between two saves of the counters in memory."""
+"""Seconds between two saves of lost log lines, and of when machines were last seen."""
 
 _log = logging.getLogger("cloud")
 
@@ -66,7 +66,7 @@ async def open_cloud(
 ) -> AsyncIterator[ControlPlane]:
     """Yield the cloud. No other process can open it at the same time.
 
-    Raise NoCloud, NoRootKey or CannotUnseal if data is missing. A cloud that starts without it
+    Raise NoCloud, NoRootKey or CannotUnseal if data is missing: a cloud without this data
     would refuse the credentials of its machines.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -125,9 +125,10 @@ async def open_cloud(
 def _check_in(
     tx: Transaction, settings: CloudSettings, root: Sealer, clock: Clock, saved: int
 ) -> tuple[CloudKeys, int]:
-    """Check that the records belong to this cloud. Return its keys and the new checkpoint.
+    """Check that the records belong to this cloud. Return its keys and the next checkpoint.
 
-    `saved` is the checkpoint in the directory, outside of the records.
+    `saved` is the checkpoint in the directory. A lower one in the records shows that they were
+    restored from a backup.
     """
     now = int(clock.time() * 1e6)
     cloud = read_cloud(tx)
@@ -180,4 +181,6 @@ async def _save_last(save: Callable[[], Awaitable[None]]) -> None:
     try:
         await save()
     except CogworkError as error:
-        _log.error("cannot save the counters of the last seconds: %s", error)
+        _log.error(
+            "cannot save the numbers of lost log lines, and when machines were last seen: %s", error
+        )

@@ -1,4 +1,4 @@
-"""Checks the free disk space, and whether failed records can be written again."""
+"""Checks the free disk space, and after a failed write, whether records can be written again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DISK: Final = "disk"
 
 _TIMEOUT: Final = 10.0
 _RECOVERED: Final = 1.1
-"""Factor of the limit at which a low disk has recovered, so that the state does not flap."""
+"""Factor of the limit that free space must reach to end the problem, so that it does not flap."""
 
 
 async def check_storage(
@@ -43,7 +43,7 @@ def _report_space(space: Space, health: CloudHealth) -> None:
         health.recover(DISK)
         return
     effect = (
-        "parts may log less the less is left"
+        "the log quotas of parts shrink with the free space"
         if space.share > 0
         else "logs and packages are refused, and only records are written"
     )
@@ -53,7 +53,7 @@ def _report_space(space: Space, health: CloudHealth) -> None:
 
 
 async def _try_to_write(records: Records) -> None:
-    """Write a change without effect. The records report its success or failure to the health."""
+    """Write a change without effect. MonitoredRecords reports the result to the health."""
 
     def work(tx: Transaction) -> None:
         tx.execute(

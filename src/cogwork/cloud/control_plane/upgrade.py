@@ -62,9 +62,9 @@ def upgrade_directory(directory: CloudDirectory, clock: Clock) -> None:
     for step in STEPS:
         step(directory, clock)
     _log.warning(
-        "upgraded the cloud in %s from version 0.1. The former files, with the former keys, are in "
-        "%s; delete it when you do not want to return to version 0.1. Back up %s separately from "
-        "the records",
+        "upgraded the cloud in %s from version 0.1. Its former files and keys are in %s; delete "
+        "that directory when you no longer need version 0.1. Back up the root key %s separately "
+        "from the records",
         *(directory.path, directory.path / BACKUP, directory.root_key),
     )
 
@@ -78,7 +78,7 @@ def _back_up(directory: CloudDirectory, _: Clock) -> None:
     atomic.make_directory(target)
     for name in _FILES:
         atomic.write(target / name, (directory.path / name).read_bytes(), 0o600)
-    # Last, so that a backup with a database is always complete.
+    # Copy the database last, so that a backup with a database is always complete.
     unfinished = target / "records.new.db"
     unfinished.unlink(missing_ok=True)
     unfinished.touch(0o600)
@@ -100,7 +100,7 @@ def _import_keys(directory: CloudDirectory, clock: Clock) -> None:
             insert(tx, material.seal(root, now, now))
         keyring = Keyring(CloudKeys(root, clock, list_cloud_keys(tx)))
         _replace_digests(tx, signing_key, keyring)
-        # Codes are stored as digests only, and expire after 15 minutes.
+        # Delete claim codes: they cannot be converted, and expire after 15 minutes anyway.
         tx.execute("DELETE FROM claim_code")
 
     has_root_key = directory.given_root_key or directory.root_key.exists()
@@ -113,7 +113,7 @@ def _finish(directory: CloudDirectory, _: Clock) -> None:
     assert cloud is not None
     for name in _PRIVATE_FILES:
         (directory.path / name).unlink(missing_ok=True)
-    # Last, because this change completes the upgrade.
+    # Save the settings last, because they mark the upgrade as complete.
     directory.save_settings(CloudSettings(directory.read_domain(), cloud.id))
 
 
@@ -173,8 +173,8 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
             try:
                 text = former.unseal(row.sealed).decode()
             except CannotUnseal:
-                # Version 0.1 could not check this secret either, because its digest needs the lost
-                # key.
+                # Give up the secret: version 0.1 could not check it either, because the digest
+                # needs the lost key.
                 unreadable += 1
                 tx.execute(f"UPDATE {table} SET sealed = '' WHERE id = ?", row.id)  # noqa: S608
                 continue
@@ -185,7 +185,7 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
                 f"UPDATE {table} SET digest = ?, sealed = ? WHERE id = ?",  # noqa: S608
                 *(digest, keyring.seal(text) if is_shown else "", row.id),
             )
-            # Tokens have the fingerprint of the former digest, and do not expire.
+            # Keep the fingerprint of the former digest: existing tokens have it, and do not expire.
             insert(tx, FormerFingerprintRow(digest, fingerprint_of(row.digest)))
     if unreadable and not upgraded:
         raise NoCloud(
@@ -193,7 +193,7 @@ def _replace_digests(tx: Transaction, signing_key: SigningKey, keyring: Keyring)
         )
     if unreadable:
         _log.warning(
-            "%d keys and secrets were made with another signing key, which is lost, so they "
-            "cannot be used; rotate them",
+            "%d keys and secrets cannot be used, because they were made with a signing key that is "
+            "lost; rotate them",
             unreadable,
         )

@@ -1,6 +1,6 @@
-"""The parts whose access lists change with a role, a key or a secret.
+"""The parts whose access lists change when a role, a key or a secret changes.
 
-For machines without access lists, the configuration changes, because it has their local keys.
+Machines without access lists get a new configuration, because it has their local keys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONDITIONS: Final = {
 
 
 def parts_below(tx: Transaction, resource: Resource) -> list[str]:
-    """Return the parts of a resource, whose access lists have the roles on the resource."""
+    """Return the parts of a resource. Their access lists have the roles on the resource."""
     kind, name = resource
     return query_values(tx, str, _CONDITIONS[kind], name)
 

@@ -109,7 +109,7 @@ class AppService:
         actor = await self._login.identify(stream)
         if actor.type is not ActorType.API_KEY:
             raise RoleTooLow(
-                f"{actor} may not use {APP_SERVICE}, which is for people and their programs; log "
+                f"{actor} cannot use {APP_SERVICE}, which is for people and their programs; log "
                 "in with an API key"
             )
         return actor
@@ -118,7 +118,7 @@ class AppService:
         actor = await self._identify(stream)
         replies = tail_robot_part_logs(self._context, actor, await stream.recv_message())
         async for reply in replies:
-            await self._identify(stream)  # the key may be deleted after the login
+            await self._identify(stream)  # the key may have been deleted meanwhile
             await stream.send_message(reply)
 
     async def _upload_module_file(self, stream: Stream) -> None:

@@ -10,12 +10,12 @@ from cogwork.core.errors import InvalidRequest
 
 KEPT_REVISIONS: Final = 1000
 KEPT_TIME: Final = 366 * 24 * 3600 * 1_000_000
-"""Microseconds. A revision is removed only if both limits are exceeded."""
+"""Microseconds to keep a revision. Only revisions beyond both limits are removed."""
 REMOVED_AT_ONCE: Final = 10
-"""Number of revisions to remove with one edit, which adds one: enough to catch up quickly."""
+"""Maximum number of revisions to remove with one edit. Each edit adds only one revision."""
 
 _MAX_BYTES: Final = 1 << 20
-"""Maximum size of the texts in a page. A reply repeats each text, and clients limit replies."""
+"""Maximum size of the texts in a page. Replies are larger, and clients limit their size."""
 
 
 R = TypeVar("R", FragmentRevisionRow, PartHistoryRow)
@@ -27,10 +27,10 @@ class Page(NamedTuple, Generic[R]):
 
 
 def read_page(read_next: Callable[[int], R | None], newest: int, limit: int) -> Page[R]:
-    """Return a page of revisions, newest first. It has at least one, if any exist.
+    """Return a page of revisions, newest first: at least one, if any exist.
 
-    `read_next` returns the newest row up to the given revision. Rows are read one at a time,
-    because a few of them may already be too large for memory.
+    `read_next` returns the newest row up to the given revision number. Rows are read one at a time,
+    because even a few rows may be too large for memory.
     """
     found: list[R] = []
     size = 0

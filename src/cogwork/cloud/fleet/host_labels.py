@@ -32,7 +32,7 @@ def assign_label(tx: Transaction, now: int, part_id: str, location: str, name: s
         if _find_holder(tx, location, each) in (None, part_id)
     )
     retire_label(tx, now, part_id)
-    # The new label may be an alias of the same part.
+    # Delete the alias if the new label was an alias of the same part.
     tx.execute(
         "DELETE FROM host_label WHERE location_id = ? AND label = ? AND part_id = ?",
         *(location, label, part_id),

@@ -52,7 +52,7 @@ class KeyIsReadable(CogworkError):
 
 
 class KeyLimit(CogworkError):
-    """The maximum number of keys has a role on the resource."""
+    """The resource already has the maximum number of keys with a role."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -181,7 +181,7 @@ def remove_role(
 def change_role(
     tx: Transaction, call: Call, request: pb.ChangeRoleRequest
 ) -> pb.ChangeRoleResponse:
-    # Before the old role is removed, because that role may allow the change.
+    # Check the new role first: the old role, which is removed below, may allow the change.
     grant = _read_grant(tx, call, request.new_authorization)
     organization = _remove_role(tx, call, request.old_authorization)
     _add_role(tx, call, request.new_authorization.identity_id, grant)
@@ -221,7 +221,7 @@ def list_authorizations(
 def _add_role(tx: Transaction, call: Call, key: str, grant: tuple[Resource, CloudRole]) -> None:
     resource, role = grant
     organization = organization_of(tx, resource)
-    # Keys of other organizations are refused, because owners see the local keys of their machines.
+    # Refuse keys of other organizations, because owners see the local keys of their machines.
     if not exists(
         tx, "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?", key, organization
     ):
@@ -248,10 +248,10 @@ def _remove_role(tx: Transaction, call: Call, authorization: pb.Authorization) -
 def _require_room(
     tx: Transaction, organization: str, resource: Resource, key: str | None = None
 ) -> None:
-    """Raise KeyLimit if no further key may get a role on the resource. Ignore `key`.
+    """Raise KeyLimit if no further key may get a role on the resource.
 
-    Only operations check it. The command that replaces the lost key of an owner does not: without
-    an owner, no key could be deleted.
+    `key` may already have a role, and is then allowed. The command that replaces the lost key of an
+    owner does not check the limit: without an owner, no key could be deleted.
     """
     kind, name = resource
     keys = query_values(
@@ -292,15 +292,15 @@ def _require_never_readable(tx: Transaction, key: str) -> None:
     (sealed,) = query_values(tx, str, "SELECT sealed FROM api_key WHERE id = ?", key)
     if sealed:
         raise KeyIsReadable(
-            "this key was made for one machine: the machine and its owners can read it, so it may "
-            "not open anything else; create another key with these roles"
+            "this key was made for one machine: the machine and its owners can read it, so it must "
+            "not give access to anything else; create another key with these roles"
         )
 
 
 def _read_grant(
     tx: Transaction, call: Call, authorization: pb.Authorization
 ) -> tuple[Resource, CloudRole]:
-    """Return the role in an authorization, and its resource, which the actor must own."""
+    """Return the resource and the role in an authorization. The actor must own the resource."""
     resource = parse_resource(authorization.resource_type, authorization.resource_id)
     kind, _, name = authorization.authorization_id.rpartition("_")
     by_name = {f"{resource[0]}_{name}": role for role, name in ROLE_NAMES.items()}

@@ -104,7 +104,7 @@ def update_location(
                 raise InvalidRequest("a location cannot be inside itself; choose another parent")
             _require_depth(tx, parent, _count_levels(tx, location))
         tx.execute("UPDATE location SET parent_id = ? WHERE id = ?", parent, location)
-        # The location inherits other roles from the new parent.
+        # Access lists change, because the location inherits other roles from the new parent.
         call.changed_parts += parts_below(tx, (ResourceType.LOCATION, location))
     return pb.UpdateLocationResponse(location=_read(tx, call, location))
 
@@ -129,7 +129,7 @@ def delete_location(
 def list_locations(
     tx: Transaction, call: Call, request: pb.ListLocationsRequest
 ) -> pb.ListLocationsResponse:
-    """List the locations on which the actor has a role, and the locations of machines with one."""
+    """List locations on which the actor has a role, or with machines on which it has one."""
     rows = query(
         tx,
         _OwnedLocation,
@@ -169,9 +169,9 @@ def _find_locations(tx: Transaction, organization: str, machines: Iterable[str])
 def list_organizations_of_location(
     tx: Transaction, call: Call, request: pb.GetOrganizationsWithAccessToLocationRequest
 ) -> pb.GetOrganizationsWithAccessToLocationResponse:
-    """Return the organization of a location as the only one, because locations are not shared.
+    """Return the organization that owns a location. No other organization has access to it.
 
-    Everyone who may see the location in a list may call this.
+    Actors that see the location in lists may call this.
     """
     row = first(query(tx, _OwnedLocation, f"{_SELECT} location.id = ?", request.location_id))
     if row is not None:
@@ -228,7 +228,7 @@ def _require_depth(tx: Transaction, parent: str, levels: int) -> None:
 
 
 def _count_levels(tx: Transaction, location: str) -> int:
-    """Return the number of levels of a location with the locations inside it."""
+    """Return the number of levels in the tree that begins with a location."""
     (levels,) = query_values(
         tx,
         int,
@@ -242,7 +242,7 @@ def _count_levels(tx: Transaction, location: str) -> int:
 
 def _read(tx: Transaction, call: Call, location: str) -> pb.Location:
     row = first(query(tx, _OwnedLocation, f"{_SELECT} location.id = ?", location))
-    assert row is not None  # the caller has checked that it exists
+    assert row is not None  # the caller has checked that the location exists
     counts = _count_machines(tx, row.organization_id)
     is_owner = find_role(tx, call.actor, (ResourceType.LOCATION, location)) is CloudRole.OWNER
     secrets = list_secrets(tx, call.keyring, SecretOwner.LOCATION, location) if is_owner else []

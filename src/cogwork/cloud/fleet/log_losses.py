@@ -78,7 +78,7 @@ def list_losses(tx: Transaction) -> list[LogLoss]:
 
 
 class _Sums(NamedTuple):
-    """Sums over all rows; None if no row exists."""
+    """Sums over all rows of a part; None if the part has no rows."""
 
     refused: int | None
     dropped: int | None

@@ -138,7 +138,7 @@ def _move(tx: Transaction, call: Call, machine: str, location: str) -> None:
 
 def _read(tx: Transaction, call: Call, machine: str) -> pb.Robot:
     row = select_one(tx, MachineRow, "WHERE id = ?", machine)
-    assert row is not None  # the caller has checked that it exists
+    assert row is not None  # the caller has checked that the machine exists
     return _describe(call, row)
 
 

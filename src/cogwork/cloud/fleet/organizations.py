@@ -108,7 +108,7 @@ def update_organization(
 
 def _read(tx: Transaction, organization: str) -> pb.Organization:
     row = select_one(tx, OrganizationRow, "WHERE id = ?", organization)
-    assert row is not None  # the caller has checked that it exists
+    assert row is not None  # the caller has checked that the organization exists
     return _describe(row)
 
 

@@ -14,8 +14,8 @@ from cogwork.core.errors import NotFound
 def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> LocatedPart:
     """Return the part if the actor may act as it. Raise RoleTooLow or NotFound.
 
-    A part may act as itself, and a local key as the machine that it owns. Other keys give more
-    access, so they must not be stored on a machine.
+    A part may act as itself, and a local key with the role owner as all parts of its machine. Other
+    keys give access to more than the machine, so they must not be stored there.
     """
     part = select_part(tx, part_id)
     if part is not None:
@@ -26,9 +26,9 @@ def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> LocatedPart
             require_role(tx, actor, machine, CloudRole.OWNER)
             if not is_local_key(tx, actor.id):
                 raise RoleTooLow(
-                    f"{actor} opens more than this machine, so it must not be stored there; write "
-                    "the secret of the part into the machine's file, or a key with a role on this "
-                    "machine only"
+                    f"{actor} gives access to more than this machine, so it must not be stored "
+                    "there; write the secret of the part into the machine's file, or a key that "
+                    "has a role only on this machine"
                 )
             return part
     raise NotFound(f'there is no part "{part_id}", or it is not yours')

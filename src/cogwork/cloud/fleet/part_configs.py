@@ -49,7 +49,7 @@ _DEFAULT_PAGE: Final = 100
 _MAX_PAGE: Final = 1000
 _HISTORY: Final = "WHERE part_id = ? AND revision <= ?"
 REVISION_INFO: Final = "revision"
-"""The key of the revision number in an entry: the oldest entry need not be the first revision."""
+"""The key of the revision number in a history entry."""
 
 
 class StaleConfig(CogworkError):
@@ -63,7 +63,7 @@ async def check_update(
 ) -> None:
     """Check a new configuration before the transaction, because the check is slow.
 
-    If a fragment changes meanwhile, the edit of the fragment is checked for mistakes.
+    An edit of a fragment in the meantime is checked for mistakes on its own.
     """
     if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
         return
@@ -89,7 +89,7 @@ async def check_update(
 def _read_bounded(request: pb.UpdateRobotPartRequest) -> str:
     """Return the configuration. Raise InvalidRequest if it has too many references to check.
 
-    Text that is not JSON is returned, because the check reports the place of the mistake.
+    Accept text that is not JSON: the check reports it, with the place of the mistake.
     """
     text = read_config_text(request) or ""
     try:
@@ -161,7 +161,7 @@ def _replace(tx: Transaction, call: Call, row: LocatedPart, name: str, config: s
         row.id, row.revision, call.now, editor.type, editor.id, row.name, row.config
     )
     insert(tx, former)
-    # Two edits within a microsecond must differ, because clients compare the times.
+    # Give each edit a later time than the one before, because clients compare the times.
     updated_at = max(call.now, row.updated_at + 1)
     tx.execute(
         "UPDATE part SET name = ?, config = ?, revision = revision + 1, updated_at = ? "

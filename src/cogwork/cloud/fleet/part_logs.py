@@ -49,9 +49,9 @@ async def get_robot_part_logs(
 async def tail_robot_part_logs(
     context: CloudContext, actor: Actor, request: pb.TailRobotPartLogsRequest
 ) -> AsyncIterator[pb.TailRobotPartLogsResponse]:
-    """Yield new lines, one per message: clients disagree about the order in a message.
+    """Yield new lines, each in its own message: clients disagree about the order within one.
 
-    Never yield an empty message, because the SDK's client stops at one.
+    Never yield an empty message, because the SDK's client would stop there.
     """
 
     async def check_role() -> None:
@@ -68,7 +68,7 @@ async def tail_robot_part_logs(
                 and (not request.errors_only or entry.level.lower() in _ERRORS)
             ]
             if shown:
-                await check_role()  # the part may be deleted in the meantime
+                await check_role()  # the part may have been deleted meanwhile
                 for entry in shown:
                     yield pb.TailRobotPartLogsResponse(logs=[entry])
 
@@ -95,12 +95,14 @@ def _read_query(request: pb.GetRobotPartLogsRequest, now: int, keyring: Keyring)
 
 
 def _resolve_range(text: str, start: int | None, end: int | None, now: int) -> tuple[int, int]:
-    """Return the start and the end of a range such as `10m` after a start or before an end."""
+    """Return the start and the end of a range such as `10m`.
+
+    The range begins at `start`, or else ends at `end`, or else ends now."""
     found = _RANGE.fullmatch(text)
     if found is None:
         raise InvalidRequest(f'"{text[:40]}" is not a range; write 10m, 10h or 10d')
     if start is not None and end is not None:
-        raise InvalidRequest("a range belongs to a start or to an end; leave one of them out")
+        raise InvalidRequest("give a range with a start or with an end, not with both")
     length = min(int(found[1]) * _MICROSECONDS[found[2]], _MAX_RANGE)
     if start is not None:
         return start, start + length
@@ -121,6 +123,6 @@ def _read_token(token: str, query: LogQuery, keyring: Keyring) -> LogPosition:
 
 
 def _sign(position: LogPosition, query: LogQuery, keyring: Keyring) -> str:
-    """Return the signature of a position, which is valid only for this log and this order."""
+    """Return a signature that makes a position valid only for this log and this order."""
     order = "oldest" if query.oldest_first else "newest"
     return keyring.derive_secret(f"log page {query.part_id} {order} {position}")[:32]

@@ -22,7 +22,7 @@ _START_TOLERANCE: Final = 60_000_000
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """A product on a machine."""
+    """The state of a product on a machine."""
 
     running: str = ""
     """The running version; empty if none runs."""
@@ -43,7 +43,7 @@ class Software:
 def read_software(
     request: pb.DeviceAgentConfigRequest, product: Product, platform: str, now: int
 ) -> Software:
-    """Return an agent's report on a product. `platform` replaces a missing platform."""
+    """Return an agent's report on a product. `platform` is used if the report has none."""
     versions, host = request.version_info, request.host_info
     is_agent = product is Product.AGENT
     uptime = request.agent_uptime if is_agent else request.viam_server_uptime
@@ -60,7 +60,7 @@ def read_software(
 def is_saved(
     tx: Transaction, part_id: str, product: Product, now: Software, hindrance: str
 ) -> bool:
-    """Return whether the records have the same state, within the start tolerance."""
+    """Return whether the records have the same state. Start times may differ slightly."""
     row = select_one(tx, PartSoftwareRow, "WHERE part_id = ? AND product = ?", part_id, product)
     if row is None or row.hindrance != hindrance:
         return False

@@ -25,7 +25,7 @@ class SecretOwner(enum.StrEnum):
 
 
 class SecretLimit(CogworkError):
-    """The owner already has the maximum number of secrets."""
+    """The part or location already has the maximum number of secrets."""
 
     status = "FAILED_PRECONDITION"
 

@@ -24,13 +24,13 @@ class Actor:
     id: str
     """The ID of the key, the part or the location."""
     secret_id: str = field(default="", compare=False)
-    """The secret with which a part or a location has logged in, because it may have two."""
+    """The ID of the secret with which a part or a location has logged in; it may have two."""
     epoch: int = field(default=0, compare=False)
     """The epoch of the key, which increases when the key is replaced."""
 
     @property
     def principal(self) -> Principal | None:
-        """The actor in the access lists of machines; None if it cannot be on them."""
+        """The actor as an entry of access lists; None if the actor cannot be on them."""
         if self.type is ActorType.API_KEY:
             return Principal(PrincipalKind.KEY, self.id, self.epoch)
         if self.type is ActorType.LOCATION:

@@ -10,7 +10,7 @@ from cogwork.cloud.identity.actor import Actor
 from cogwork.core.clock import Clock
 
 _LIFETIME: Final = 5.0
-"""Seconds for which another process of the cloud may still accept a removed credential."""
+"""Seconds to keep an actor. Other processes may accept a removed credential for this time."""
 _MAX_TOKENS: Final = 20_000
 
 

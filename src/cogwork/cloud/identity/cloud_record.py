@@ -11,13 +11,13 @@ from cogwork.cloud.storage.select import first, query, query_values
 from cogwork.cloud.storage.tables import CloudRow
 
 RESTORE_PERIOD: Final = 86_400 * 1_000_000
-"""Microseconds after a restore in which failed logins of parts may be correct."""
+"""Microseconds after a restore in which a part may fail to log in with a correct secret."""
 
 
 class CloudRecord(NamedTuple):
     id: str
     checkpoint: int
-    """Increases while the cloud runs. A copy outside of the records reveals older ones."""
+    """Increases while the cloud runs. If the copy in the directory is higher, records are old."""
     restored_at: int | None
     """The time of the last restore, in microseconds since 1970."""
 
@@ -32,7 +32,7 @@ def read_cloud(tx: Transaction) -> CloudRecord | None:
 def insert_cloud(tx: Transaction, now: int) -> str:
     """Add the row of a new cloud, and return its ID."""
     cloud = str(uuid.uuid4())
-    # The generation is no longer used.
+    # The column `generation` is no longer used.
     insert(tx, CloudRow(cloud, generation=0, checkpoint=0, created_at=now, restored_at=None))
     return cloud
 

@@ -31,10 +31,10 @@ from cogwork.wire.table.handlers import Method, Stream
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
-"""Placeholder for an unknown actor, so that refusing one takes as long as refusing a known one."""
+"""Placeholder for an unknown actor, so that its refusal takes as long as that of a known actor."""
 _MAX_ENTITY: Final = 256
 _LOOKUPS: Final = 5
-"""Number of attempts to read an actor without a concurrent removal of credentials."""
+"""Maximum number of attempts to read an actor while credentials are being removed."""
 _OWNER_TYPES: Final = {ActorType.PART: "part", ActorType.LOCATION: "location"}
 
 _log = logging.getLogger("cloud.login")
@@ -43,8 +43,8 @@ _log = logging.getLogger("cloud.login")
 class UnknownPart(CogworkError):
     """The records do not have a part, or may have lost its secret.
 
-    Small servers erase their credentials when they are refused, so a login is refused only if it is
-    certainly wrong.
+    This asks the part to try again. A refusal would make small servers erase their credentials, so
+    only a login that is certainly wrong is refused.
     """
 
     status = "UNAVAILABLE"
@@ -105,7 +105,7 @@ class ActorLogin:
             return await self._verify_secret(actor, payload, address)
 
     async def _verify_secret(self, actor: Actor, payload: str, address: str) -> _StoredSecret:
-        """Check the secret of an actor. A correct one is accepted after any failures."""
+        """Check the secret of an actor. Accept a correct one after any number of failures."""
         async with self._admission.slot(address):
             stored = await self._records.read(lambda tx: _read_secrets(tx, actor))
         digest = self._keyring.digest(payload)
@@ -129,7 +129,7 @@ class ActorLogin:
         return matching[0]
 
     def check_call(self, method: Method, stream: Stream) -> None:
-        """Raise Unauthenticated if a call has no valid token. Its request is not read yet."""
+        """Raise Unauthenticated if a call has no valid token, before its request is read."""
         if method.path != _AUTHENTICATE:
             self._tokens.verify(_read_token(stream))
 
@@ -160,11 +160,13 @@ class ActorLogin:
             if self._actors.add(lookup, found):
                 self._calls.assign(found)
                 return found
-        raise RecordsUnavailable("credentials are removed faster than they can be read; try again")
+        raise RecordsUnavailable(
+            "cannot read the credentials, because others are being removed; try again"
+        )
 
 
 def _find_actor(entity: str, kind: str) -> Actor:
-    """Return the actor for an entity. Clients with a location secret give the name of a machine."""
+    """Return the actor for an entity. With a location secret, the entity is a machine's name."""
     found = ActorType(kind)
     return Actor(found, location_of(entity.lower()) if found is ActorType.LOCATION else entity)
 
@@ -228,8 +230,8 @@ def _require_known_part(tx: Transaction, actor: Actor) -> None:
     part = first(query(tx, _KnownPart, "SELECT deleted_at FROM part WHERE id = ?", actor.id))
     if part is None:
         raise UnknownPart(
-            f'this cloud has no part "{actor.id}", and never deleted one; check the ID and the '
-            "address of the cloud. If the cloud was restored from an older backup, create the "
+            f'this cloud has no record of a part "{actor.id}"; check the ID and the address of '
+            "the cloud. If the cloud was restored from an older backup, create the "
             "machine again"
         )
     if part.deleted_at is None and not _read_secrets(tx, actor):

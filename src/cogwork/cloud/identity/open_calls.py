@@ -21,7 +21,7 @@ class _OpenCall:
     is_ended: bool = False
 
     def end(self) -> None:
-        # Only once, because each cancellation needs one `uncancel`.
+        # Cancel only once, because `wrap` calls `uncancel` only once.
         if self.task is not None and not self.is_ended:
             self.is_ended = True
             self.task.cancel()
@@ -46,7 +46,7 @@ class OpenCalls:
             except asyncio.CancelledError:
                 if not call.is_ended:
                     raise
-                assert call.task is not None  # only the task of the call can be cancelled
+                assert call.task is not None  # only a call with a task can be ended
                 call.task.uncancel()
                 raise Unauthenticated(
                     "unauthenticated: the access of this call was changed or removed; log in again"

@@ -21,11 +21,11 @@ _MAX_LENGTH: Final = 64
 _MAX_INSTANCES: Final = 8
 """Maximum number of instances of a part to track. The least recently seen one is dropped."""
 _IN_FLIGHT: Final = 5.0
-"""Seconds after a restart in which calls of the former instance may still arrive."""
+"""Seconds after the start of an instance in which calls of the former one may still arrive."""
 _CONFLICT_SECONDS: Final = 300.0
-"""Seconds for which a conflict is shown. Machines call every 30 seconds."""
+"""Seconds to show a conflict after a call that reveals it. Machines call every 30 seconds."""
 _SUSPECT_SECONDS: Final = 86_400.0
-"""Seconds for which a part gets no new secret after a second server may have acted as it."""
+"""Seconds without a new secret for a part, after a second server may have acted as the part."""
 _REFUSED_SECONDS: Final = 86_400.0
 
 
@@ -105,7 +105,7 @@ class PartWatch:
         state.conflict, state.conflict_at = (seen, later[-1]), now
         state.shown_until = now + _CONFLICT_SECONDS
         if not was_known:
-            _log.warning("part %s: %s", part, self.describe_conflict(part))
+            _log.warning("problem of part %s: %s", part, self.describe_conflict(part))
         return not was_known
 
     def end_conflict(self, part: str) -> None:
@@ -120,7 +120,7 @@ class PartWatch:
         state = self._find_state(part)
         sentence = describe_clock_offset(seconds)
         if sentence is not None and describe_clock_offset(state.clock_offset) is None:
-            _log.warning("part %s: %s", part, sentence)
+            _log.warning("problem of part %s: %s", part, sentence)
         state.clock_offset = seconds
 
     def note_refusal(self, part: str, address: str) -> None:
@@ -147,7 +147,7 @@ class PartWatch:
                 del self._secrets[key]
 
     def is_only_user(self, part: str, secret_id: str) -> bool:
-        """Return whether only one server uses a secret, so that it may receive the next one."""
+        """Return whether only one server uses a secret. Only then may it get the next secret."""
         return self._secrets[part, secret_id] == 1 and not self._had_other_server(part)
 
     def list_notices(self, part: str) -> list[str]:

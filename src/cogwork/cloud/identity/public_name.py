@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 
 _LOCAL_SUFFIX: Final = ".local"
 _BY_ID: Final = "part"
-"""Stands in place of a location in `<part ID>.part.<domain>`, a name that no rename changes."""
+"""Replaces the location in `<part ID>.part.<domain>`, a name that no rename changes."""
 
 
 class LabeledPart(Protocol):

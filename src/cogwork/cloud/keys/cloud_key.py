@@ -46,22 +46,22 @@ class CloudKey:
     created_at: int
     active_from: int
     ends_at: int | None = None
-    """The time of its deletion; None as long as it is in use."""
+    """The time when the key expires and is deleted; None if no time is set."""
 
 
 class RotationSchedule(NamedTuple):
     lead: int
     """Microseconds from the creation of a key to its first use."""
     overlap: int | None
-    """Microseconds for which the former key stays valid; None as long as anything uses it."""
+    """Microseconds for which a retired key stays valid; None to keep it until nothing uses it."""
 
 
 SCHEDULES: Final = {
-    # In the lead time, every process of the cloud reads the new key.
+    # Every process of the cloud reads the new key within the lead time.
     KeyPurpose.TOKEN: RotationSchedule(60 * _SECOND, 400 * _DAY),
-    # Machines get the keys with their access list, and may be off for a day.
+    # Machines get the keys with their access lists, and may miss changes for a day.
     KeyPurpose.PART_TOKEN: RotationSchedule(_DAY, _DAY),
-    # Clients store the authority's certificate; the certificate of a machine lasts 90 days.
+    # Clients have 90 days to store the next authority; a machine's certificate lasts 90 days.
     KeyPurpose.AUTHORITY: RotationSchedule(90 * _DAY, 91 * _DAY),
     KeyPurpose.SEALING: RotationSchedule(60 * _SECOND, None),
 }

@@ -22,7 +22,7 @@ from cogwork.core.clock import Clock
 
 
 class _UnsealedKeys(NamedTuple):
-    """The keys of each purpose by ID. Changes replace the whole object, for threads."""
+    """The keys of each purpose by ID. Replaced as a whole, so that threads see no mixture."""
 
     rows: tuple[CloudKey, ...]
     token: dict[str, SigningKey]
@@ -33,7 +33,7 @@ class _UnsealedKeys(NamedTuple):
 
 class CloudKeys:
     def __init__(self, root: Sealer, clock: Clock, keys: Sequence[CloudKey]) -> None:
-        """Unseal the keys. Raise CannotUnseal if a key has another root key, or is damaged."""
+        """Unseal the keys. Raise CannotUnseal if a key is damaged, or has another root key."""
         self._root = root
         self._clock = clock
         self._unsealed = _unseal(keys, root)
@@ -92,7 +92,7 @@ class CloudKeys:
     def _choose(self, found: _UnsealedKeys, purpose: KeyPurpose) -> str:
         """Return the ID of the active key."""
         key = find_active(found.rows, purpose, int(self._clock.time() * 1e6))
-        if key is None:  # the clock is earlier than the first key
+        if key is None:  # the clock is wrong: no key is active yet
             key = next(each for each in found.rows if each.purpose is purpose)
         return key.id
 

@@ -89,7 +89,7 @@ def read_token_key(private: bytes) -> SigningKey:
     """Parse a token key. Raise ValueError."""
     key = load_pem_private_key(private, password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise ValueError("it is not an Ed25519 key")  # noqa: TRY004 - as other unusable keys
+        raise ValueError("the key is not an Ed25519 key")  # noqa: TRY004 - as other unusable keys
     return SigningKey(key)
 
 

@@ -33,8 +33,8 @@ def list_cloud_keys(tx: Transaction) -> list[CloudKey]:
 def list_part_token_keys(tx: Transaction) -> list[dict[str, Any]]:
     """Return the keys with which machines verify tokens, as entries of a JSON Web Key Set.
 
-    The next key is included, because machines must know it before the first token has its
-    signature.
+    The next key is included, because machines must know it before the first token is
+    signed with it.
     """
     found = query_values(
         tx,
@@ -56,21 +56,21 @@ def rotate_key(
 ) -> CloudKey:
     """Create the next key of a purpose, and return it.
 
-    With `at_once`, the active key ends now. An active sealing key always stays until all secrets
-    are sealed again.
+    With `at_once`, delete the former keys now, except sealing keys: these stay until all secrets
+    are sealed with the new key.
     """
     schedule, keys = SCHEDULES[purpose], list_cloud_keys(tx)
     pending = [key for key in keys if key.purpose is purpose and key.active_from > now]
     if pending and not at_once:
         raise RotationPending(
             f"the next {purpose} key already exists: see cogwork-cloud key list. If the active "
-            "one was stolen, end it with --now"
+            "key was stolen, end it with --now"
         )
     former = [key for key in keys if key.purpose is purpose]
     start = now if at_once else now + schedule.lead
     new = create_material(purpose, now).seal(root, now, start)
     if at_once:
-        # Secrets stay sealed with the former sealing key until `resealing` has replaced it.
+        # Keep former sealing keys until `resealing` has sealed all secrets with the new key.
         delete_cloud_keys(tx, pending if purpose is KeyPurpose.SEALING else former)
     elif schedule.overlap is not None:
         for key in former:

@@ -27,7 +27,7 @@ class Keyring:
     """Creates and verifies secrets.
 
     Logins are verified by digests without a key, so they work even if every key is lost. Secrets
-    that must be shown again are also stored sealed, after the ID of the sealing key.
+    that must be shown again are also stored sealed, preceded by the ID of the sealing key.
     """
 
     def __init__(self, keys: CloudKeys) -> None:

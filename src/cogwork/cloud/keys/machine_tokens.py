@@ -83,5 +83,5 @@ def _parse_key(pem: bytes) -> RSAPrivateKey:
     except TypeError as error:
         raise ValueError(str(error)) from None
     if not isinstance(key, RSAPrivateKey):
-        raise ValueError("it is not an RSA key")  # noqa: TRY004 - as other unusable files
+        raise ValueError("the key is not an RSA key")  # noqa: TRY004 - as other unusable files
     return key

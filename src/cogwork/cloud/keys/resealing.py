@@ -21,9 +21,9 @@ class _Sealed(NamedTuple):
 
 
 def reseal_batch(tx: Transaction, keyring: Keyring, active: str) -> bool:
-    """Seal some secrets with the active sealing key, given its ID. Return True when all have it.
+    """Seal a batch of secrets with the sealing key that has the ID `active`.
 
-    The former sealing keys are then deleted.
+    When all secrets are sealed with this key, delete the former sealing keys, and return True.
     """
     left = _BATCH
     for table in SEALED_TABLES:

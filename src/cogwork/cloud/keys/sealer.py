@@ -44,7 +44,7 @@ class Sealer:
                 data[:_NONCE_SIZE], data[_NONCE_SIZE:], label.encode() or None
             )
         except (InvalidTag, binascii.Error, ValueError):
-            raise CannotUnseal("it was sealed with another key, or is damaged") from None
+            raise CannotUnseal("the text was sealed with another key, or is damaged") from None
 
     def derive(self, purpose: str) -> bytes:
         """Return a key that is derived from this one and does not reveal it."""

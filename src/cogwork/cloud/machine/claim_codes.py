@@ -67,5 +67,5 @@ def find_claimed_part(tx: Transaction, keyring: Keyring, text: str, now: int) ->
 
 
 def normalize_code(text: str) -> str:
-    """Return the code in its original form, without spaces, dashes and lowercase letters."""
+    """Return the code as it was created: in uppercase, without spaces and dashes."""
     return text[:64].upper().replace("-", "").replace(" ", "")

@@ -43,7 +43,6 @@ class FollowService:
 
         def read(tx: Transaction) -> str:
             part = require_own_part(tx, actor, part_id)
-            # On the event loop: a list of thousands of keys takes only a tenth of a second.
             content = self._documents.read_access_list(tx, part)
             return issue_access_list(content, self._context.clock.time())
 
@@ -63,7 +62,7 @@ class FollowService:
         ):
             async with context.bus.listen(part_topic(part_id)) as changes:
                 while True:
-                    # Each time, because the part or the credentials may be deleted.
+                    # Check before each message: the part or the credentials may have been deleted.
                     await self._login.identify(stream)
                     news = await context.records.read(
                         lambda tx: self._read_news(tx, actor, part_id)
@@ -84,7 +83,7 @@ class FollowService:
         return {name: value for name, value in news.items() if value}
 
     def _find_new_secret(self, tx: Transaction, actor: Actor) -> str:
-        """Return the secret that replaces the one of the caller; empty if none does.
+        """Return the secret that replaces the caller's secret; empty if none does.
 
         Return it only while one server uses the old secret, because a second server may be a thief.
         """
@@ -113,7 +112,7 @@ async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -
             if not waiting.done():
                 await stream.send_message(Struct())
         if ended := read_ended(waiting.result()):
-            # At once, because computing the revisions takes longer, and ended access is urgent.
+            # Send ended access at once: it is urgent, and computing the revisions takes longer.
             await stream.send_message(_to_struct({"ended": ended}))
     finally:
         waiting.cancel()

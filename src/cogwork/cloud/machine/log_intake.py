@@ -21,8 +21,7 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 
 _MAX_LINES: Final = 1000
 _SLICE: Final = 20
-"""Lines that are prepared without a pause, in half a millisecond. A call with more lines waits for
-other calls in between."""
+"""Number of lines to prepare, in half a millisecond, before other calls get a turn."""
 
 
 class LogQuotaSpent(CogworkError):
@@ -52,8 +51,8 @@ class LogIntake:
     ) -> None:
         """Store the lines of a part, and send them to readers that follow its log.
 
-        `check_again` raises if the access of the part ended while its lines waited. Raise
-        LogQuotaSpent, DiskLow or LogsUnavailable.
+        If the lines must wait for the quota, `check_again` is called afterwards, and raises if the
+        access of the part has ended. Raise LogQuotaSpent, DiskLow or LogsUnavailable.
         """
         if len(request.logs) > _MAX_LINES:
             raise InvalidRequest(f"more than {_MAX_LINES} lines at once; send fewer at a time")

@@ -67,7 +67,7 @@ def _cut(entry: LogEntry) -> LogEntry:
 
 
 def to_line(part_id: str, entry: LogEntry) -> LogLine:
-    """Return the log line for a limited entry."""
+    """Return the log line for an entry that is within the limits."""
     return LogLine(
         part_id,
         entry.time.ToMicroseconds(),

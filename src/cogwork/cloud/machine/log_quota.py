@@ -22,7 +22,7 @@ _BURST_SECONDS: Final = 12_500
 """Seconds of the sustained rate in a burst. A full spool (250,000 lines, 128 MB) fits."""
 _PART_PEAK_LINES: Final = Rate(250, 2_000)
 _PART_PEAK_BYTES: Final = Rate(4 << 20, 16 << 20)
-"""A machine may need a quarter of an hour to catch up, without a noticeable load for others."""
+"""At the peak rates, a machine sends a full spool in a quarter of an hour."""
 _ORGANIZATION_PEAK: Final = 10
 _ORGANIZATION_SUSTAINED: Final = 50
 """Number of parts whose sustained rates an organization may use."""

@@ -67,7 +67,7 @@ def _drop_disabled(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(message: pb.RobotConfig) -> str:
-    """Return a digest of the whole message, which changes for more reasons than edits."""
+    """Return a digest of the whole message, because it can change without an edit."""
     data = message.SerializeToString(deterministic=True)
     return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 

@@ -41,7 +41,7 @@ class SecretNotKept(CogworkError):
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
 _WRONG_CODES: Final = Rate.every(2.0, burst=30)
-"""The rate of wrong claim codes from all clients: a wrong code names no machine."""
+"""The rate of wrong claim codes from all clients together, as wrong codes name no machine."""
 _HTTP_STATUS: Final = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -76,8 +76,8 @@ def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
         part = request.query_params.get("id", "")
         if not all(key) or not part:
             raise InvalidRequest(
-                "the parameter id with the ID of a part, and the headers key_id and key are "
-                "required"
+                "send the ID of a part as the parameter id, and an API key in the headers key_id "
+                "and key"
             )
         await login.log_in(key[0], ActorType.API_KEY, key[1], _address_of(request))
         actor = Actor(ActorType.API_KEY, key[0])
@@ -86,12 +86,12 @@ def machine_routes(context: CloudContext, login: ActorLogin) -> list[Route]:
         )
 
     async def claim(request: Request) -> Response:
-        """Return the same file for the machine that sends a claim code."""
+        """Return the file with which a machine joins the cloud, for a claim code."""
         code = _parse_claim(await read_body(request.receive, _MAX_LOGIN_SIZE))
         async with refusals.apply():
             try:
                 async with admission.slot(_address_of(request)):
-                    # Wrong codes must not occupy the only writer.
+                    # Check the code in a read first: wrong codes must not occupy the only writer.
                     await context.records.read(lambda tx: _find_claimed_part(tx, context, code))
                 file = await context.records.write(lambda tx: _redeem(tx, context, code))
             except Unauthenticated:

@@ -23,10 +23,10 @@ Json = dict[str, Any]
 def join_logins(
     configured: Any, keys: Mapping[str, str], token_keys: Sequence[Json]
 ) -> tuple[Json, list[str]]:
-    """Return the section `auth` with the logins of the cloud, and the mistakes in it.
+    """Return the section `auth` with the logins of the cloud, and the mistakes in `configured`.
 
     `keys` has secrets by ID. If the message cannot carry the configured section, leave it out,
-    because the logins of the cloud must not be missing.
+    because the logins of the cloud must be included.
     """
     found = copy.deepcopy(configured) if isinstance(configured, dict) else {}
     try:
@@ -41,9 +41,9 @@ def join_logins(
 
 
 def carry_roles(configured: Any) -> Any:
-    """Move the roles in a section `auth` to the place where the message can carry them.
+    """Move the roles in a section `auth` into `config`, where the message can carry them.
 
-    Only machines with an access list read them there.
+    Only machines with an access list read roles from `config`.
     """
     if not isinstance(configured, dict) or not isinstance(configured.get("handlers"), list):
         return configured
@@ -55,7 +55,7 @@ def carry_roles(configured: Any) -> Any:
 
 
 def _drop_roles(auth: Json) -> list[str]:
-    """Remove configured keys with a role below owner, because they would become owners there."""
+    """Remove keys with a role below owner: the machine would treat their clients as owners."""
     lower: list[str] = []
     for handler in _get_list(auth, "handlers"):
         if handler.get("type") != _API_KEY:
@@ -86,7 +86,7 @@ def _add_logins(auth: Json, keys: Mapping[str, str], token_keys: Sequence[Json])
     if not keys:
         return
     handlers = _get_list(auth, "handlers")
-    # A machine accepts only one handler of each type.
+    # Add to an existing handler, because a machine accepts only one handler of each type.
     handler = next((each for each in handlers if each.get("type") == _API_KEY), None)
     if handler is None:
         handler = {"type": _API_KEY}

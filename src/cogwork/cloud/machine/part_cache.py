@@ -31,7 +31,7 @@ Build = Callable[[Transaction, LocatedPart], bytes]
 
 class _Entry(NamedTuple):
     part: int
-    """The hash of the part."""
+    """The hash of the fields of the part that affect its documents."""
     reads: list[RecordedRead]
     content: bytes
 

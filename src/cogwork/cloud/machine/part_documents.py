@@ -29,7 +29,7 @@ class PartDocuments:
     def read_config(
         self, tx: Transaction, part: LocatedPart, *, has_access_list: bool
     ) -> pb.RobotConfig:
-        """Return the configuration. `has_access_list`: whether the machine uses the list."""
+        """Return the configuration, without logins of the cloud if `has_access_list` is True."""
         cache = self._configs if has_access_list else self._configs_with_keys
         return pb.RobotConfig.FromString(cache.read(tx, part))
 

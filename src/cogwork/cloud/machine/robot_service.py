@@ -38,7 +38,7 @@ from cogwork.wire.table.retry_info import encode_retry_info
 ROBOT_SERVICE: Final = "viam.app.v1.RobotService"
 
 _RESTART_CHECK_INTERVAL: Final = 30
-"""Seconds between two requests of a machine whether it must restart."""
+"""Interval in seconds at which a machine asks whether it must restart."""
 
 T = TypeVar("T")
 
@@ -77,9 +77,9 @@ class _RobotService(RobotServiceBase):
                     save_platform(tx, part.id, platform)
 
             await self._context.records.write(save)
-            # In its own transaction, because building is slow and would block all others.
+            # Use a separate read: building is slow, and would block all other writers.
             config = await self._context.records.read(lambda tx: read_config(tx, part))
-        # Machines without a hardware clock set theirs by this time.
+        # Machines without a hardware clock set their clock to this date.
         date = formatdate(self._context.clock.time(), usegmt=True)
         await stream.send_initial_metadata(metadata={"date": date})
         await stream.send_message(pb.ConfigResponse(config=config))
@@ -129,7 +129,7 @@ class _RobotService(RobotServiceBase):
         part = await self._read(stream, lambda _, part: part)
         is_requested = part.restart_requested_at is not None
         if is_requested:
-            # The machine is told once. It restarts, and asks again.
+            # Clear the request: the machine restarts now, and asks again after that.
             await self._context.records.write(
                 lambda tx: tx.execute(
                     "UPDATE part SET restart_requested_at = NULL WHERE id = ?", part.id
@@ -155,7 +155,7 @@ class _RobotService(RobotServiceBase):
         part, found = await self._context.records.read(read)
         self._context.presence.note(part)
         if self._context.watch.note_call(part.id, instance_of(stream)):
-            # Both computers get the notice.
+            # Notify both computers of the conflict.
             self._context.bus.publish(part_topic(part.id), describe_change([]))
         return found
 

@@ -15,14 +15,14 @@ async def run_operation(
     context: CloudContext, operation: CloudOperation, actor: Actor, request: Message
 ) -> Message:
     def work(tx: Transaction) -> tuple[Message, Call]:
-        # Each attempt needs a new call, because a transaction may run several times.
+        # Make a new call for each attempt, because a transaction may run several times.
         call = context.make_call(actor)
         return operation.answer(tx, call, request), call
 
     if not operation.is_write:
         reply, _ = await context.records.read(work)
         return reply
-    # Committed changes must be published even if the caller does not wait.
+    # Publish committed changes even if the caller no longer waits for the reply.
     reply, _ = await context.records.write(work, lambda result: _follow(context, result[1]))
     return reply
 

@@ -18,7 +18,7 @@ def respond_with_blob(
     """Respond with a blob. `headers` describe the content, such as its type."""
     etag = f'"{digest}"'
     found = {**SECURITY_HEADERS, "Accept-Ranges": "bytes", "ETag": etag, **headers}
-    # A range of different content would not fit to the part that the client has.
+    # Send a range only if the client has the beginning of the same content.
     is_same = request.headers.get("if-range", etag) == etag
     wanted = request.headers.get("range", "") if is_same and request.method == "GET" else ""
     try:

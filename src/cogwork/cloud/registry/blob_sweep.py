@@ -9,12 +9,12 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values
 
 _MIN_AGE: Final = 24 * 3600.0
-"""Minimum age in seconds. The records of younger content may not be written yet."""
+"""Minimum age of a deleted blob in seconds. Younger blobs may not have records yet."""
 
 
 async def sweep_blobs(context: CloudContext) -> int:
     """Delete unused blobs, and return their number."""
-    # Before the records are read, so that blobs with later records are kept.
+    # Take the time before reading the records, so that blobs with later records are kept.
     before = context.clock.time() - _MIN_AGE
     used = await context.records.read(_list_used)
     return await context.blobs.delete_unused(used.__contains__, before)

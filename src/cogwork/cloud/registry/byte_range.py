@@ -39,5 +39,5 @@ def parse_range(header: str, size: int) -> ByteRange | None:
         if last and int(last) < start:
             return None
     if start >= end:
-        raise UnsatisfiableRange(f"the file has only {size} bytes")
+        raise UnsatisfiableRange(f"the range is outside of the file, which has {size} bytes")
     return ByteRange(start, end)

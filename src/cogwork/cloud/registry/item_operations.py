@@ -86,7 +86,7 @@ def list_registry_items(
 ) -> pb.ListRegistryItemsResponse:
     """List the items of the organization and all public ones that pass the filters.
 
-    The page token is the ID of the last item on the page before.
+    The page token is the ID of the last item on the previous page.
     """
     organization = request.organization_id
     if organization and organization not in organizations_of(tx, call.actor):
@@ -95,7 +95,7 @@ def list_registry_items(
     if request.page_token:
         seen = [item_id_of(each) for each in items]
         if request.page_token not in seen:
-            raise InvalidRequest("the page token is not the ID of an item of the page before")
+            raise InvalidRequest("the page token is not the ID of an item on the previous page")
         items = items[seen.index(request.page_token) + 1 :]
     with_text = request.include_markdown_documentation
     return pb.ListRegistryItemsResponse(
@@ -130,9 +130,11 @@ def rename_registry_item(
     try:
         tx.execute("UPDATE registry_item SET name = ? WHERE id = ?", name, item.id)
     except DuplicateRecord:
-        raise DuplicateRecord(f'the organization has or had an item "{name}"') from None
+        raise DuplicateRecord(
+            f'the organization has or had an item "{name}"; choose another name'
+        ) from None
     renamed = select_item(tx, f"{item.organization_id}:{name}")
-    assert renamed is not None  # the caller has just renamed it
+    assert renamed is not None  # the item was renamed above
     return pb.RenameRegistryItemResponse(item=_describe(tx, renamed, with_text=False))
 
 
@@ -218,7 +220,7 @@ def _read_details(request: pb.UpdateRegistryItemRequest, item: Item) -> str:
                     deployment_modular_resources=training.deployment_modular_resources,
                 )
             )
-    raise InvalidRequest(f"these are not the details of an item of type {item.type}")
+    raise InvalidRequest(f"the details do not fit an item of type {item.type}")
 
 
 def _is_wanted(tx: Transaction, item: Item, request: pb.ListRegistryItemsRequest) -> bool:

@@ -38,7 +38,7 @@ class Item(RegistryItemRow):
 
 
 class RegistryFull(CogworkError):
-    """The organization has the maximum number of items, or an item of versions."""
+    """The limit of items in an organization, or of versions of an item, is reached."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -148,5 +148,5 @@ def add_item(tx: Transaction, call: Call, organization: str, name: str, kind: st
             "choose another name"
         ) from None
     row = select_item(tx, f"{organization}:{name}")
-    assert row is not None  # it was added above
+    assert row is not None  # the item was added above
     return row

@@ -129,7 +129,7 @@ async def upload_module_file(
         require_upload(tx, call, new)
         return new
 
-    # Checked before the client sends everything, and again afterwards.
+    # Check before receiving the archive. `add_package` checks again afterwards.
     new = await context.records.read(check)
     blob = await receive_archive(context, stream, "file")
 

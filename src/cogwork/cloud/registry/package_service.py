@@ -37,7 +37,7 @@ class _PackageService(PackageServiceBase):
         if not first.HasField("info"):
             raise InvalidRequest("the first message must have the info of the package")
         new = check_package(first.info, context.now())
-        # Checked before the client sends everything, and again afterwards.
+        # Check before receiving the archive. `add_package` checks again afterwards.
         await context.records.read(lambda tx: require_upload(tx, context.make_call(actor), new))
         blob = await receive_archive(context, stream, "contents")
 

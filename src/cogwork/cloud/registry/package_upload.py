@@ -1,4 +1,4 @@
-"""Receive the archive of a package from the stream of a client."""
+"""Receives the archive of a package from the stream of a client."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 async def receive_archive(context: CloudContext, stream: Stream, field: str) -> Blob:
-    """Store the chunks in a field of the following messages. Raise InvalidRequest.
+    """Store an archive, whose chunks are in a field of the messages after the first.
 
-    Check the archive, too, because machines refuse archives that write outside of their directory.
+    Raise InvalidRequest, also for an archive that machines would refuse to unpack.
     """
     return await context.blobs.write(_read_chunks(stream, field), MAX_SIZE, _check_archive)
 

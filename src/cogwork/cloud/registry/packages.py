@@ -78,7 +78,7 @@ class NewPackage:
 
 
 def check_package(info: pb.PackageInfo, now: int) -> NewPackage:
-    """Return the package that an upload describes. The default version is the time.
+    """Return the package that an upload describes. The version defaults to the current time.
 
     Raise InvalidRequest.
     """
@@ -113,7 +113,7 @@ def require_platform(platform: str) -> str:
 
 def require_tags(tags: Sequence[str]) -> tuple[str, ...]:
     if len(tags) > _MAX_TAGS or any(not 0 < len(each) <= _MAX_TAG for each in tags):
-        raise InvalidRequest(f"there may be {_MAX_TAGS} platform tags of {_MAX_TAG} characters")
+        raise InvalidRequest(f"use at most {_MAX_TAGS} platform tags of 1 to {_MAX_TAG} characters")
     return tuple(sorted({*tags}))
 
 
@@ -205,7 +205,7 @@ def get_package(
 ) -> pb.GetPackageResponse:
     item = find_item(tx, call.actor, request.id)
     if request.HasField("type") and type_name(request.type) != item.type:
-        raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the one asked for')
+        raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the requested type')
     exact = [row for row in list_artifacts(tx, item) if row.label == request.version]
     row = exact[0] if exact else find_artifact(tx, item, request.version, request.platform)
     return pb.GetPackageResponse(
@@ -234,7 +234,7 @@ def delete_package(
     """Delete a version. It cannot be uploaded again, because machines may have its content."""
     item = find_owned_item(tx, call, request.id)
     if request.type and type_name(request.type) != item.type:
-        raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the one asked for')
+        raise NotFound(f'"{request.id[:200]}" is of the type {item.type}, not the requested type')
     deleted = tx.execute(
         "UPDATE package SET deleted_at = ? WHERE item_id = ? AND deleted_at IS NULL "
         "AND (version = ? OR label = ?)",

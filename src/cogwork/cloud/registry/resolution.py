@@ -45,7 +45,7 @@ def read_platform(tx: Transaction, part: str) -> Platform:
 
 
 def save_platform(tx: Transaction, part: str, platform: Platform) -> None:
-    """Save the platform, so that the configuration is the same for every reader."""
+    """Save the platform, so that every reader gets the configuration for this platform."""
     upsert(tx, PartPlatformRow(part, platform.name, json.dumps(platform.tags)), "part_id")
 
 
@@ -73,7 +73,7 @@ class _Resolver:
         self._organization = organization
         self._platform = platform
         self.packages: list[Json] = []
-        """The packages of the modules."""
+        """The packages of the modules that are resolved so far."""
 
     def resolve_module(self, module: Any) -> Any:
         if not isinstance(module, dict):

@@ -17,7 +17,7 @@ _SEMANTIC: Final = re.compile(
 )
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+:-]{0,99}")
 _SERIES: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
-"""A major version, or a major and a minor one. It stands for every version that begins with it."""
+"""The beginning of versions: `1` stands for every version 1.x.y, and `1.2` for every 1.2.x."""
 
 _Order = tuple[int, int, int, tuple[tuple[int, int, str], ...]]
 

@@ -17,7 +17,7 @@ class InvalidRelay(CogworkError):
 
 class RelayServers(NamedTuple):
     urls: tuple[str, ...] = ()
-    """Empty by default: no external servers are used without configuration."""
+    """The URLs of the servers; empty by default, so that no external servers are used."""
     secret: str = ""
     """The secret that the servers share with the cloud (`static-auth-secret` of coturn)."""
 

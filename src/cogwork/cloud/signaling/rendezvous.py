@@ -1,4 +1,4 @@
-"""The rendezvous of clients that call a machine with the machine that waits for calls."""
+"""Connects clients that call a machine with the machine, which waits for calls."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class _Machine:
     def match(self) -> None:
         """Assign waiting calls to idle streams."""
         while self.idle:
-            # A machine of another vendor has two streams, and an offer that never opens occupies
-            # one for ten seconds. Offers of other organizations must not block the owners.
+            # Keep the last idle stream for owners: a machine of another vendor has two streams,
+            # and a call that never connects occupies one of them for ten seconds.
             is_last = len(self.idle) == 1 < self.streams
             found = {
                 call: holder

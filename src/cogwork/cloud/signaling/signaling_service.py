@@ -48,7 +48,7 @@ class _SignalingService(SignalingServiceBase):
         actor = await self._login.identify(stream)
         await stream.recv_message()
         hosts = _read_hosts(stream.metadata, _MAX_HOSTS)
-        # The servers cost money, so only users of a machine get them.
+        # Only machines and their users get relay servers, because these cost money.
         if actor.type is ActorType.PART:
             await self._context.records.read(lambda tx: self._find_own(tx, actor, hosts))
         else:
@@ -125,7 +125,7 @@ class _SignalingService(SignalingServiceBase):
         return found
 
     def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> LocatedPart:
-        """Return the part with these names, if it is the actor's. Raise NotFound or RoleTooLow."""
+        """Return the actor's own part, which has these names. Raise NotFound or RoleTooLow."""
         name, now = self._context.name, self._context.now()
         parts = {
             part.id: part
@@ -138,10 +138,10 @@ class _SignalingService(SignalingServiceBase):
 
 
 def _is_own_part(tx: Transaction, actor: Actor, part: str) -> bool:
-    """Return whether the part may be the actor's own. Raise RoleTooLow if it must not act as it."""
+    """Return whether the actor may act as the part. Raise RoleTooLow if it may only see it."""
     try:
         require_own_part(tx, actor, part)
-    except NotFound:  # the error would reveal the ID of the part, but the actor knows only its name
+    except NotFound:  # do not reveal the ID of the part to an actor that knows only its name
         return False
     return True
 

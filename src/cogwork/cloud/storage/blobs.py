@@ -60,8 +60,8 @@ class Blobs(Protocol):
     async def delete_unused(self, used: Callable[[str], bool], before: float) -> int:
         """Delete unused blobs that were last written before a time. Return their number.
 
-        Writing existing content also counts, so that an upload in progress is kept. The time is in
-        seconds since 1970.
+        Writing content that already exists counts, too, so that an upload in progress is kept. The
+        time is in seconds since 1970.
         """
 
     async def aclose(self) -> None: ...

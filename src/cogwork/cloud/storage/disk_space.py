@@ -37,8 +37,8 @@ class Space(NamedTuple):
     def share(self) -> float:
         """The allowed fraction of the log rates: 1 with enough space, 0 at the reserve.
 
-        It decreases below twice the reserve. So the disk fills ever more slowly, and machines with
-        few log lines are served longer than those with many.
+        The fraction decreases when less than twice the reserve is free. So the disk fills ever more
+        slowly, and machines with few log lines are served longer than those with many.
         """
         return min(max((self.free - self.reserve) / self.reserve, 0.0), 1.0)
 

@@ -113,7 +113,7 @@ class FolderBlobs:
             raise BlobsUnavailable(f"the packages cannot be used: {error.strerror}") from error
 
     def _submit(self, clean_up: Callable[[], None]) -> None:
-        """Clean up in a thread, because another thread may still work for a canceled call."""
+        """Clean up in a thread, because the lock may be held by the thread of a canceled call."""
         try:
             self._workers.submit(clean_up)
         except (TooMuchWork, Interrupted):
@@ -128,7 +128,7 @@ class FolderBlobs:
                 return
             except TimeoutError:
                 raise UploadStalled(
-                    f"nothing arrived for {self._upload_timeout:g} s; upload it again"
+                    f"the upload sent no data for {self._upload_timeout:g} s; upload it again"
                 ) from None
             yield chunk
 
@@ -166,7 +166,7 @@ class _Upload:
         self.size = 0
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._lock = threading.Lock()
-        """Held while the file is in use, so that it is not closed meanwhile."""
+        """Held while a thread uses the file, so that no other thread closes it."""
         self._sha256 = hashlib.sha256()
         self._crc32c = 0
 
@@ -200,7 +200,7 @@ def _create_locked(directory: Path) -> tuple[int, Path]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor, Path(name)
-        os.close(descriptor)  # another process removed it before the lock
+        os.close(descriptor)  # another process removed the file before it was locked
 
 
 def _remove_leftover(path: Path) -> None:
@@ -220,7 +220,7 @@ class _Content:
             raise NotFound("the content was deleted; upload it as a new version") from None
         self._file.seek(start)
         self._lock = threading.Lock()
-        """Held while the file is in use, so that it is not closed meanwhile."""
+        """Held while a thread uses the file, so that no other thread closes it."""
 
     def read(self, size: int) -> bytes:
         with self._lock:

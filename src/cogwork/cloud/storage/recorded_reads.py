@@ -28,7 +28,7 @@ class RecordingTransaction:
         return rows
 
     def execute(self, sql: str, *_: Value) -> int:
-        raise AssertionError(f"this transaction only reads: {sql}")
+        raise AssertionError(f"this transaction allows only reads, not: {sql}")
 
 
 def are_current(tx: Transaction, reads: Iterable[RecordedRead]) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _MAX_OPEN: Final = 8
-"""Maximum number of days that one reader keeps open, because each has its own cache."""
+"""Maximum number of days that one reader keeps open, because each open day has a cache."""
 _DELETED_AT_ONCE: Final = 10_000
 """Lines per delete. More would need a large write-ahead log, which may not fit on a low disk."""
 
@@ -43,7 +43,7 @@ _ALLOWED: Final = frozenset(
         sqlite3.SQLITE_RECURSIVE,
     }
 )
-"""Operations that SQLite allows after the setup of a file. AUTOINCREMENT has its own table."""
+"""Operations that SQLite allows after the setup of a file; inserts only into the table `log`."""
 
 
 class LogConnections:
@@ -112,7 +112,7 @@ class LogReaders:
             yield found
         finally:
             with self._lock:
-                # A removed file occupies disk space until it is closed.
+                # Close removed files, because they occupy disk space until they are closed.
                 found.forget_before(self._oldest)
                 self._idle.append(found)
 
@@ -129,7 +129,7 @@ class LogReaders:
 
 
 def delete_older(path: Path, received_at: int) -> None:
-    """Delete old lines on a separate connection, because the others are not allowed to."""
+    """Delete old lines on a separate connection, because all others must not delete lines."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         while connection.execute(
             "DELETE FROM log WHERE number IN "

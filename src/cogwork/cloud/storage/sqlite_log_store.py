@@ -40,9 +40,9 @@ _WAITING: Final = 1024
 _TIMEOUT: Final = 10.0
 _MAINTENANCE_TIMEOUT: Final = 600.0
 _GROWTH: Final = 4
-"""Disk space per byte of an entry, with its columns, the index and the write-ahead log."""
+"""Bytes on disk per byte of an entry, for its columns, the index and the write-ahead log."""
 _STEPS: Final = 10_000
-"""SQLite instructions between two checks for cancellation: about 500 lines."""
+"""SQLite instructions between two checks for cancellation, enough to search about 500 lines."""
 
 _CONTAINS: Final = """CASE WHEN length(message) = length(CAST(message AS BLOB))
 THEN instr(lower(message), ?) ELSE instr(casefold(message), ?) END > 0"""
@@ -68,7 +68,7 @@ class SqliteLogStore:
         self._readers = LogReaders(directory)
         self._write_worker = Workers("logs", waiting=_WAITING)
         self._read_workers = Workers("logs-read", threads=READERS, waiting=_WAITING)
-        """Separate workers, so that long searches do not delay new lines."""
+        """Searches have their own workers, so that they do not delay new lines."""
         self._maintenance_worker = Workers("logs-maintenance")
 
     async def append(self, lines: Sequence[LogLine], received_at: int) -> None:
@@ -122,7 +122,7 @@ class SqliteLogStore:
             )
             connection.execute("COMMIT")
         except BaseException:
-            # SQLite itself ends the transaction when the disk is full.
+            # If the disk is full, SQLite has already ended the transaction.
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise

@@ -36,7 +36,7 @@ _DUPLICATE: Final = (
 )
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRIMARY_CODE: Final = 0xFF
-"""Mask for the primary error code, without the details."""
+"""Mask for the primary code in an SQLite error code, which may include details."""
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class SqliteRecords:
         def run(work: Callable[[Transaction], T]) -> T:
             result = self._write(work)
             if then is not None:
-                with contextlib.suppress(RuntimeError):  # the loop is already closed
+                with contextlib.suppress(RuntimeError):  # raised if the loop is already closed
                     loop.call_soon_threadsafe(then, result, context=context)
             return result
 
@@ -132,7 +132,7 @@ def copy_records(source: Path, target: Path) -> None:
         contextlib.closing(sqlite3.connect(target)) as copy,
     ):
         connection.backup(copy)
-        # Without the write-ahead log, the copy is a single file.
+        # End write-ahead mode, so that the copy is a single file.
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
@@ -152,7 +152,7 @@ class _SqliteTransaction:
                 raise DuplicateRecord(f"the record already exists: {error}") from error
             if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
                 raise BrokenReference(
-                    "the record refers to one that does not exist, or others refer to it"
+                    "the record refers to a missing record, or other records refer to it"
                 ) from error
             raise
 
@@ -180,21 +180,21 @@ def _open(path: Path, *, migrates: bool) -> sqlite3.Connection:
             _migrate(connection, version, path)
         elif version < len(MIGRATIONS):
             raise RecordsUnavailable(
-                f"{path} was written by an older version of cogwork-cloud; serve the cloud with "
-                "this version first, which brings the file up to date: cogwork-cloud serve"
+                f"{path} was written by an older version of cogwork-cloud; upgrade it by "
+                "starting the cloud once with: cogwork-cloud serve"
             )
         stack.pop_all()
         return connection
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # A missing file is a fault. SQLite would create an empty one.
+    # Mode `rw` raises an error for a missing file; the default would create an empty file.
     connection = sqlite3.connect(
         _uri(path, "rw"), uri=True, check_same_thread=False, isolation_level=None
     )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        # A completed transaction survives a power cut.
+        # FULL lets completed transactions survive a power cut.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:

@@ -38,7 +38,7 @@ _SETTINGS: Final = (
     *("advanced_settings", "network_configuration"),
     *("additional_networks", "system_configuration"),
 )
-"""Sections of `agent` that only the agent reads."""
+"""Sections of `agent` that the cloud passes on to the agent."""
 
 _log = logging.getLogger("cloud.updates")
 
@@ -65,14 +65,14 @@ class _AgentDeviceService(AgentDeviceServiceBase):
 
         found = await context.records.read(answer)
         if found.is_news:
-            # Read everything again, because another call may have changed it.
+            # Read everything again to save it: another call may have changed the records.
             found = await context.records.write(answer_and_save)
             found.log_hindrances()
         await stream.send_message(found.reply)
 
 
 class _Answer:
-    """The reply to a part, and the data to save, which most calls do not have."""
+    """The reply to a part, and the data to save. Most calls have no data to save."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class _Answer:
             )
             self._products[product] = software, update
         self.reply = _make_reply(section)
-        # Agents of other vendors report an error for entries without a URL, so these are left out.
+        # Leave out entries without a URL, because agents of other vendors report them as errors.
         for product, info in (
             (Product.AGENT, self.reply.agent_update_info),
             (Product.SERVER, self.reply.viam_server_update_info),
@@ -134,7 +134,7 @@ class _Answer:
             _, update = self._products[product]
             if update.hindrance:
                 _log.warning(
-                    'part "%s" (%s) keeps its %s: %s',
+                    'part "%s" (%s) keeps its %s version: %s',
                     *(self._part.name, self._part.id, product, update.hindrance),
                 )
 
@@ -142,7 +142,7 @@ class _Answer:
 def _is_our_agent(stream: Stream, request: pb.DeviceAgentConfigRequest) -> bool:
     if AGENT_TAG in request.host_info.tags:
         return True
-    # Version 0.1 sends no tag. Unlike the agents of other vendors, it is written in Python.
+    # Agents of version 0.1 send no tag, but only agents of Cogwork are written in Python.
     return str((stream.metadata or {}).get("user-agent", "")).startswith("grpc-python")
 
 

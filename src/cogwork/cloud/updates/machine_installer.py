@@ -61,7 +61,7 @@ def _choose(releases: dict[str, Any]) -> dict[str, Any]:
 
 
 def _install(releases: dict[str, Any], key: str, options: list[str]) -> int:
-    # Not in /tmp, which may be in memory and too small for the archives.
+    # Use /var/tmp, because /tmp may be in memory and too small for the archives.
     work = Path(tempfile.mkdtemp(prefix="cogwork-install-", dir="/var/tmp"))
     try:
         (work / "key.pem").write_text(key)
@@ -95,7 +95,7 @@ def _download(release: dict[str, Any], work: Path) -> Path:
             digest.update(chunk)
             file.write(chunk)
     if size != release["size"] or digest.hexdigest() != release["sha256"]:
-        raise CannotInstall(f"{url} has changed since this script was made; make a new one")
+        raise CannotInstall(f"{url} has changed since this script was made; make a new script")
     print(f"Downloaded {path.name}, {size:,} bytes.", flush=True)
     return path
 
@@ -143,9 +143,9 @@ def _run(command: list[str]) -> None:
 
 
 def _run_as_service(command: list[str], work: Path) -> int:
-    """Run the command outside of this shell, because the server that is replaced may own it.
+    """Run the command as a service, because the server that it replaces may own this shell.
 
-    The output goes to a file, which this program prints until it ends.
+    The output goes to a file. Print it until the command ends.
     """
     properties = (
         f"ExecStopPost=/bin/rm -rf {work}",
@@ -166,5 +166,5 @@ def _run_as_service(command: list[str], work: Path) -> int:
         print(log.read(), end="", flush=True)
     is_running = ["/usr/bin/systemctl", "is-active", "--quiet", _SERVICE]
     if subprocess.call(is_running):  # noqa: S603 - a program of the system
-        shutil.rmtree(work, ignore_errors=True)  # also if systemd did not start the service
+        shutil.rmtree(work, ignore_errors=True)  # needed if systemd did not start the service
     return service.returncode

@@ -20,7 +20,7 @@ _MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST: Final = 1 << 20
 _MAX_ENTRIES: Final = 10_000
 _VERSION: Final = re.compile(r"(?=.{3,64}$)\d+(\.[0-9A-Za-z+_-]+)+", re.ASCII)
-"""A version has a dot, unlike the name of a channel, and begins with a digit."""
+"""A version begins with a digit, and has a dot to differ from the name of a channel."""
 _PLATFORM: Final = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
 
 
@@ -31,7 +31,7 @@ class ArchiveManifest:
     platform: str
     """Such as `linux/amd64`."""
     minimum_version: str = ""
-    """The oldest version that may be installed after this release; empty for none."""
+    """The oldest version that machines accept after this release; empty to accept all."""
 
     @property
     def filename(self) -> str:

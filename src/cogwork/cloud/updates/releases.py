@@ -32,7 +32,7 @@ class Release(NamedTuple):
     filename: str
     created_at: int
     minimum_version: str
-    """The oldest version that may be installed after this release; empty for none."""
+    """The oldest version that machines accept after this release; empty to accept all."""
 
     @property
     def path(self) -> str:
@@ -59,8 +59,8 @@ def add_release(tx: Transaction, manifest: ArchiveManifest, blob: Blob, now: int
     known = find_release(tx, manifest.product, manifest.version, manifest.platform)
     if known is not None and known.digest != blob.digest:
         raise ReleaseExists(
-            f"{manifest.product} {manifest.version} for {manifest.platform} already has other "
-            "content; publish your changes as a new version"
+            f"{manifest.product} {manifest.version} for {manifest.platform} already exists with "
+            "other content; publish your changes as a new version"
         )
     if known is not None:
         return known

@@ -16,11 +16,11 @@ from cogwork.core.versions.product import Product
 from cogwork.wire.messages.update_method import Outcome
 
 MIN_REPORTS: Final = 3
-"""Reports that are needed for a decision; fewer if fewer machines were offered the version."""
+"""Number of reports needed for a decision; fewer if fewer machines were offered the version."""
 _MIN_SETTLED: Final = 0.5
 """The share of a wave's machines that must have reported before the next wave."""
 _WAVE_TIME: Final = 300_000_000
-"""Minimum duration of a wave in microseconds, long enough for all of its machines to ask."""
+"""Minimum duration of a wave in microseconds, in which all of its machines ask for updates."""
 _HUNDRED: Final = 100
 
 
@@ -30,7 +30,7 @@ class RolloutState(enum.StrEnum):
     COMPLETE = "complete"
     """Every machine is offered the version."""
     SUPERSEDED = "superseded"
-    """Another version replaced it before it was complete."""
+    """A later rollout replaced this one before it was complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class Rollout:
     paused_at: int | None = None
     pause_reason: str = ""
     counted_from: int = 0
-    """Earlier reports do not count, because an operator has resumed the rollout after them."""
+    """The time when an operator last resumed the rollout, or 0. Earlier reports do not count."""
     is_superseded: bool = False
     is_rollback: bool = False
-    """Whether machines with a newer version should go back."""
+    """Whether machines with a newer version should go back to this one."""
 
     @property
     def share(self) -> int:
@@ -88,7 +88,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Number of machines that were offered the version, by their reports."""
+    """Numbers of machines that were offered the version, by the outcome that they reported."""
 
     good: int = 0
     failed: int = 0
@@ -140,7 +140,7 @@ def choose_version(rollouts: Sequence[tuple[Rollout, Trial]], part_id: str, curr
     if goes_on and is_reached(rollout, part_id):
         return Choice(rollout.version, rollout)
     found = choose_version(earlier, part_id, current)
-    # A part without any version cannot lose a working one.
+    # Offer the version early to a part without any: it has no working version to lose.
     return Choice(rollout.version, rollout) if goes_on and not found.version else found
 
 

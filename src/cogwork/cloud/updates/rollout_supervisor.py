@@ -26,7 +26,7 @@ async def review_rollouts(context: CloudContext) -> None:
     for before, after in await context.records.write(work):
         if after.reach != before.reach:
             _log.info(
-                "the rollout of %s %s on %s goes on with %d %% of the machines",
+                "the rollout of %s %s on channel %s now reaches %d %% of the machines",
                 *(after.product, after.version, after.channel, after.reach),
             )
         elif after.paused_at != before.paused_at:

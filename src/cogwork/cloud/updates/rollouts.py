@@ -28,7 +28,7 @@ from cogwork.wire.messages.update_method import Outcome, UpdateReport
 DEFAULT_STAGES: Final = (1, 10, 50, 100)
 _MAX_STAGES: Final = 20
 _KEPT: Final = 8
-"""Number of rollouts to keep for each channel and product, with the reports of machines."""
+"""Number of rollouts, with the reports of machines, to keep for each channel and product."""
 
 
 class _OutcomeCount(NamedTuple):
@@ -41,9 +41,9 @@ class RolloutPlan(NamedTuple):
     stage_time: int = 24 * 3_600_000_000
     """Minimum duration of a stage in microseconds."""
     max_failures: int = 5
-    """Percent of the reporting machines that may fail."""
+    """Percent of the reporting machines that may fail before the rollout pauses."""
     is_rollback: bool = False
-    """Whether machines with a newer version should go back."""
+    """Whether machines with a newer version should go back to this one."""
 
 
 def start_rollout(
@@ -117,7 +117,8 @@ def find_newest(tx: Transaction, channel: str, product: Product) -> Rollout:
     found = select_rollouts(tx, channel, product)
     if not found:
         raise NotFound(
-            f"nothing of {product} was rolled out on {channel}; see: cogwork-cloud release status"
+            f"no version of {product} was rolled out on {channel}; see: cogwork-cloud release "
+            "status"
         )
     return found[0]
 
@@ -163,7 +164,7 @@ def widen_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
 
 
 def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) -> Counts:
-    """Count the reports of machines since the rollout was resumed, or since another time."""
+    """Count the machines that wait, or have reported since a time: by default, the last resume."""
     rows = query(
         tx,
         _OutcomeCount,
@@ -175,7 +176,7 @@ def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) ->
 
 
 def _count_wave(tx: Transaction, rollout: Rollout) -> Counts:
-    """Count the machines of the last wave, without failures before a resume."""
+    """Count the machines of the last wave, without failures before the last resume."""
     rows = query(
         tx,
         _OutcomeCount,
@@ -230,7 +231,7 @@ def note_outcome(
 
 def _is_next(known: Outcome | None, reported: Outcome) -> bool:
     if known is None:
-        # If the part already had the version, only a failure counts.
+        # A part that already had the version was not offered it: only a failure counts.
         return reported.is_failure
     is_step_back = known is Outcome.GOOD and reported is Outcome.WAITING
     return not known.is_failure and not is_step_back
@@ -253,13 +254,13 @@ def _check_plan(channel: str, plan: RolloutPlan) -> None:
 
 
 def _check_minimum(tx: Transaction, product: Product, version: str) -> None:
-    """Raise InvalidRequest if machines would refuse the version because of a minimum."""
+    """Raise InvalidRequest if machines would refuse the version because of a minimum version."""
     strictest = find_strictest(tx, product)
     if strictest is not None and is_older(version, strictest.minimum_version):
         raise InvalidRequest(
             f"{product} {version} is older than {strictest.minimum_version}, the minimum_version "
-            f"of {strictest.version}: machines that have had that refuse it; roll out "
-            f"{strictest.minimum_version} or a newer version"
+            f"of {strictest.version}, so machines that have had {strictest.version} would refuse "
+            f"it; roll out {strictest.minimum_version} or a newer version"
         )
 
 

@@ -24,7 +24,7 @@ from cogwork.core.versions.product import Product
 from cogwork.wire.messages.update_method import Outcome
 
 CUSTOM_URL: Final = "customURL"
-"""The version of a custom URL. Agents accept its content without a check of the version."""
+"""Stands for the version of a custom URL. Agents do not check the version of its content."""
 OTHER_AGENT: Final = (
     "its agent is of another make, so it keeps what it runs; to move the machine over, install "
     "cogwork-agent there"
@@ -41,7 +41,7 @@ class Update(NamedTuple):
     offered_by: Rollout | None = None
     """The rollout that offers the version to the part for the first time."""
     proved: Rollout | None = None
-    """The rollout whose version the part now runs, which proves that it works."""
+    """The rollout whose version the part now runs, as proof that the version works."""
     is_rollback: bool = False
     """Whether the part may go back to this version from a newer one."""
 
@@ -69,7 +69,7 @@ def _follow_channel(
     rollouts = read_trials(tx, select_rollouts(tx, channel, product), part_id)
     if not rollouts:
         reason = f"the channel {channel} has no version of {product}; roll one out"
-        # Without an explicit channel, no update is expected.
+        # A part without an explicit channel expects no update, so report nothing.
         return Update(hindrance="" if channel == DEFAULT_CHANNEL else reason)
     choice = choose_version(rollouts, part_id, software.current)
     if not choice.version:
@@ -90,7 +90,7 @@ def _follow_channel(
 
 
 def _is_rollback(choice: Choice, rollouts: Sequence[tuple[Rollout, Trial]], current: str) -> bool:
-    """Return whether the part goes back: its rollout says so, or its version has failed there."""
+    """Return whether the part goes back: in a rollback, or because its version has failed."""
     if choice.rollout is not None and choice.rollout.is_rollback:
         return True
     return any(

@@ -56,7 +56,7 @@ class UpdateService:
 
 def log_pause(rollout: Rollout) -> None:
     _log.error(
-        "paused the rollout of %s %s on %s: %s; see: cogwork-cloud release status",
+        "paused the rollout of %s %s on channel %s: %s; see: cogwork-cloud release status",
         *(rollout.product, rollout.version, rollout.channel, rollout.pause_reason),
     )
 
@@ -74,7 +74,7 @@ def _save_outcome(tx: Transaction, part: PartRow, report: UpdateReport, now: int
         if rollout.version != report.version:
             continue
         is_news = note_outcome(tx, rollout, part.id, report, now)
-        # Successes only widen the rollout, which happens periodically.
+        # Only failures can pause the rollout. A periodic task widens it after successes.
         if is_news and report.outcome.is_failure and rollout.paused_at is None:
             found = check_failures(tx, rollout, now)
             return found if found.paused_at is not None else None

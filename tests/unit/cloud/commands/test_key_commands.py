@@ -174,7 +174,7 @@ def test_commands_do_not_migrate_records_that_may_be_served(
         *(["key", "create"], ["key", "rotate", "token"]),
         *(["release", "pause", "stable", "server"], ["release", "add", str(path)]),
     ):
-        assert "older version of cogwork-cloud; serve the cloud" in cloud.fail(*command)
+        assert "older version of cogwork-cloud; upgrade it by" in cloud.fail(*command)
         assert read_version(path) == before
     cloud.run("restore")  # it locks the directory, so nothing else uses the records
     assert read_version(path) == before + 1

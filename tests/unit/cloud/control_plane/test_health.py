@@ -45,9 +45,9 @@ async def test_problem_is_logged_once_and_its_end_with_its_duration(
     health.recover("disk")
     health.recover("disk")
     assert [record.message for record in caplog.records] == [
-        "disk: degraded: disk low",
-        "disk: failing: disk full",
-        "disk: works again, after 1m30s",
+        'the health of "disk" is degraded: disk low',
+        'the health of "disk" is failing: disk full',
+        'the health of "disk" is ok again after 1m30s',
     ]
 
 
@@ -98,9 +98,9 @@ async def test_task_survives_errors_and_reports_them_once(
     await tasks.aclose()
     assert len(asyncio.all_tasks()) == 1
     assert [record.message for record in caplog.records] == [
-        "saving: degraded: the disk is full; it is tried again",
-        "saving: works again, after 1m30s",
+        'the health of "saving" is degraded: the disk is full; it is tried again',
+        'the health of "saving" is ok again after 1m30s',
         "saving failed unexpectedly",
-        "saving: degraded: a mistake; it is tried again",
-        "saving: works again, after 30s",
+        'the health of "saving" is degraded: a mistake; it is tried again',
+        'the health of "saving" is ok again after 30s',
     ]

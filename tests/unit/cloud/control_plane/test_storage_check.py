@@ -41,7 +41,7 @@ async def test_low_disk_is_shown_until_clearly_more_is_free(
     assert await check() == ""
     assert (tmp_path / "ballast").exists()
     free = 199
-    assert "parts may log less" in await check()
+    assert "the log quotas of parts shrink" in await check()
     assert health.state is StoreState.DEGRADED
     free = 99
     assert "logs and packages are refused" in await check()
@@ -49,7 +49,7 @@ async def test_low_disk_is_shown_until_clearly_more_is_free(
     await check()
     assert not (tmp_path / "ballast").exists(), "there is no space for it"
     free = 210
-    assert "parts may log less" in await check()
+    assert "the log quotas of parts shrink" in await check()
     free = 230
     assert await check() == ""
     assert (tmp_path / "ballast").exists()

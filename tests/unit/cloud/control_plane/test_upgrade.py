@@ -126,11 +126,11 @@ async def test_secrets_of_a_lost_key_do_not_keep_the_others_from_working(
         records.execute("UPDATE secret SET sealed = 'AAAA', digest = 'x' WHERE id = 's2'")
         records.commit()
     upgrade_directory(directory, CLOCK)
-    assert "1 keys and secrets were made with another signing key" in caplog.text
+    assert "1 keys and secrets cannot be used" in caplog.text
     async with open_plane(directory) as plane:
         await plane.login.log_in("p", "robot-secret", "secret 0", "::1")
 
 
 def test_commands_say_that_an_upgrade_is_due(directory: CloudDirectory) -> None:
-    with pytest.raises(NoCloud, match=r"upgraded when it is served .* cogwork-cloud serve"):
+    with pytest.raises(NoCloud, match=r"upgrade it by starting it .* cogwork-cloud serve"):
         directory.require_current()

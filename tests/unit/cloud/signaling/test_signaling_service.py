@@ -70,7 +70,7 @@ async def test_part_and_local_owner_key_answer(machine: Machine) -> None:
 
 
 async def test_wide_keys_and_operators_do_not_answer(machine: Machine) -> None:
-    with pytest.raises(RoleTooLow, match="opens more than this machine"):
+    with pytest.raises(RoleTooLow, match="gives access to more than this machine"):
         await machine.answer("api-key", machine.owner)
     operator = await machine.add_key(machine.part.machine_id, CloudRole.OPERATOR)
     with pytest.raises(RoleTooLow, match="requires the role owner"):

@@ -121,7 +121,7 @@ async def preview_update(
         stored = json.loads(row.config)
         content = require_config(edit.config)
         _check_content(tx, (request.id, organization), edit.visibility, content, stored)
-        # A configuration may already name the next revision by its number.
+        # Include the number of the next revision, because configurations may already name it.
         versions = ("", str(row.revision + 1))
         return FragmentChange(request.id, dict.fromkeys(versions, edit.config)), organization
 
@@ -138,7 +138,8 @@ def _check_content(
 ) -> None:
     """Raise InvalidRequest if the content is wrong for every machine.
 
-    `owner` is the fragment and its organization. A public fragment may only use public ones.
+    `owner` has the IDs of the fragment and its organization. A fragment that other organizations
+    can use must only use fragments that they can use, too.
     """
     require_few_references(content)
     require_unmasked(content, stored)
@@ -146,6 +147,6 @@ def _check_content(
     find = fragments_for(tx, (organization,) if visibility == Visibility.PRIVATE else ())
     change = FragmentChange(fragment, {"": json.dumps(content)})
     mistakes = merge_fragments({"fragments": [fragment]}, change.apply(find)).mistakes
-    # Configurations that use the fragment set its variables.
+    # Ignore missing variables: the configurations that use the fragment set them.
     own = (MistakeType.VARIABLE, fragment)
     refuse_mistakes([each for each in mistakes if (each.type, each.fragment_id) != own])

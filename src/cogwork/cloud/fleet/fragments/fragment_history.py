@@ -74,7 +74,7 @@ def get_fragment_history(
 
 
 def select_newest(tx: Transaction, fragment: str, revision: int) -> FragmentRevisionRow | None:
-    """Return the newest revision of a fragment that is not above the given one."""
+    """Return the newest revision of a fragment up to the given number."""
     return select_one(
         tx,
         FragmentRevisionRow,
@@ -92,7 +92,7 @@ def add_revision(
 ) -> None:
     """Add a revision, and delete old ones. `state`: name, visibility and configuration."""
     revision = 1 if previous is None else previous.revision + 1
-    # Two edits within a microsecond must differ, because clients compare the times.
+    # Give each edit a later time than the one before, because clients compare the times.
     edited_at = call.now if previous is None else max(call.now, previous.edited_at + 1)
     editor = call.actor
     insert(tx, FragmentRevisionRow(fragment, revision, edited_at, editor.type, editor.id, *state))

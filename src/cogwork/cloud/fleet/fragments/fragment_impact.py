@@ -28,7 +28,7 @@ MAX_PARTS: Final = 1000
 MAX_CONFIGS: Final = 30
 """Maximum number of different configurations that are merged and checked for one change."""
 MAX_BYTES: Final = 8 << 20
-"""Maximum size of these configurations in bytes, as stored and as merged."""
+"""Maximum total size in bytes of the stored configurations, and of the merged ones."""
 _MAX_SHOWN: Final = 3
 """Maximum number of mistakes in one error."""
 
@@ -53,7 +53,7 @@ class ConfigImpact:
     parts: Sequence[PartName]
     before: str
     after: str
-    """The merged configuration without the change (`before`) and with it."""
+    """The merged configurations: `before` without the change, `after` with the change."""
     mistakes: Sequence[str]
     """The mistakes that the change causes."""
     is_another_make: bool = False
@@ -67,10 +67,10 @@ class Impact:
     machines: int
     """Number of the organization's machines that use any version of the fragment."""
     other_machines: int
-    """Number of machines of other organizations."""
+    """Number of machines of other organizations that use any version of the fragment."""
     changes: list[ConfigImpact] = field(default_factory=list)
     unchanged_parts: int = 0
-    """Number of parts that use another version of the fragment."""
+    """Number of parts for which the change makes no difference."""
     unchecked_parts: int = 0
 
     def refuse_mistakes(self) -> None:
@@ -113,7 +113,7 @@ async def measure_impact(
     configs = await context.records.read(lambda tx: _group_by_config(tx, own))
     impact.unchecked_parts = len(own) - sum(map(len, configs.values()))
     size = 0
-    # The most common configurations first, because the work may reach the limits.
+    # Check the most common configurations first, because the work may reach the limit.
     for text, parts in sorted(configs.items(), key=lambda each: -len(each[1])):
         if size > MAX_BYTES:
             impact.unchecked_parts += len(parts)
@@ -134,7 +134,7 @@ def _count_machines(users: Sequence[PartUser]) -> int:
 
 
 def _group_by_config(tx: Transaction, users: Sequence[PartUser]) -> dict[str, list[PartName]]:
-    """Return the parts by configuration, up to the maximum number of parts."""
+    """Return the parts by the text of their configuration, up to the limits."""
     found: dict[str, list[PartName]] = {}
     size = 0
     for user in users[:MAX_PARTS]:
@@ -170,7 +170,7 @@ def _format(config: dict[str, Any]) -> str:
 
 
 async def _check(checker: ConfigChecker, organization: str, found: ConfigImpact) -> ConfigImpact:
-    """Add the new reasons for which machines would refuse the configuration."""
+    """Add the error if machines would refuse the configuration because of the change."""
     try:
         await checker.check(
             organization, lambda: found.after, is_another_make=found.is_another_make

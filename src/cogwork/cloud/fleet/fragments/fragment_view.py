@@ -21,7 +21,7 @@ from cogwork.cloud.storage.tables import FragmentRevisionRow, OrganizationRow
 from cogwork.core.errors import NotFound
 
 MAX_LISTED_BYTES: Final = 4 << 20
-"""Maximum size of the texts in a list of fragments. Later ones are listed without their content."""
+"""Maximum size of the texts in a list of fragments. Fragments beyond it have no content."""
 
 _USAGE: Final = """
 SELECT config_reference.version AS version, COUNT(DISTINCT part.id) AS parts,
@@ -38,7 +38,7 @@ class _Usage(NamedTuple):
     """The direct users of a fragment."""
 
     version: str | None
-    """A version that is used; None if no part uses the fragment."""
+    """The version that these users name; None if no part uses the fragment."""
     parts: int
     machines: int
     organizations: int
@@ -137,7 +137,7 @@ def _to_struct(text: str) -> Struct:
 def describe_usages(
     tx: Transaction, fragment: CurrentFragment, organization: str, *, by_version: bool
 ) -> Sequence[pb.FragmentUsage]:
-    """Return the direct users of a fragment, for each version or in total."""
+    """Count the direct users of a fragment, for each version or in total."""
     group = "GROUP BY config_reference.version ORDER BY config_reference.version"
     rows = query(tx, _Usage, f"{_USAGE}{group if by_version else ''}", organization, fragment.id)
     return [

@@ -63,7 +63,7 @@ class FragmentInUse(CogworkError):
 
 
 class TooManyFragments(CogworkError):
-    """The organization has the maximum number of fragments, or the fragment of tags."""
+    """The limit of fragments in an organization, or of tags of a fragment, is reached."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -115,7 +115,7 @@ def get_fragment(
 def list_fragments(
     tx: Transaction, call: Call, request: pb.ListFragmentsRequest
 ) -> pb.ListFragmentsResponse:
-    """List the fragments of the organization and all public ones, or the requested ones.
+    """List the fragments of the organization, and on request the public ones of others.
 
     Without an organization, list the fragments of all organizations of which the actor is a member.
     If the list is very large, the last fragments have no content.
@@ -144,7 +144,7 @@ def list_fragments(
 
 
 def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[str]:
-    """Return the requested organization, or all of which the actor is a member."""
+    """Return the requested organization, or all organizations of which the actor is a member."""
     if organization:
         require_member(tx, call, organization)
         return [organization]
@@ -154,7 +154,7 @@ def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[
 def _list_rows(
     tx: Transaction, organizations: Sequence[str], *, with_others: bool
 ) -> list[ListedFragment]:
-    """Return the fragments of organizations and the public ones of others, without content."""
+    """Return the fragments of organizations, on request with all public ones; no content."""
     marks = ", ".join("?" * len(organizations)) or "NULL"
     condition = f"organization_id IN ({marks})"
     if with_others:
@@ -258,7 +258,9 @@ def delete_fragment_tag(
         *(request.fragment_id, request.tag, fragment.organization_id),
     )
     if used:
-        raise FragmentInUse(f'"{request.tag[:100]}" is used; remove it from the users first')
+        raise FragmentInUse(
+            f'machines or fragments use the tag "{request.tag[:100]}"; remove it from them first'
+        )
     tx.execute(
         "DELETE FROM fragment_tag WHERE fragment_id = ? AND tag = ?",
         *(request.fragment_id, request.tag),
@@ -269,7 +271,7 @@ def delete_fragment_tag(
 
 def _read(tx: Transaction, call: Call, fragment: str) -> pb.Fragment:
     row = select_fragment(tx, fragment)
-    assert row is not None  # the caller has checked that it exists
+    assert row is not None  # the caller has checked that the fragment exists
     return FragmentView(tx, call, row.organization_id).describe(row, row)
 
 

@@ -50,9 +50,9 @@ _ERROR_TYPES: Final = {
 def list_machine_fragments(
     tx: Transaction, call: Call, request: pb.ListMachineFragmentsRequest
 ) -> pb.ListMachineFragmentsResponse:
-    """List the fragments of all parts, with the configuration that each adds.
+    """List the fragments of all parts of a machine, with the configuration that each adds.
 
-    The size limit of one part's fragments applies to all of them together.
+    The size limit for the fragments of one part applies to all parts together.
     """
     machine = (ResourceType.MACHINE, request.machine_id)
     require_role(tx, call.actor, machine)
@@ -118,7 +118,7 @@ def _merge_each(
 def _describe(
     tx: Transaction, fragment_id: str, content: dict[str, Any], merged: Merged
 ) -> Iterator[pb.ResolvedFragment]:
-    """Yield the content with the first mistake, and then the other mistakes."""
+    """Yield a message with the content and the first mistake, and one for each other mistake."""
     resolved = Struct()
     resolved.update(content)
     row = select_fragment(tx, fragment_id)

@@ -74,7 +74,7 @@ def test_used_tag_is_not_deleted(acme: OwnedOrganization) -> None:
     set_tag(acme, "stable", edit(acme, 1))
     use(acme, "stable")
     delete = pb.DeleteFragmentTagRequest(fragment_id=acme.tenant.fragment, tag="stable")
-    with pytest.raises(FragmentInUse, match="remove it from the users first"):
+    with pytest.raises(FragmentInUse, match="machines or fragments use"):
         acme.run(delete)
     use(acme, "")
     assert list(acme.run(delete).tags) == []

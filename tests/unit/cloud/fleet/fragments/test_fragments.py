@@ -256,7 +256,7 @@ async def test_tag_moves_machines_to_a_revision(mine: Tenant) -> None:
         await anext(told)
     assert names_of(await mine.read(part)) == ["two"]
     delete = pb.DeleteFragmentTagRequest(fragment_id=fragment, tag="stable")
-    with pytest.raises(GRPCError, match="is used"):
+    with pytest.raises(GRPCError, match="machines or fragments use"):
         await mine.stub.DeleteFragmentTag(delete, metadata=mine.metadata)
     usage = await mine.stub.GetFragmentUsage(
         pb.GetFragmentUsageRequest(fragment_id=fragment), metadata=mine.metadata
