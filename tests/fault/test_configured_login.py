@@ -40,7 +40,9 @@ async def test_mistyped_login_prevents_the_start_without_one(tmp_path: Path) -> 
     config = {**FAKES, "auth": {"handlrs": KEYS["handlers"]}}
     async with run_server(config, tmp_path, exits=1, serves=False) as server:
         assert await server.exit_code() == 1
-    assert "refusing to start without the login of the file: unknown key" in server.out.text
+    assert (
+        "refusing to start without the login that the file requires: unknown key" in server.out.text
+    )
     assert "serving" not in server.out.text
     assert "planted-key" not in server.output
 

@@ -33,7 +33,7 @@ class CheckedPackages:
 
     @property
     def users(self) -> Mapping[Pointer, frozenset[str]]:
-        """The names of the packages that a resource, module or process refers to, by its JSON
+        """The names of the packages that each resource, module or process refers to, by JSON
         pointer."""
         return {at: frozenset(names) for at, names in self._users.items() if names}
 

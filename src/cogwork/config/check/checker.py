@@ -44,17 +44,18 @@ class CheckResult:
     omitted_count: int = 0
     """The number of diagnostics that were dropped because the limit was reached."""
     all_keys_compared: bool = True
-    """False if an unknown key may be a misspelled secret that no diagnostic reports."""
+    """False if an unknown key was not compared with the known keys, because the limit of
+    comparisons was reached. The key may be a misspelled secret."""
     resource_pointers: Mapping[ResourceName, Pointer] = field(default_factory=dict)
     missing_files: Mapping[Pointer, str] = field(default_factory=dict)
-    """The missing file that prevents a resource or module from running, by the JSON pointer of the
-    entry."""
+    """The message about a missing file, by the JSON pointer of the resource or module that requires
+    it."""
     module_pointers: Sequence[Pointer] = ()
     """The JSON pointers of the modules, in the order of `config.modules`."""
     process_pointers: Sequence[Pointer] = ()
     """The JSON pointers of the processes, in the order of `config.processes`."""
     package_users: Mapping[Pointer, frozenset[str]] = field(default_factory=dict)
-    """The names of the packages that a resource, module or process refers to, by its JSON
+    """The names of the packages that each resource, module or process refers to, by JSON
     pointer."""
     present_packages: frozenset[str] = frozenset()
     """The names of the packages that are installed on this computer."""
@@ -104,7 +105,7 @@ class _Checker:
         resources = ResourceCheck(catalog, self._packages, self._diagnostics).check(value)
         for section in RESOURCE_SECTIONS:
             parts[section] = [r.config for r in resources if r.config and r.pointer[0] == section]
-        # Each part has already been validated separately.
+        # Do not validate again: each section has already been validated.
         config = MachineConfig.model_construct(**parts)
         cross_check(config, resources, self._item_pointers, self._diagnostics, catalog)
         warn_unsupported_sections(config, self._diagnostics)
@@ -177,7 +178,7 @@ class _Checker:
         checked = self._diagnostics.validate(section.validator, item, at, Effect.IGNORED)
         if isinstance(checked, ModuleConfig):
             self._check_module(checked, at)
-        # A command with an unresolved placeholder could do anything.
+        # Drop an entry with an unresolved placeholder, because its command could do anything.
         return checked if is_complete else None
 
     def _check_module(self, module: ModuleConfig, at: Pointer) -> None:
@@ -196,8 +197,8 @@ class _Checker:
         if not path:
             self._diagnostics.add(
                 codes.NO_REGISTRY,
-                f'module "{module.name}" has no "executable_path": only a cloud knows where a '
-                "module of the registry is",
+                f'module "{module.name}" has no "executable_path", which only a cloud can '
+                "fill in for a module of the registry",
                 at,
                 Effect.UNHEALTHY,
                 hint='set "executable_path" to its program or archive, or join a cloud that has it',

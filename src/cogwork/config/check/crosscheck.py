@@ -295,7 +295,7 @@ def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> Non
             Effect.IGNORED,
             hint='remove "grpc_address", or bind it to localhost',
         )
-    # The cloud decides who may log in to a machine that has joined it.
+    # Skip this check on a machine that has joined a cloud: the cloud decides who may log in.
     is_joined = config.cloud is not None and bool(config.cloud.fqdn)
     for key in ("bind_address", "grpc_address"):
         address = getattr(network, key)

@@ -41,8 +41,8 @@ _MAY_RESOLVE_LATER = frozenset(
 
 
 _MAX_COMPARISONS = 5_000
-"""Maximum number of comparisons for all suggestions together. A file with many faults would take
-seconds otherwise."""
+"""Maximum number of words that all suggestions together compare, so that a file with many faults
+does not take seconds."""
 
 
 class CheckCancelled(Exception):
@@ -67,10 +67,12 @@ class DiagnosticCollector:
         self._count = 0
         self._static_faults: dict[Pointer, str] = {}
         self.missing_files: dict[Pointer, str] = {}
-        """The first missing file of each list entry that cannot run without the file."""
+        """The message about the first missing file, by the JSON pointer of the entry that requires
+        it."""
         self._comparisons_left = _MAX_COMPARISONS
         self.all_keys_compared = True
-        """False if an unknown key may be a misspelled secret that no diagnostic reports."""
+        """False if an unknown key was not compared with the known keys, because the limit of
+        comparisons was reached. The key may be a misspelled secret."""
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -189,5 +191,6 @@ def _try_path(test: Callable[[Path], bool], path: str) -> bool:
     try:
         return test(Path(path).expanduser())
     except (OSError, RuntimeError, ValueError):
-        # The directory is not readable, the name is too long or the user does not exist.
+        # The path cannot be tested: for example, its directory is not readable or its name is too
+        # long.
         return False

@@ -117,7 +117,8 @@ def _format_excerpt(excerpt: SourceExcerpt, hint: str | None, paint: Paint) -> l
 
 
 def display_width(text: str) -> int:
-    """Return the terminal columns: wide characters take two, combining marks none."""
+    """Return the number of terminal columns that the text takes: two for each wide character, none
+    for combining marks."""
     return sum(
         0
         if unicodedata.category(character) in ("Mn", "Me")

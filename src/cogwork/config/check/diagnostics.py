@@ -15,7 +15,7 @@ from cogwork.config.text.positions import Json, Pointer
 from cogwork.core.escape import INDENT
 
 Quote = Callable[[Pointer, Json], str | None]
-"""Returns the text with which a message may quote the value; None for a secret."""
+"""Returns the value as a message may quote it; None for a secret."""
 
 
 class Effect(enum.StrEnum):

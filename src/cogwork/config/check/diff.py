@@ -27,7 +27,7 @@ _RESOURCE_SECTIONS = ("components", "services")
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """A change of another section, or of resource settings that do not require a rebuild."""
+    """A change outside of the resources, or of resource settings that do not require a rebuild."""
 
     section: str
     change: str
@@ -64,9 +64,9 @@ def find_blocked(
 ) -> list[Step]:
     """Return the resources of a configuration that would not run at present, with the reasons.
 
-    The models of each module are unknown. If `optimistic`, the modules that can start are assumed
-    to provide all models. Otherwise, no models are assumed if any module cannot start. Remotes are
-    assumed to have all resources that others depend on.
+    The models of each module are unknown, so the modules are assumed to provide every custom model:
+    if `optimistic`, when at least one module can start; otherwise, only when all can. Remotes are
+    assumed to have every resource that is not configured here.
     """
     starting = _list_startable(checked)
     enough = any(starting) if optimistic else bool(starting) and all(starting)
@@ -159,9 +159,10 @@ class _NullProvider:
 
 
 class _OfferLookup:
-    """Offers of models by spec.
+    """Finds the offer for the model of a spec.
 
-    An unknown custom model is assumed to come from a module, which does not reconfigure in place.
+    A module is assumed to provide an unknown custom model, and to rebuild its resources when their
+    configuration changes.
     """
 
     def __init__(self, catalog: ModelCatalog, *, modules: bool) -> None:
@@ -197,7 +198,7 @@ _VERBS = {
 def _format_step(step: Step, title: str, details: dict[ResourceName, str]) -> str:
     verb = "close" if title == "close" else _VERBS[step.action]
     changed = details.get(step.name)
-    # The reason is a sentence without its subject, which is the node.
+    # A reason such as "depends on …" has no subject, so add one.
     why = f"it {step.why}" if step.why.startswith("depends on ") else step.why
     return f"{step.name}: {verb}, because {why}{f' ({changed})' if changed else ''}"
 

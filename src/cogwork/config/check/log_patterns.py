@@ -23,7 +23,8 @@ from cogwork.logs.logger_names import (
 from cogwork.logs.pattern import Pattern
 
 MAX_COMPARISONS = 200_000
-"""Maximum product of patterns and names. A larger file is not checked, because that takes long."""
+"""Maximum number of patterns times number of names. With more, the patterns are not checked,
+because that would take too long."""
 
 
 def check_log_patterns(
@@ -52,7 +53,8 @@ def check_log_patterns(
 
 
 def _may_match(pattern: Pattern, names: Iterable[str], module_prefixes: tuple[str, ...]) -> bool:
-    # Except for a few, the loggers of a module are unknown until they log.
+    # A pattern for the loggers of a module may match: most of their names are unknown until they
+    # log.
     return pattern.text.startswith(module_prefixes) or any(map(pattern.matches, names))
 
 

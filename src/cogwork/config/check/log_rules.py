@@ -48,7 +48,8 @@ def _find_secrets(value: Json, at: Pointer, environment: Mapping[str, str]) -> I
     if isinstance(value, dict):
         for key, member in value.items():
             if key == "keys" and isinstance(member, list):
-                # The ID of an API key is not secret. The field of that name next to it is.
+                # Skip the IDs of API keys in "keys": they are not secret. Each ID is also a field
+                # beside "keys", whose value is the secret key.
                 member = [each for each in member if not (isinstance(each, str) and each in value)]
             yield from _find_secrets(member, (*at, key), environment)
     elif isinstance(value, list):

@@ -14,7 +14,8 @@ _REQUIRED = ("tls_cert_file", "tls_client_ca_file")
 
 
 def refuse_incomplete(value: Mapping[str, Json], collector: DiagnosticCollector) -> None:
-    """Check the unvalidated file, because even an invalid value asks for protection."""
+    """Refuse client certificates that cannot be verified. Check the unvalidated values: even
+    invalid ones show that a login is wanted."""
     auth, network = value.get("auth"), value.get("network")
     if not isinstance(auth, dict) or not auth.get("tls_auth_entities"):
         return

@@ -51,7 +51,8 @@ class Validator:
         rest = _remove_all(value, dropped) if dropped else value
         if rest == value:
             return None, found
-        # Validators of a whole object only run once all its fields are valid.
+        # Validate again without the invalid parts: the validators of a whole object only run after
+        # all of its fields are valid.
         usable, more = self.validate(rest, at, effect, quote, suggest)
         seen = set(found)
         return usable, found + [late for late in more if late not in seen]
@@ -118,7 +119,8 @@ class Validator:
             codes.UNKNOWN_KEY,
             f'unknown key "{key}"',
             ConfigLocation(pointer, at_key=True),
-            # A mistyped key must not leave the machine open, or give a client too many rights.
+            # Refuse unknown keys in "auth": a misspelled key could leave the machine without a
+            # login, or give a client too many rights.
             Effect.REFUSED if pointer[:1] == ("auth",) else Effect.IGNORED,
             hint,
         )
@@ -154,7 +156,7 @@ def _suggest_name(value: str) -> str | None:
 def _redact_message(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
     message = str(fault["msg"])
     value = fault["input"]
-    # An error message can only contain a secret as the value itself.
+    # The only secret that the message can contain is the whole value.
     if isinstance(value, str) and value and value in message and quote(pointer, value) is None:
         return message.replace(value, "***")
     return message
@@ -209,7 +211,7 @@ def _remove_all(value: Json, pointers: Iterable[Pointer]) -> Json:
     for pointer in pointers:
         parent: Any = rest
         for part in pointer[:-1]:
-            # The parent may already have been removed.
+            # An earlier pointer may already have removed the parent.
             parent = parent.get(part, {}) if isinstance(parent, dict) else parent[part]
         if pointer and isinstance(parent, dict):
             parent.pop(pointer[-1], None)

@@ -19,7 +19,7 @@ class Code:
     wrong: str
     right: str
     is_lowered: bool = False
-    """An error that is shown as a warning."""
+    """Whether this error is shown as a warning."""
 
     @property
     def severity(self) -> Severity:

@@ -107,7 +107,7 @@ class ExistingFile:
 
 
 def fault(code: Code, message: str) -> PydanticCustomError:
-    # Pydantic treats the message as a template, and braces in it as placeholders.
+    # Pydantic treats its message as a template, so pass ours as a value: it may contain braces.
     return PydanticCustomError(code.id, "{message}", {"message": message})
 
 
@@ -136,7 +136,7 @@ def _text_validator(code: Code, read: Callable[[str], T]) -> Callable[[Any], T]:
 def _text_or_object_validator(
     code: Code, read: Callable[[str], T], keys: tuple[str, str, str]
 ) -> Callable[[Any], T]:
-    """Accept text or the legacy form, an object with the three parts."""
+    """Return a validator that accepts text, or the legacy form: an object with the three `keys`."""
     from_text = _text_validator(code, read)
 
     def validate(value: Any) -> T:

@@ -199,8 +199,8 @@ class RemoteConfig(Section):
     managed_by: str = ""
     """The address of the cloud that manages the remote, such as `fleet.example.com`. If given, this
     machine logs in to that cloud and calls the remote over WebRTC, through the signaling server of
-    the cloud. This reaches machines behind routers. Otherwise, it connects to `address` over
-    gRPC."""
+    the cloud. This reaches machines behind routers. By default, this machine connects to `address`
+    over gRPC."""
     insecure: bool = False
     """Whether to connect without TLS: to the remote, or to the cloud that manages it."""
     connection_check_interval: Duration = 0.5
@@ -212,7 +212,7 @@ class RemoteConfig(Section):
     secret: str = ""
     """The location secret of the remote, as a short form of `auth`."""
     prefix: str = ""
-    """A prefix for the names of its resources, to avoid conflicts."""
+    """A prefix for the names of the remote's resources, to avoid conflicts."""
 
 
 class PackageConfig(Section):

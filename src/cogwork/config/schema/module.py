@@ -44,8 +44,8 @@ class ProgramLimits(Section):
 
 
 def run_reloaded(module: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the entry with its development build as the program, if it is set to run that
-    build."""
+    """Return the module's entry, with its development build as the program if `reload_enabled` is
+    set."""
     path = module.get("reload_path")
     if module.get("reload_enabled") is not True or not path:
         return module
@@ -68,7 +68,8 @@ class ModuleConfig(Section):
     version: str = ""
     """The version of a registry module. Only a cloud reads it."""
     reload_enabled: bool = False
-    """Whether to run the development build in `reload_path` instead, whatever the type."""
+    """Whether to run the development build in `reload_path` instead. This works for modules of both
+    types."""
     reload_path: str = ""
     """The development build: a program or archive like `executable_path`. Commands such as `module
     reload-local` copy it to this computer."""

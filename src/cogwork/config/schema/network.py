@@ -91,7 +91,8 @@ class IceServerConfig(Section):
     """A STUN or TURN server."""
 
     urls: Annotated[list[Annotated[str, AfterValidator(_check_ice_url)]], Field(min_length=1)]
-    """Its URLs, such as `stun:stun.example:3478` or `turn:turn.example:3478?transport=tcp`."""
+    """The URLs of the server, such as `stun:stun.example:3478` or
+    `turn:turn.example:3478?transport=tcp`."""
     username: str = ""
     """The name to log in to a TURN server with."""
     credential: str = ""
@@ -176,12 +177,13 @@ class AuthHandler(Section):
     type: Literal["api-key", "robot-location-secret"]
     """The type of the credentials."""
     config: Annotated[dict[str, JsonValue], AfterValidator(_check_no_roles)]
-    """For `api-key`: `keys` lists the IDs of the keys that may log in, and each ID is itself a
-    field with its key. For `robot-location-secret`: `secret`, or `secrets` with a list of them."""
+    """For `api-key`: `keys`, a list of key IDs, and for each of these IDs a field with the key
+    itself, as in `{"keys": ["ID"], "ID": "KEY"}`. For `robot-location-secret`: `secret`, or a list
+    of `secrets`."""
     roles: dict[str, Literal["owner", "operator", "viewer"]] = {}
-    """The role by the ID of an API key. A key without a role is an `owner`, which may call
-    everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer` may
-    only call methods that neither move nor change anything."""
+    """The role of each API key, by the ID of the key. A key without a role is an `owner`, which may
+    call everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer`
+    may only call methods that neither move nor change anything."""
 
     @model_validator(mode="after")
     def _check_config(self) -> Self:

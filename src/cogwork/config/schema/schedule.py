@@ -38,7 +38,7 @@ class Every:
         return start + self._count_until(until, start) * self.seconds
 
     def _count_until(self, moment: float, start: float) -> int:
-        # The quotient may be slightly off an integer; the product is the exact due time.
+        # The division is inexact, so compare the moment with the due time, as `next` computes it.
         nearest = round((moment - start) / self.seconds)
         count = nearest if start + nearest * self.seconds <= moment else nearest - 1
         return max(count, 0)
@@ -51,7 +51,8 @@ class Cron:
     line: str
 
     def next(self, after: float, zone: tzinfo) -> float:
-        # If an hour occurs twice, the first results may belong to its first occurrence.
+        # In an hour that occurs twice, CronSim may first return times that are already past. Skip
+        # them.
         moments = CronSim(self.line, datetime.fromtimestamp(after, zone))
         return next(due for moment in moments if (due := moment.timestamp()) > after)
 
@@ -114,7 +115,8 @@ class LocalZone(tzinfo):
         return moment.replace(tzinfo=None).astimezone().utcoffset() if moment is not None else None
 
     def fromutc(self, moment: datetime) -> datetime:
-        # Only the naive form sets `fold`, which distinguishes two equal hours.
+        # Go through a naive datetime: only that sets `fold`, which tells apart an hour that occurs
+        # twice.
         naive = datetime.fromtimestamp(moment.replace(tzinfo=UTC).timestamp())  # noqa: DTZ006
         return naive.replace(tzinfo=self)
 

@@ -67,7 +67,7 @@ def _compare(old: dict[str, Json], new: dict[str, Json]) -> Iterator[_Change]:
 
 
 def _index_items(value: Json) -> dict[str, Json] | None:
-    """Return the items of a list by their names, or None if they have none."""
+    """Return the items of a list by name; None unless every item has a unique name."""
     if not isinstance(value, list):
         return None
     items: dict[str, Json] = {}

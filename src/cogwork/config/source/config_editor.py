@@ -27,8 +27,8 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 MAX_EDIT_SIZE = 2 * 1024 * 1024
 """Maximum bytes of a text that is checked for the page.
 
-Files may be larger, but checking a hostile text of that size takes gigabytes of memory and half a
-minute while the machine runs.
+Files may be larger, but a client may send a hostile text: at the maximum size of a file, checking
+it would take gigabytes of memory and half a minute while the machine runs.
 """
 
 _log = logging.getLogger("rdk.config")
@@ -81,7 +81,8 @@ class Edit:
 
 
 class ConfigEditor:
-    """The methods block, and run in threads."""
+    """Reads, checks and saves the configuration file. Its methods block, so call them in
+    threads."""
 
     def __init__(
         self,
@@ -180,7 +181,7 @@ class ConfigEditor:
             self.history.announce(edit.text, self._find_author(edit, name), self._clock.time())
         except OSError as error:
             # The edit succeeds if the file itself can be written, even if the announcement fails.
-            _log.warning("the history will not name who saved the configuration: %s", error)
+            _log.warning("cannot record in the history who saved the configuration: %s", error)
 
     def _find_author(self, edit: Edit, name: str) -> Author:
         if edit.restored is not None:

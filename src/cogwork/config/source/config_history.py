@@ -46,7 +46,8 @@ _MAX_REVISION_LENGTH = 200
 _MAX_STORED_SIZE = MAX_FILE_SIZE + (64 << 10)
 _OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ANNOUNCEMENT_LIFETIME = 60.0
-"""Seconds after which an announcement expires when another text is applied."""
+"""Maximum age of an announcement in seconds. When another text is applied, an older announcement is
+deleted."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -127,7 +128,8 @@ class ConfigHistory:
                     self._write(self._path(entry.id), encode_entry(changed))
 
     def _take_author(self, of: str, now: float) -> Author:
-        """Return the author of the text with this checksum, and delete the announcement."""
+        """Return the author of the text with this checksum. Delete the announcement if it was for
+        this text or is too old."""
         announced = self._read_announcement()
         if announced is None:
             return FILE_AUTHOR
@@ -179,7 +181,7 @@ class ConfigHistory:
     def _next_id(self, newest: HistoryEntry | None) -> int:
         entry_id = newest.id + 1 if newest is not None else 1
         taken = self._list_ids()
-        while entry_id in taken:  # damaged files have taken these IDs
+        while entry_id in taken:  # a damaged file has this ID
             entry_id += 1
         return entry_id
 
@@ -204,7 +206,8 @@ class ConfigHistory:
             self.directory.chmod(0o700)
         atomic.write(path, content)
         if directory.st_uid != os.geteuid():
-            # The server runs as another user and must be able to read an announcement of root.
+            # Root may write the announcement, but the server must be able to read it as another
+            # user.
             os.chown(path, directory.st_uid, directory.st_gid)
 
     def _report_once(self, name: str, error: Exception) -> None:
@@ -253,5 +256,5 @@ def _read_file(path: Path) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) > _MAX_STORED_SIZE:
-        raise DamagedEntry("too large")
+        raise DamagedEntry("the file is too large")
     return content

@@ -16,9 +16,9 @@ class ConfigState(enum.StrEnum):
     VALID = "valid"
     """The file has no errors. It may have warnings."""
     FAULTY = "faulty"
-    """The file is in use, except for the parts that have errors."""
+    """The machine can use the file, except for the parts that have errors."""
     REFUSED = "refused"
-    """The file is not in use."""
+    """The machine cannot use the file."""
 
 
 class RunningConfig(enum.StrEnum):
@@ -42,7 +42,7 @@ class ConfigReport(NamedTuple):
     state: ConfigState
     running: RunningConfig
     since: float
-    """The time since which the file has been in this state."""
+    """The time at which the file entered this state, in seconds since 1970."""
     errors: int
     warnings: int
     diagnostics: tuple[Mapping[str, Any], ...]

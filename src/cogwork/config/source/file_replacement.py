@@ -22,7 +22,8 @@ def replace_text(path: Path, text: str) -> None:
         return
     atomic.write(target, text.encode(), stat.S_IMODE(before.st_mode))
     if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-        # Only root may give a file away. The new text must be saved even if the owner changes.
+        # Restore the owner if possible. Only root may do that; other users become the owner
+        # themselves.
         with contextlib.suppress(PermissionError):
             os.chown(target, before.st_uid, before.st_gid)
 

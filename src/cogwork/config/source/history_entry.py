@@ -101,7 +101,7 @@ def decode_entry(content: bytes, entry_id: int) -> HistoryEntry:
     try:
         details = json.loads(head)
         if details["id"] != entry_id:
-            raise DamagedEntry("it belongs to another entry")
+            raise DamagedEntry("it has the ID of another entry")
         return HistoryEntry(
             entry_id,
             _expect_time(details["applied_at"]),

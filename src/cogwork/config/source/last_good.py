@@ -25,7 +25,7 @@ class DamagedCopy(CogworkError):
 
 @dataclass(frozen=True, slots=True)
 class LastGood:
-    """A file that stores one configuration, or does not exist yet."""
+    """A store for one configuration: a file, which may not exist yet."""
 
     path: Path
 

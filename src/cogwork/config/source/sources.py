@@ -66,8 +66,8 @@ class ConfigCandidate:
         """Report an internal error that the candidate did not cause."""
         if not self.verdict.done():
             self.verdict.set_exception(error)
-            # The error is already logged. Mark it as retrieved, because the caller may not await
-            # it.
+            # Retrieve the error, so that asyncio does not log it again if nothing awaits the
+            # verdict.
             self.verdict.exception()
 
 
@@ -154,7 +154,7 @@ class FileSource:
         if self._backoff.failures:
             self._backoff.reset()
             _log.info("%s is readable again", self._path)
-        # A file that was deleted after the last poll may reappear with the same signature.
+        # Forget the signature of a deleted file, because the file may reappear with the same one.
         self._last_signature = None if isinstance(content, NoSuchFile) else signature
         return self._make_candidate(content)
 

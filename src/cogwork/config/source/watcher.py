@@ -73,7 +73,8 @@ class ConfigWatcher:
         self._history_lock = asyncio.Lock()
         self._applying: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
-        # Two threads: a superseded check cannot be interrupted, and the next must not wait for it.
+        # Two threads, so that the next check does not wait for a superseded one that is still
+        # running.
         self._thread = Workers("config", threads=2)
         self._has_loaded_first = False
         self._first: tuple[ConfigCandidate, LoadedConfig] | None = None
@@ -130,7 +131,7 @@ class ConfigWatcher:
             await asyncio.wait({check, following}, return_when=asyncio.FIRST_COMPLETED)
             if not check.done():
                 candidate.decide(Superseded(""))
-                _log.info("a newer configuration arrived while the previous one was being checked")
+                _log.info("skipping a configuration: a newer one arrived before its check ended")
                 return
             loaded = check.result()
         finally:
@@ -241,7 +242,7 @@ class ConfigWatcher:
     async def _record(self, history: ConfigHistory, text: str, revision: str) -> None:
         now = self._clock.time()
         try:
-            # The lock keeps the entries in order.
+            # The lock keeps the entries in the order in which the configurations were applied.
             async with self._history_lock:
                 await run_in_thread(
                     "config-history", _HISTORY_TIMEOUT, history.record, text, revision, now
@@ -273,7 +274,7 @@ class ConfigWatcher:
                 _load_and_format, candidate, self._context, cancelled.is_set
             )
         finally:
-            # A thread cannot be cancelled from outside, and at exit the process waits for it.
+            # Ask the thread to stop: it cannot be cancelled from outside, and would delay the exit.
             cancelled.set()
         for level, text in result.log_lines:
             message, _, excerpt = text.partition("\n")
@@ -284,7 +285,7 @@ class ConfigWatcher:
 class _LoadResult(NamedTuple):
     loaded: LoadedConfig
     log_lines: list[tuple[int, str]]
-    """Yield the log level and the text of each fault."""
+    """The log level and the text of each fault."""
 
 
 def _load_and_format(
@@ -337,16 +338,16 @@ def _require_protection(loaded: LoadedConfig) -> None:
 
 
 def _require_login(refused: LoadedConfig, instead: LoadedConfig | None) -> None:
-    """Raise ProtectionMissing if a login is mistyped and the configuration used instead has
-    none."""
+    """Raise ProtectionMissing if the `auth` section of the refused file has a mistake, and the
+    configuration used instead, if any, requires no login."""
     if instead is not None and instead.result.config.auth.is_configured:
         return
     for fault in refused.diagnostics:
         found = fault.diagnostic
         if found.effect is Effect.REFUSED and found.location.pointer[:1] == ("auth",):
             raise ProtectionMissing(
-                f"refusing to start without the login of the file: {found.message}"
-                f" (at {format_pointer(found.location.pointer)}); fix it"
+                f"refusing to start without the login that the file requires: {found.message}"
+                f" (at {format_pointer(found.location.pointer)}); fix the file"
             )
 
 
@@ -366,6 +367,6 @@ def load_content(
     except (MemoryError, CheckCancelled):
         raise
     except (Exception, SystemExit) as error:
-        # A bug, here or in a plug-in, must not stop a running machine.
+        # Refuse the configuration: a bug, here or in a plug-in, must not stop a running machine.
         _log.critical("checking a configuration failed", exc_info=error)
         return load_unreadable(Unreadable(f"checking it failed with {type(error).__name__}"))

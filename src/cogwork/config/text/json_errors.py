@@ -40,7 +40,7 @@ def explain_root(text: str, pos: int) -> NoReturn:
             f"expected a JSON value, but found {what}", Span(pos, pos), "write at least {}"
         )
     _check_value(text, pos, "a JSON value")
-    raise AssertionError("the value is valid")
+    raise AssertionError("the reader refused a valid value")
 
 
 def explain_rest(text: str, pos: int) -> NoReturn:

@@ -1,4 +1,5 @@
-"""Regular expressions for JSON with comments and trailing commas, and the stack entries."""
+"""Regular expressions for JSON with comments and trailing commas, and types for the reader's
+stack."""
 
 import re
 from typing import Final, TypeAlias
@@ -8,9 +9,8 @@ from cogwork.config.text.positions import Json
 MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 300
 
-# Each entry has the start of the key (-1 without a key), the start and end of the value, and its
-# members. Entries are plain tuples of offsets, because one is created for every value and only a
-# few are ever looked up.
+# The start of the key (-1 without a key), the start and end of the value, and the members of the
+# value. A plain tuple, because one is created for every value and only a few are ever looked up.
 ValueOffsets: TypeAlias = tuple[int, int, int, "MemberOffsets | None"]
 MemberOffsets: TypeAlias = dict[str | int, ValueOffsets]
 
@@ -80,5 +80,5 @@ OpenBracket: TypeAlias = OpenObject | OpenList
 def skip_whitespace(text: str, pos: int) -> int:
     """Return the end of the whitespace and comments at `pos`."""
     match = _GAP_RE.match(text, pos)
-    assert match is not None  # the pattern matches the empty text
+    assert match is not None  # it also matches an empty gap
     return match.end()

@@ -221,7 +221,7 @@ def _unescape(text: str, start: int, end: int) -> str:
 
 
 def _check_unicode(text: str) -> None:
-    # A lone surrogate cannot be encoded as UTF-8, so the value could be neither sent nor stored.
+    # Refuse lone surrogates: UTF-8 cannot encode them, so they could be neither sent nor stored.
     try:
         text.encode()
     except UnicodeEncodeError as error:

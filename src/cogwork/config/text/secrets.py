@@ -118,7 +118,8 @@ def environment_scrubber(text: str, environment: Mapping[str, str]) -> Callable[
 
 _VARIABLE = re.compile(r"\$\{environment\.([\w:/-]+)\}|\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _MIN_VALUE_LENGTH = 4
-"""Minimum length of a secret. Shorter values also occur in ordinary sentences."""
+"""Minimum length of a secret. Shorter values are not masked, because ordinary sentences contain
+them, too."""
 _JSON_LITERALS = frozenset({"true", "false", "null"})
 _URL_PASSWORD = re.compile(r"://[^\s/?#:@]*:([^\s/?#@]+)@")
 

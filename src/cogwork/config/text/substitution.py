@@ -46,7 +46,7 @@ class SubstitutedText:
     def original_span(self, span: Span) -> Span:
         """Return the span in the original text, extended to every `${…}` that it touches."""
         start, end = self._original_start(span.start), self._original_end(span.end)
-        # An empty span next to a variable with an empty value has start and end swapped.
+        # Next to a variable with an empty value, the ends of an empty span can come out swapped.
         return Span(min(start, end), max(start, end))
 
     def _original_start(self, offset: int) -> int:
@@ -66,7 +66,8 @@ class SubstitutedText:
 
 
 def substitute(text: str, environment: Mapping[str, str]) -> SubstitutedText:
-    """Replace `$VAR`, `${VAR}`, `${VAR:-default}` and similar forms as a shell; `$$` is `$`."""
+    """Replace `$VAR`, `${VAR}`, `${VAR:-default}` and similar forms as a shell does; `$$` becomes
+    `$`."""
     if "$" not in text:
         return SubstitutedText(text, text, (), ())
     parts: list[str] = []
@@ -96,7 +97,7 @@ def substitute(text: str, environment: Mapping[str, str]) -> SubstitutedText:
 
 class _VariableReference(NamedTuple):
     span: Span
-    name: str  # empty for `$$`
+    name: str  # empty for the escape `$$`
     operator: str
     word: str
     in_string: bool
@@ -154,11 +155,11 @@ _TOKEN_RE = re.compile(
     r"|/\*[^*]*+(?:\*++(?!/)[^*]*+)*(?:\*++/)?"
     r'|(?P<string>"[^"\\\n\r]*+(?:\\[^\n\r][^"\\\n\r]*+)*"?)'
     rf"|(?P<variable>{_BARE}|{_BRACED})"
-    # Consume an unclosed `${` to the end: searching a brace for each one would be quadratic.
+    # Skip the text after an unclosed `${`: scanning it again for each `${` would be quadratic.
     r"|\$\{[^}]*+"
 )
-# A backslash escapes the next character: a `$` after it does not start a variable, or the escaped
-# value would close the string.
+# A `$` after a backslash does not start a variable: the backslash would undo the escaping of the
+# value, so that a quote in the value could end the string.
 _IN_STRING_RE = re.compile(rf"\\.|(?P<variable>{_BARE}|{_BRACED})|\$\{{[^}}]*+\}}")
 _KEY_END_RE = re.compile(r"[ \t\r\n]*+:")
 _IN_STRING_TAIL_RE = re.compile(rf"\\.|(?P<variable>{_BARE})")

@@ -43,7 +43,7 @@ def mask_text(text: str, redact: Callable[[str], str]) -> str:
 
 
 def _mask_lines(text: str) -> list[str]:
-    # Masking keeps the line breaks, so the lines correspond. The length of a secret is hidden, too.
+    # Hide the length of each secret, too. Masking keeps the line breaks, so the line numbers stay.
     return _ASTERISKS.sub(STARS, mask_secrets(text)).split("\n")
 
 
@@ -57,7 +57,8 @@ def _diff(before: str, after: str, show: Callable[[str], list[str]]) -> str:
 def _format_diff(
     old: Sequence[str], new: Sequence[str], shown_old: Sequence[str], shown_new: Sequence[str]
 ) -> Iterator[str]:
-    """Compare the lines, and yield a unified diff of the corresponding shown lines."""
+    """Compare `old` with `new`. Yield a unified diff that shows the lines of `shown_old` and
+    `shown_new` instead."""
     yield from ("--- before", "+++ after")
     for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes():
         first, last = group[0], group[-1]

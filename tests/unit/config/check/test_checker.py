@@ -647,7 +647,7 @@ CASES = [
     Case(
         codes.NO_REGISTRY,
         '{"modules": [«{"name": "m", "type": "registry", "module_id": "acme:m"}]}',
-        'module "m" has no "executable_path": only a cloud knows',
+        'module "m" has no "executable_path", which only a cloud can',
         UNHEALTHY,
     ),
     Case(
@@ -1291,7 +1291,7 @@ def test_registry_module_without_executable_path_is_reported() -> None:
     load = load_config({"modules": [{"name": "m", "type": "registry", "module_id": "acme:m"}]})
     (diagnostic,) = diagnostics_of(load)
     assert (diagnostic.code.id, diagnostic.effect) == ("E408", UNHEALTHY)
-    assert "only a cloud knows" in diagnostic.message
+    assert "which only a cloud can fill in" in diagnostic.message
 
 
 def test_unfilled_placeholder_is_not_also_a_missing_file() -> None:
