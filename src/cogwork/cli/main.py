@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_until_cut_off(lambda: _run(argv))
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            print(file=sys.stderr)  # after the ^C of the terminal
+            print(file=sys.stderr)  # end the line on which the terminal shows ^C
         return EXIT_INTERRUPTED
 
 

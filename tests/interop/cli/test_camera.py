@@ -247,7 +247,7 @@ class TestSnap:
             (["belt", "--source", "depth", "-o", "d.jpg"], 1, "a depth image cannot be"),
             (["empty"], 1, 'camera "empty" returned no images'),
             (["webp"], 1, 'camera "webp" sent an invalid image: the image appears to be a WebP'),
-            (["belt", "-o", "b.bmp"], 2, "cannot tell the image type from b.bmp"),
+            (["belt", "-o", "b.bmp"], 2, "cannot determine the image type from b.bmp"),
             (["belt", "-o", "no/b.jpg"], 2, "cannot write no/b.jpg: No such file or directory"),
         ],
     )

@@ -17,18 +17,18 @@ UNKNOWN = "unknown"
 def fetch_view(address: str) -> dict[str, Any]:
     """Fetch the status over HTTP, or over gRPC from another server.
 
-    A status over gRPC lacks everything that gRPC does not report, and has a `version`. Raise
-    Unreachable or Declined.
+    A status over gRPC contains less than one over HTTP. Only a status over gRPC has a `version`.
+    Raise Unreachable or Declined.
     """
     try:
         return fetch_status(address)
     except NotCogwork as error:
-        # gRPC takes a moment to import.
+        # Import gRPC only if it is needed, because the import is slow.
         from cogwork.cli.client.grpc_status import fetch_grpc_status
 
         view = fetch_grpc_status(address, error)
         if view["version"] is not None and not is_another_make(view["version"]):
-            raise  # A Cogwork server must answer over HTTP, so report its answer.
+            raise  # A Cogwork server must answer over HTTP, so report the HTTP error.
         return view
 
 

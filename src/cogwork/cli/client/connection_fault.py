@@ -1,4 +1,4 @@
-"""The reason why a server cannot be reached, for users. gRPC's own texts vary or are empty."""
+"""Explain to users why a server cannot be reached: gRPC's own messages vary or are empty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HANDSHAKE_FAILED = "the TLS handshake failed"
 _PROBE_TIMEOUT = 3.0
 _SIGNS_OF_NO_REPLY = ("failed to connect", "errors resolving", "DNS resolution failed")
 _SIGNS_OF_ANOTHER_SERVER = ("http2 header with status", "http1.x server")
-"""Fragments of gRPC's own error details."""
+"""Parts of gRPC's error messages that show that the server does not speak gRPC."""
 
 
 def find_connection_fault(error: grpc.RpcError, address: str) -> str | None:
@@ -31,10 +31,10 @@ def find_connection_fault(error: grpc.RpcError, address: str) -> str | None:
 
 
 def _probe(address: str) -> str | None:
-    """Return the reason why no connection can be made, in the words of `http_client`; None if one
-    can be made.
+    """Return the reason why a TCP connection fails, worded like the errors of `http_client`; None
+    if the connection succeeds.
 
-    gRPC words the reason differently for each address of a host, or does not report it.
+    gRPC's own wording depends on the address, and some reasons are missing.
     """
     try:
         socket.create_connection(_split_address(address), _PROBE_TIMEOUT).close()

@@ -29,7 +29,7 @@ from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.proto.rpc.v1 import auth_pb2 as auth  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402

@@ -15,7 +15,7 @@ from cogwork.cli.client.grpc_client import ask_machine, call_robot, list_resourc
 from cogwork.cli.client.http_client import Declined, NotCogwork
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
@@ -43,7 +43,7 @@ def find_cloud_part(address: str, over_http: NotCogwork) -> str | None:
     """
 
     def read(channel: grpc.Channel) -> str | None:
-        _read_version(channel)  # Raise an error if no machine can be called.
+        _read_version(channel)  # Raises an error if no machine can be called.
         try:
             found = call_robot(
                 channel,
@@ -62,7 +62,7 @@ def _ask(address: str, over_http: NotCogwork, ask: Callable[[grpc.Channel], T]) 
     try:
         return ask_machine(address, ask)
     except NotCogwork:
-        # The server speaks neither protocol. Its answer over HTTP is more helpful.
+        # The server speaks neither protocol. Report the error over HTTP, which is more helpful.
         raise over_http from None
 
 

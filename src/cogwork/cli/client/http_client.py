@@ -50,7 +50,7 @@ class Unreachable(CogworkError):
 
 
 class NotCogwork(Unreachable):
-    """A server answers, but not like a Cogwork server: it may be another server."""
+    """A server answers, but not as a Cogwork server would: it may be a server of another kind."""
 
 
 class Declined(CogworkError):

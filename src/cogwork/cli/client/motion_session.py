@@ -1,5 +1,5 @@
-"""The session of a command that moves a resource. If the command is lost, the machine stops the
-resource."""
+"""The session of a command that moves a resource. If the command crashes or loses its connection,
+the machine stops the resource."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import grpc
 from cogwork.cli.client.grpc_client import call_robot
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 SESSION_KEY = "viam-sid"

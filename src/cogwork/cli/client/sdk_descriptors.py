@@ -11,7 +11,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 
 _PREFIX = "viam."
 _GENERATED = "viam.gen."

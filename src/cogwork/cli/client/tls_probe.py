@@ -24,7 +24,7 @@ def expects_tls(host: str, port: int) -> bool:
 
 def _make_client_hello() -> bytes:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Nothing is sent over the connection, so the identity of the server does not matter.
+    # Do not verify the server: the probe ends before the handshake does.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     outgoing = ssl.MemoryBIO()

@@ -106,7 +106,9 @@ def _parse_client_name(text: str) -> x509.GeneralName:
     if not isinstance(name, x509.DNSName) or "*" in text:
         raise CannotIssue(f'"{text}" is not the name of a single client, such as laptop.example')
     if {f"{text}.pem", f"{text}-key.pem"} & _RESERVED:
-        raise CannotIssue(f'"{text}" is the name of another file in the directory')
+        raise CannotIssue(
+            f'"{text}" is the name of a file of the authority or the server; choose another name'
+        )
     return name
 
 
@@ -135,7 +137,7 @@ def _issue(
     issued: _Issued,
 ) -> None:
     pem = issue_certificate(authority, names, now, issued.purpose)
-    # A server that watches both files uses them only when they match.
+    # Between the two writes, the files do not match. A running server uses them once they match.
     _write(issued.key, pem.key, 0o600)
     _write(issued.certificate, pem.certificate, 0o644)
 

@@ -102,7 +102,7 @@ def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
     if not loaded.diagnostics:
         return f"{file} is valid: {listed} resource{'' if listed == 1 else 's'}"
     found = diagnostic_format.summarize(loaded.diagnostics)
-    # Point to the most severe diagnostic; warnings can wait.
+    # Name the code of the most severe diagnostic for `cogwork explain`.
     worst = min(
         (fault.diagnostic.code for fault in loaded.diagnostics), key=lambda code: code.severity
     )

@@ -121,7 +121,7 @@ def _open(file: Path) -> ConfigHistory:
     if next(opened.entries(), None) is None:
         raise _NotPossible(
             f"{home} has no history of {file}; name the file of the server with --config, set "
-            "COGWORK_HOME as the server has it, or start the server once"
+            "COGWORK_HOME to the value that the server uses, or start the server once"
         )
     return opened
 

@@ -12,7 +12,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.common.v1 import common_pb2 as common  # noqa: E402
 from viam.gen.component.camera.v1 import camera_pb2 as camera  # noqa: E402
 from viam.gen.service.vision.v1 import vision_pb2 as vision  # noqa: E402

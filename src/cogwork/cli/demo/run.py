@@ -34,7 +34,7 @@ from cogwork.core.files import atomic
 DEMO_MODEL = Path(__file__).parents[2] / "drivers" / "mlmodel" / "demo"
 _DEFAULT_PORT = 8080
 _START_TIMEOUT = 60.0
-"""Seconds until every resource must be ready; the first import of a library takes a while."""
+"""Timeout in seconds for all resources to become ready. The first import of a library is slow."""
 _STOP_TIMEOUT = 30.0
 """Seconds to wait for the server to exit."""
 _PERIOD = 1 / 20
@@ -84,7 +84,7 @@ def demo(arguments: argparse.Namespace) -> int:
         print_error(f"{error}; see {_relative_path(directory / 'demo.log')}")
         return EXIT_FAILURE
     except KeyboardInterrupt:
-        print()  # after the ^C of the terminal
+        print()  # end the line on which the terminal shows ^C
         code = EXIT_INTERRUPTED
     print(f"to run it again: cogwork-server -config {_relative_path(config)}")
     return code
@@ -101,7 +101,8 @@ def find_engine() -> DemoEngine:
 
 
 def find_free_port(wanted: int | None) -> int:
-    """Return the wanted port, by default 8080 or any free port."""
+    """Return the wanted port. If none is wanted, return 8080, or any free port if 8080 is in
+    use."""
     for port in (_DEFAULT_PORT, 0) if wanted is None else (wanted,):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

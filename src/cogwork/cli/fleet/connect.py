@@ -33,7 +33,7 @@ from cogwork.cli.terminal import (
 from cogwork.core.errors import CogworkError
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _TIMEOUT: Final = 30.0
@@ -93,8 +93,8 @@ def _connect(fqdn: str, address: str, login: FleetLogin) -> list[str]:
         socket.getaddrinfo(fqdn, login.port)
     except OSError as error:
         raise CannotConnect(
-            f"the name cannot be resolved ({error.strerror}); the names of machines must lead to "
-            f"{login.host}, by a wildcard in DNS or a line in /etc/hosts"
+            f"the name cannot be resolved ({error.strerror}); make the names of machines resolve "
+            f"to {login.host}, by a wildcard in DNS or a line in /etc/hosts"
         ) from None
     try:
         with _mute_output():
@@ -107,7 +107,7 @@ def _connect(fqdn: str, address: str, login: FleetLogin) -> list[str]:
 
 @contextlib.contextmanager
 def _mute_output() -> Iterator[None]:
-    """Discard the SDK's output, because its native library prints pages of stack on failures."""
+    """Discard the SDK's output, because its native library prints long stack traces on failures."""
     sys.stdout.flush()
     saved = {number: os.dup(number) for number in (1, 2)}
     null = os.open(os.devnull, os.O_WRONLY)
@@ -131,7 +131,7 @@ async def _list_resources(address: str, login: FleetLogin) -> list[str]:
     options.refresh_interval = 0
     options.check_connection_interval = 0
     options.attempt_reconnect_interval = 0
-    assert options.dial_options is not None  # with_api_key has set the options
+    assert options.dial_options is not None  # set by `with_api_key`
     options.dial_options.insecure = not login.is_encrypted
     options.dial_options.initial_connection_attempts = 1
     async with await RobotClient.at_address(address, options) as machine:

@@ -22,7 +22,7 @@ from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.proto.rpc.v1.auth_pb2 import (  # noqa: E402
     AuthenticateRequest,
     AuthenticateResponse,
@@ -135,7 +135,8 @@ class FleetClient:
                 each.cancel()
 
     def stream(self, method: str, request: Message, reply: type[Reply]) -> Iterator[Reply]:
-        """Start a call that replies until the command ends. Raise the same errors as `call`."""
+        """Start a call, and yield its replies until the command ends. Raise the same errors as
+        `call`."""
         call: Any = self._channel.unary_stream(
             _APP_SERVICE + method,
             request_serializer=_serialize,

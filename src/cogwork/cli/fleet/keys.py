@@ -30,7 +30,7 @@ from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json,
 from cogwork.logs.entry import format_timestamp
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _KINDS = {"robot": "machine"}

@@ -25,7 +25,7 @@ from cogwork.core.sentences import join_names
 from cogwork.logs.entry import format_timestamp
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from google.protobuf.json_format import MessageToDict  # noqa: E402
 from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402

@@ -21,7 +21,7 @@ from cogwork.core.escape import escape_json
 from cogwork.logs.entry import format_timestamp
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 from viam.gen.common.v1.common_pb2 import LogEntry  # noqa: E402
 

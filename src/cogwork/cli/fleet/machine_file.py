@@ -15,7 +15,7 @@ from cogwork.cli.terminal import print_error, print_text
 from cogwork.net.address import is_loopback
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _DEFAULT_NAME = "machine.json"
@@ -36,7 +36,7 @@ class MachineFile:
         return json.dumps({"cloud": cloud}, indent=2) + "\n"
 
     def write(self, done: str) -> None:
-        """Create the file so that only its owner can read it. It must not exist yet.
+        """Create the file, readable only by its owner. Fail if the file already exists.
 
         `done` is a text about the completed steps, for errors. Raise CommandError.
         """
@@ -50,7 +50,8 @@ class MachineFile:
             # Print the file, because its secret would be lost otherwise.
             sys.stdout.write(self.text)
             raise CommandError(
-                f"cannot write {self.path}: {error.strerror}; {done}, save the file above"
+                f"cannot write {self.path}: {error.strerror}; {done}, so save the file that is "
+                "printed above"
             ) from None
 
     def as_json(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from cogwork.cli.table import format_age
 from cogwork.logs.entry import format_timestamp
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 UNKNOWN = "-"

@@ -12,7 +12,7 @@ from cogwork.cli.fleet.machine_file import MachineFile, require_writable
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 
@@ -46,7 +46,8 @@ def _replace_secrets(client: FleetClient, part: pb.RobotPart) -> None:
     for secret in part.secrets:
         request = pb.DeleteRobotPartSecretRequest(part_id=part.id, secret_id=secret.id)
         client.call("DeleteRobotPartSecret", request, pb.DeleteRobotPartSecretResponse)
-    # Without secrets, they are lost, or the user is not an owner and the next call fails.
+    # If the part lists no secrets, create one. The call fails if the list is empty because the user
+    # is not an owner.
     if not part.secrets:
         create = pb.CreateRobotPartSecretRequest(part_id=part.id)
         client.call("CreateRobotPartSecret", create, pb.CreateRobotPartSecretResponse)

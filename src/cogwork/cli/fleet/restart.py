@@ -9,7 +9,7 @@ from cogwork.cli.fleet.inventory import find_part
 from cogwork.cli.terminal import EXIT_OK, print_text
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 

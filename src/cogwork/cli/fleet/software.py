@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from google.protobuf.json_format import MessageToDict  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 

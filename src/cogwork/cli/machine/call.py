@@ -26,7 +26,7 @@ from cogwork.resource.sdk import clean_import as sdk
 from cogwork.robot.motion.moving_methods import is_marked
 from cogwork.wire.messages.resource_field import NAME_FIELDS, name_field
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 

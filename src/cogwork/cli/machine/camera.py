@@ -26,7 +26,7 @@ from cogwork.media.image_header import DEPTH, JPEG, PNG, RGBA, BadImage, ImageHe
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.resource.services.camera import MIME_TYPE_KEY
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.component.camera.v1 import camera_pb2 as messages  # noqa: E402
 
 _API = "rdk:component:camera"
@@ -68,7 +68,7 @@ def _type_from_suffix(file: str) -> str:
     if mime_type is None:
         known = ", ".join(_TYPES_BY_SUFFIX)
         raise CommandError(
-            f"cannot tell the image type from {file}; use one of the suffixes {known}"
+            f"cannot determine the image type from {file}; use one of the suffixes {known}"
         )
     return mime_type
 
@@ -78,8 +78,8 @@ def _capture_as_type(
 ) -> CapturedImage:
     """Capture an image as the type `asked`.
 
-    One request applies the type to all images, so the first request asks for the camera's own
-    types and the second for the selected image alone.
+    A type in a request applies to all images of the camera. So the first request names no type, and
+    the second one asks for the selected image alone.
     """
     shot = camera.capture(wanted)
     mime_type = asked or (PNG if shot.header.is_depth else JPEG)

@@ -138,8 +138,8 @@ class CameraWatcher:
     def _stop_selecting(self, unless: bool = False) -> None:
         """Return to the initial request, because the camera may have been replaced.
 
-        If the camera fails because of a selective request, no further selective requests are sent.
-        Otherwise, the camera would fail after every image.
+        If the camera failed on a request for a single image, send no more such requests: the camera
+        would fail again after every image.
         """
         self._can_select &= unless or self._request == self._initial_request
         self._request = self._initial_request

@@ -27,7 +27,7 @@ from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError, NotFound
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
 
 from cogwork.drivers.shell.file_copy import FileReceiver, FileSender  # noqa: E402

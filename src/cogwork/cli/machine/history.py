@@ -42,7 +42,7 @@ def _describe(event: Mapping[str, Any]) -> str:
             case "stopped":
                 return _describe_stop(details["unfinished"])
     except (KeyError, TypeError, ValueError):
-        pass  # The event was written by another release.
+        pass  # Another release wrote the event in another format, so print the details as they are.
     return " ".join((str(event.get("event", "")), _list_details(details))).strip()
 
 

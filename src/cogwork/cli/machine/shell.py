@@ -23,7 +23,7 @@ from cogwork.core.escape import escape
 from cogwork.resource.messages.structs import to_struct
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.service.shell.v1 import shell_pb2 as messages  # noqa: E402
 
 from cogwork.resource.services.shell import WINDOW_CHANGE  # noqa: E402

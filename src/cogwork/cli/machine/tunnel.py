@@ -25,7 +25,7 @@ from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.transports.grpc_options import GRPC_OPTIONS
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 from cogwork.robot.services.tunnel import copy_from_socket, copy_to_socket  # noqa: E402
@@ -76,7 +76,8 @@ def _list_tunnels(channel: grpc.Channel) -> dict[int, float]:
 
 
 def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket:
-    """Listen on the wanted port, by default on the machine's port number or any free port."""
+    """Listen on the wanted port. If none is wanted, listen on the same number as the machine's
+    port, or on any free port if that is not possible."""
     if is_loopback_address(address):
         if wanted == port:
             raise CommandError(
@@ -102,7 +103,7 @@ def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket
 
 async def _serve(listener: socket.socket, address: str, port: int) -> None:
     loop = asyncio.get_running_loop()
-    # Print this after the loop has started, because the loop handles the Ctrl-C in the text.
+    # Do not print "press Ctrl-C" before the loop runs, because only the loop handles Ctrl-C.
     print(
         f"forwarding localhost:{listener.getsockname()[1]} to port {port} of the machine at "
         f"{address}; press Ctrl-C to stop",
@@ -190,7 +191,8 @@ class _ForwardedConnection:
     async def _wait_until_connected(self) -> None:
         """Wait until the machine confirms the connection or ends the call.
 
-        A write at the moment when a call ends would replace the reason by an error of grpc.aio.
+        A write while the call ends would raise an error of grpc.aio that hides the reason for the
+        end.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CONNECT_TIMEOUT):

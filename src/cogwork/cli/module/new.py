@@ -139,7 +139,7 @@ def render_files(plan: Scaffold, directory: Path) -> Mapping[str, str]:
         f"{plan.package}/{plan.file}.py": source,
         f"tests/test_{plan.file}.py": _render_template("test.py", variables),
         "machine.json": _to_json({"modules": [module], **resources}),
-        # Use a different port, so that both machines can run at the same time.
+        # Use another port than machine.json, so that both configurations can run at the same time.
         "machine-in-process.json": _to_json(
             {"network": {"bind_address": "localhost:8081"}, **resources}
         ),
@@ -209,7 +209,7 @@ def _base_class_variables(api: Api) -> dict[str, str]:
 
 def _find_base_class(api: Api) -> Any:
     """Return the SDK's base class of the API."""
-    importlib.import_module("cogwork.resource.sdk.clean_import")  # before the SDK
+    importlib.import_module("cogwork.resource.sdk.clean_import")  # must precede the SDK
     package = {"input_controller": "input", "world_state_store": "worldstatestore"}.get(
         api.subtype, api.subtype
     )

@@ -11,7 +11,7 @@ from cogwork.cli.client.grpc_client import CommandError, call_robot, with_channe
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, ProgressLine, print_error, print_json
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
 
 _POLL_INTERVAL = 0.1

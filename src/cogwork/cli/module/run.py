@@ -139,7 +139,7 @@ class DevServer:
         with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
             self._process.wait(_STOP_TIMEOUT)
         for each in processes:
-            # Usually the server has already stopped them.
+            # Kill the remaining processes. Usually the server has already stopped all of them.
             with contextlib.suppress(psutil.Error):
                 each.kill()
         self._process.wait()

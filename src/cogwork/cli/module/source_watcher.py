@@ -20,7 +20,7 @@ _SOURCE_SUFFIXES = frozenset(
         *(".toml", ".yaml", ".yml"),
     )
 )
-"""Suffixes of source files. The module itself may write files with other suffixes."""
+"""Suffixes of source files. Other files are ignored, because the module itself may write them."""
 _IGNORED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "target"})
 _MAX_FILES = 10_000
 

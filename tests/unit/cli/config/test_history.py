@@ -105,7 +105,7 @@ def test_missing_history_is_an_error_with_the_next_step(
     assert main(["config", *command, "--config", "other.json"]) == 2
     assert capsys.readouterr().err == (
         f"{tmp_path} has no history of other.json; name the file of the server with --config, set "
-        "COGWORK_HOME as the server has it, or start the server once\n"
+        "COGWORK_HOME to the value that the server uses, or start the server once\n"
     )
 
 

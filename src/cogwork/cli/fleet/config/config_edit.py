@@ -21,7 +21,7 @@ from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_text
 from cogwork.core.errors import CogworkError
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
@@ -95,7 +95,7 @@ def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decisi
     if plan.is_refused:
         again = can_edit and confirm("It has errors. Edit it again?")
         return Decision.EDIT if again else Decision.QUIT
-    # Errors may be saved, because the machine may know models that this computer does not.
+    # Allow the user to save errors: the machine may know models that this computer does not.
     errors = "It has errors. " if plan.has_errors else ""
     choices = "(y)es, (e)dit again, [N]o" if can_edit else "[y/N]"
     answer = ask(f"{errors}Save to {name}? {choices} ")[:1]
@@ -124,7 +124,7 @@ def _save(client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp, 
 
 
 def _read_known_update(text: str | None, part: pb.RobotPart) -> Timestamp:
-    """Return the time at which the user read the text that was edited. Raise CommandError."""
+    """Return the time of the last change that the user knew before the edit. Raise CommandError."""
     if text is None:
         return part.last_updated
     known = Timestamp()
@@ -132,7 +132,7 @@ def _read_known_update(text: str | None, part: pb.RobotPart) -> Timestamp:
         known.FromJsonString(text)
     except ValueError:
         raise CommandError(
-            f'"{text}" is not a time; give the last_updated of `cogwork fleet config show --json`'
+            f'"{text}" is not a time; copy last_updated from `cogwork fleet config show --json`'
         ) from None
     return known
 

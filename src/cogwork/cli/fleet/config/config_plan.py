@@ -27,8 +27,8 @@ from cogwork.resource.registry import Registry, entry_point_models
 
 _TAB_WIDTH = 4
 _DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURCE)
-"""Diagnostics that only the machine or its cloud can decide: the machine has the variables, and the
-cloud adds logins, modules and packages."""
+"""Diagnostics that are ignored, because the fault may not exist on the machine: its environment
+sets variables, and its cloud adds logins, modules and packages."""
 _DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
 _FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
 """The keys that name fragments. The cloud merges the fragments and checks the result when the text
@@ -124,7 +124,8 @@ def _assume(path: Path) -> bool:
 
 
 def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
-    """Remove diagnostics that only the machine or its cloud can decide."""
+    """Remove diagnostics of faults that may not exist on the machine or after the cloud has merged
+    the fragments."""
     uses_fragments = any(map(_names_fragments, loaded.diagnostics))
     unknown = (*_DECIDED_ELSEWHERE, *(_DECIDED_BY_FRAGMENTS if uses_fragments else ()))
     kept = (
@@ -149,6 +150,6 @@ def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
 
 
 def _names_fragments(fault: LocatedDiagnostic) -> bool:
-    """Return whether a key is reported as unknown because only clouds support fragments."""
+    """Return whether the diagnostic is about a key for fragments: only clouds know these keys."""
     found = fault.diagnostic
     return found.code is UNKNOWN_KEY and found.location.pointer in _FRAGMENT_KEYS

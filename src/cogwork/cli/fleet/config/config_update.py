@@ -8,7 +8,7 @@ from cogwork.cli.fleet.fleet_client import CloudRefused, FleetClient
 from cogwork.core.errors import CogworkError
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from google.protobuf.timestamp_pb2 import Timestamp  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
@@ -20,8 +20,7 @@ class EditConflict(CogworkError):
 def save_config(
     client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp
 ) -> pb.RobotPart:
-    """Save a text unchanged if the part was last changed at `known`. Raise EditConflict
-    otherwise."""
+    """Save a text as it is. Raise EditConflict if the part was changed after the time `known`."""
     request = pb.UpdateRobotPartRequest(
         id=part.id, name=part.name, robot_config_json=text, last_known_update=known
     )

@@ -35,7 +35,7 @@ from cogwork.core.errors import CogworkError
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.messages.fragment_method import PREVIEW, FragmentPreview, parse_preview
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 

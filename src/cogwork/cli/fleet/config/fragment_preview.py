@@ -1,4 +1,4 @@
-"""A text about the effects of a fragment's edit on the machines that use the fragment."""
+"""Describe the effects of a fragment's edit on the machines that use the fragment."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from cogwork.config.text.text_diff import mask_text
 from cogwork.logs.secret_mask import STARS
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -154,7 +154,7 @@ def _describe(fragment: pb.Fragment) -> dict[str, Any]:
 
 
 def _describe_edit(edit: pb.FragmentHistoryEntry) -> dict[str, Any]:
-    """Describe a revision without its text, because all texts together may not fit into memory."""
+    """Describe a revision. Omit its text, because all texts together may not fit into memory."""
     return {
         "revision": edit.revision,
         "saved_at": edit.edited_on.ToJsonString(),

@@ -37,7 +37,7 @@ from cogwork.logs.entry import format_timestamp
 from cogwork.logs.secret_mask import STARS
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from google.protobuf.json_format import MessageToDict  # noqa: E402
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
@@ -154,7 +154,7 @@ def history_rows(
 def _choose_texts(
     client: FleetClient, part: pb.RobotPart, arguments: argparse.Namespace
 ) -> tuple[str, str, str]:
-    """Return the texts before and after, and a name for the second text."""
+    """Return the two texts to compare, and a name for the second one."""
     current = read_text(part)
     if arguments.file is not None:
         return current, read_config_file(arguments.file), arguments.file

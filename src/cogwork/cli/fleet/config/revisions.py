@@ -1,8 +1,8 @@
 """The revisions of a part's configuration, numbered from 0.
 
-The cloud lists edits, each with the state before the edit. So an edit creates a revision, and
-contains the text of the previous one. Revisions are read one after the other, newest first, because
-all of them together may not fit into memory.
+The cloud lists edits. Each edit created a revision, but contains the text before the edit, which is
+the text of the previous revision. Revisions are read one by one, newest first, because all texts
+together may not fit into memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cogwork.cli.terminal import ProgressLine
 from cogwork.config.source.change_summary import summarize_change
 from cogwork.resource.sdk import clean_import as sdk
 
-assert sdk.VERSION  # `sdk` must be imported before the SDK itself
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _NUMBER = "revision"
@@ -82,7 +82,7 @@ def read_text(part: pb.RobotPart) -> str:
     """Return the configuration of a part as it was saved."""
     if part.robot_config_json:
         return part.robot_config_json
-    # The cloud does not store the text.
+    # This cloud does not store the text as it was saved, so format its parsed configuration.
     return json.dumps(MessageToDict(part.robot_config), indent=2) + "\n"
 
 
@@ -111,7 +111,7 @@ def _number_edits(
         for each in chain((first,), edits):
             yield int(each.old.user_supplied_info.fields[_NUMBER].number_value), each
         return
-    # A cloud that does not number the edits keeps all of them.
+    # This cloud does not number the edits. Count them: such a cloud keeps all edits.
     listed = [first, *edits]
     yield from zip(reversed(range(len(listed))), listed, strict=True)
 
