@@ -45,12 +45,14 @@ from cogwork.systemd.systemctl import RUNNING, Systemctl
 
 EXIT_OK: Final = 0
 _SERVING_VARIABLE: Final = "COGWORK_SERVING_FILE"
-"""The environment variable with the path of the file to which the server writes its address."""
+"""An environment variable for the server: the path of the file to which the server writes its
+address."""
 
 _ACCEPT_AFTER: Final = 60.0
 """Seconds until a new agent is accepted, if it can check for updates."""
 _ACCEPT_ANYWAY: Final = 600.0
-"""Seconds until a new agent is accepted even if it cannot: there may be no network."""
+"""Seconds until a new agent is accepted even if it cannot check for updates: there may be no
+network."""
 
 _log = logging.getLogger("agent")
 
@@ -85,7 +87,7 @@ class Agent:
         """Run until a signal or an update of the agent. Return the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_signal, False)
-        # Ctrl-C at a terminal stops the server, too.
+        # SIGTERM leaves the server running; Ctrl-C at a terminal stops the server, too.
         loop.add_signal_handler(signal.SIGINT, self._on_signal, True)
         _log.info("cogwork-agent %s started in %s", __version__, self._layout.root)
         tasks = [
@@ -127,7 +129,7 @@ class Agent:
         self._states[Product.AGENT] = state.begin_trial(version, current, self._clock.time())
         await asyncio.to_thread(self._layout.switch, Product.AGENT, version)
         self._end(EXIT_UPDATED)
-        await asyncio.Event().wait()  # until this agent has ended
+        await asyncio.Event().wait()  # wait here until `run` cancels this task
 
     async def _show_alive(self) -> None:
         while True:
@@ -201,7 +203,7 @@ def _find_server(layout: Layout, settings: AgentSettings) -> tuple[ServerProcess
 def _make_source(settings: AgentSettings) -> UpdateSource:
     if settings.updates is not None:
         return FolderSource(settings.updates)
-    # Imported here, because machines without a cloud do not need gRPC.
+    # Import this only if it is needed, because machines without a cloud do not need gRPC.
     from cogwork.agent.updates.cloud_source import CloudSource
 
     return CloudSource(settings.config, _find_server_home())

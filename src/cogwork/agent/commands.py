@@ -18,7 +18,8 @@ from cogwork.core.errors import CogworkError
 EXIT_OK: Final = 0
 DEFAULT_USER: Final = "cogwork"
 DEFAULT_CONFIG: Final = Path("/etc/cogwork/machine.json")
-"""The file has its own directory, so that the user of the server may replace it."""
+"""The default path. The file has its own directory, so that the user of the server may replace the
+file."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -121,7 +122,7 @@ def install(arguments: argparse.Namespace) -> int:
     layout = Layout(arguments.root.absolute())
     settings = AgentSettings(config=_find_config(arguments), updates=arguments.updates)
     user = arguments.user or _find_user()
-    # If `install` is terminated, it must start the replaced service again.
+    # Exit with an exception on SIGTERM, so that `install` starts the replaced service again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     installer = AgentInstaller(layout, settings, user, Systemctl(), _print_line)
     installer.install(arguments.release, arguments.key)

@@ -10,7 +10,7 @@ class BadRelease(CogworkError):
 
 
 class DiskFull(CogworkError):
-    """The disk has not enough free space for a version."""
+    """The disk does not have enough free space for a version."""
 
 
 class InstallFailed(CogworkError):

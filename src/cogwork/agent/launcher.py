@@ -135,7 +135,7 @@ class _HeartbeatFile:
         self._path = path
         self._touched: int | None = None
         self._last = time.monotonic()
-        # A file that a former agent has left proves nothing about this one.
+        # Remove the file of a former agent: it is no heartbeat of this one.
         path.unlink(missing_ok=True)
 
     @property
@@ -199,7 +199,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _find_systemd() -> NotifySettings | None:
-    """Return the notify settings, and hide them from the agent and the server."""
+    """Return the settings for messages to systemd. Remove their variables from the environment, so
+    that the agent and the server do not send such messages."""
     settings = read_notify_settings(os.environ, os.getpid())
     for name in (SOCKET_VARIABLE, WATCHDOG_VARIABLE, WATCHDOG_PROCESS_VARIABLE):
         os.environ.pop(name, None)

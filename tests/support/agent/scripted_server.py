@@ -70,5 +70,5 @@ class ScriptedServer:
     async def ask(self, process_id: int | None) -> ServerAnswer:
         version = self.version
         if version is None or process_id != self.process_id or version in self.silent:
-            raise ServerSilent("the server does not serve yet")
+            raise ServerSilent("the server is not ready yet")
         return ServerAnswer(version, self.denial is None, self.denial or "nothing moves")

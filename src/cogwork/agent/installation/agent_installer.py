@@ -77,7 +77,7 @@ class AgentInstaller:
             if predecessors:
                 self._go_back(predecessors)
                 if not has_config:
-                    # So the next attempt copies the configuration again.
+                    # Remove the copy, so that the next attempt copies the configuration again.
                     self.settings.config.unlink(missing_ok=True)
             raise
         self.report("To undo this, run: sudo cogwork-agent uninstall")
@@ -146,15 +146,16 @@ class AgentInstaller:
             said = f"Created an empty configuration, {config}"
         owned = (config.parent, config) if is_own_directory else (config,)
         for each in owned:
-            # A file of another owner stays as it is: its owner may edit it again. A link is not
-            # followed, because the server's user may have created it.
+            # Keep a file of another owner, who may want to edit it again. Do not follow links,
+            # because the server's user may have created them.
             if each.lstat().st_uid == 0 and not each.is_symlink():
                 account = pwd.getpwnam(self.user)
                 os.chown(each, account.pw_uid, account.pw_gid, follow_symlinks=False)
         self.report(f"{said}.")
 
     def _find_predecessors(self) -> list[Predecessor]:
-        """Return the services that run the machine now; without systemd, the installed ones."""
+        """Return the services that run the machine before the agent. If systemd is not running,
+        return all that are installed."""
         if (UNITS / SERVICE).exists():
             return []
         found = find_predecessors()
@@ -169,7 +170,7 @@ class AgentInstaller:
         """Stop the former services, and start the agent. Raise CogworkError or OSError."""
         if predecessors:
             require_login(self.settings.config)
-        # A unit in /etc hides the unit of a package with the same name.
+        # Disable units with the same name as ours first: the unit that we write to /etc hides them.
         hidden = [each for each in predecessors if each.service == SERVICE]
         for each in predecessors:
             if RUNNING.is_dir():
@@ -181,7 +182,7 @@ class AgentInstaller:
         self._start()
         if predecessors and RUNNING.is_dir():
             self._require_server()
-        # Last, so that a former service still starts after a power cut before this line.
+        # Disable the other services last: after a power cut before this line, they start again.
         self._disable([each for each in predecessors if each not in hidden])
 
     def _disable(self, predecessors: Sequence[Predecessor]) -> None:
@@ -207,7 +208,8 @@ class AgentInstaller:
     def _write_units(self) -> None:
         agent = self.layout.current(Product.AGENT) / "bin" / "python"
         units = {
-            # The Python of the system, because an update may remove a version of the agent.
+            # Resolve the link to the Python of the system: an update may remove this version's
+            # environment.
             AGENT_SERVICE: format_agent_unit(agent.resolve(), self.layout.root),
             SERVICE: format_server_unit(self.layout.root, DATA, self.user),
         }

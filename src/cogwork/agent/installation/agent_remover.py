@@ -26,7 +26,7 @@ class AgentRemover:
     config: Path
     systemctl: Systemctl
     report: Callable[[str], None]
-    """Gets one line of text for each step and each instruction."""
+    """Called with one line of text for each step and each instruction."""
 
     def uninstall(self, *, purge: bool) -> None:
         """Remove the agent and the server; with `purge`, also their configuration and data.
@@ -77,7 +77,7 @@ class AgentRemover:
 
     def _purge(self) -> None:
         self.config.unlink(missing_ok=True)
-        # Fails if the directory has other files, for example if it is a directory of the system.
+        # Keep a directory that has other files, such as /etc: then this call fails.
         with contextlib.suppress(OSError):
             self.config.parent.rmdir()
         shutil.rmtree(DATA, ignore_errors=True)

@@ -29,7 +29,8 @@ class Predecessor:
 
 
 def find_predecessors() -> list[Predecessor]:
-    """Return the installed ones; the first one has the configuration that counts."""
+    """Return the installed services. If several have a configuration, that of the first one is
+    used."""
     found = []
     if unit := _find_unit(_OTHER_AGENT, _INSTALLED):
         found.append(Predecessor("the other agent", unit, _OTHER_CONFIG))

@@ -40,7 +40,7 @@ def unpack(archive: Path, keys: TrustedKeys, directory: Path) -> ReleaseManifest
             entry = missing.pop(member.name, None)
             if entry is None or member.size != entry.size:
                 raise BadRelease(
-                    f'the release has a file that its manifest does not: "{member.name}"'
+                    f'the manifest of the release does not list "{member.name}" with this size'
                 )
             content = tar.extractfile(member)
             assert content is not None
@@ -72,9 +72,10 @@ def _open(archive: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _RegularMember(tarfile.TarInfo):
-    """A member that is a file. Other kinds are refused before their content is read.
+    """A member of the archive that is a file. Other kinds of members are refused before their
+    content is read.
 
-    Some kinds are headers of any size, which the reader would load into memory.
+    Some of them are headers of any size, which `tarfile` would load into memory.
     """
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
@@ -102,7 +103,7 @@ def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
 def _write_verified(content: IO[bytes], path: Path, entry: FileEntry) -> None:
     digest = hashlib.sha256()
     path.parent.mkdir(0o700, exist_ok=True)
-    path.touch(0o600, exist_ok=False)  # for any umask, only this user may change the file
+    path.touch(0o600, exist_ok=False)  # so only this user may change the file, whatever the umask
     with path.open("wb") as file:
         while chunk := content.read(_CHUNK):
             digest.update(chunk)

@@ -133,8 +133,8 @@ def _check_minimum(version: str, minimum: Any) -> None:
         return
     if not is_version(minimum) or not has_order(minimum) or is_older(version, minimum):
         raise BadRelease(
-            f"the release is version {version}, and its minimum_version is {repr(minimum)[:100]}; "
-            "it must be the version of the release, or an older one"
+            f"the release is version {version}, but its minimum_version, {repr(minimum)[:100]}, is "
+            "neither this version nor an older one"
         )
 
 

@@ -66,7 +66,8 @@ class Installer:
         """
         manifest = self.check(archive)
         if manifest.minimum_version is not None:
-            # First, because the minimum applies even if this version does not work.
+            # Save the minimum before the installation: it applies even if this version does not
+            # work.
             minimum = Minimum(manifest.minimum_version, manifest.version)
             self._minimums.raise_to(manifest.product, minimum)
         layout = self._layout
@@ -78,7 +79,7 @@ class Installer:
         work = layout.versions / f"{UNFINISHED}{slot.name}"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(0o755)
-        work.chmod(0o755)  # the umask may have cleared some bits
+        work.chmod(0o755)  # set the bits that the umask has cleared
         try:
             self._build(archive, work, slot, progress)
             # Sync all files before the rename that marks the version as complete.
@@ -112,7 +113,8 @@ class Installer:
         )
         shutil.rmtree(release)
         progress("compiling")
-        # Compiled files, and so tracebacks, must have the final path.
+        # Compiled files contain the path of their source, which tracebacks show: use the final
+        # path.
         final = ["-s", str(work), "-p", str(slot)]
         _run([python, "-I", "-m", "compileall", "-q", *final, str(work / "lib")], work)
         progress("trying it")

@@ -67,8 +67,8 @@ def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
         for product, version in MINIMUM_VERSIONS.items():
             store.raise_to(product, Minimum(version, running))
     except OSError as error:
-        # The machine must run even with a full disk.
-        _log.error("the oldest versions that may be installed cannot be saved: %s", error)
+        # Continue without saving: the machine must run even with a full disk.
+        _log.error("cannot save which versions are the oldest that may be installed: %s", error)
     return store
 
 
@@ -76,7 +76,10 @@ def _repair(layout: Layout) -> None:
     try:
         load_minimums(layout.minimums)
     except BadState as error:
-        _log.error("%s; until then, nothing older than the current versions is installed", error)
+        _log.error(
+            "%s; while this file exists, versions older than the current ones are not installed",
+            error,
+        )
         current = {product: layout.current_version(product) for product in Product}
         _save(
             layout.minimums,

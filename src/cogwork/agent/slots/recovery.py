@@ -26,7 +26,7 @@ def recover(layout: Layout, product: Product, state: ProductState) -> ProductSta
         if wanted is not None and wanted != current:
             layout.switch(product, wanted)
     elif state.last_good is None and state.trial is None:
-        state = dataclasses.replace(state, last_good=current)  # the version was installed by hand
+        state = dataclasses.replace(state, last_good=current)  # it was installed by hand
     return state
 
 

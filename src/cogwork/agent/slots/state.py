@@ -33,7 +33,7 @@ class SlotTrial:
     since: float
     """The time of the switch, in seconds since 1970."""
     boots: int = 0
-    """Number of further starts during the trial, each after an interruption."""
+    """Number of times that the version was started again because its trial was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ProductState:
         """Record that the trial of a version begins."""
         fallback = current
         if self.trial is not None and self.trial.version == current:
-            # The trial of the current version is not over, so it is no version to return to.
+            # Do not return to a version whose own trial was not over, but to the version before it.
             fallback = self.trial.fallback or current
         return dataclasses.replace(self, trial=SlotTrial(version, fallback, now))
 

@@ -15,7 +15,7 @@ _log = logging.getLogger("agent.state")
 
 
 class StateStore:
-    """The state of the agent. Every change is on disk before the method returns."""
+    """The state of each product's versions. An assignment returns after the change is on disk."""
 
     def __init__(self, layout: Layout) -> None:
         """Load the state, and repair it after an interrupted update."""

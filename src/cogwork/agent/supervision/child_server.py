@@ -46,7 +46,8 @@ class ChildServer:
         self._stop_timeout = stop_timeout
         self._process: psutil.Process | None = self._find()
         self._child: subprocess.Popen[bytes] | None = None
-        """The process, if this agent has started it. Only then is its exit code known."""
+        """The server's process if this agent started it; None otherwise. Only a child has an exit
+        code."""
         if self._process is not None:
             _log.info("the server already runs, as process %d", self._process.pid)
 

@@ -19,7 +19,7 @@ class Probe(Protocol):
 @dataclass(frozen=True, slots=True)
 class HealthRules:
     start_timeout: float = 60.0
-    """Seconds until the first answer."""
+    """Timeout in seconds for the first answer of the server."""
     probes: int = 3
     interval: float = 20.0
     """Seconds before each probe after the first answer."""

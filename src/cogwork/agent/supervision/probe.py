@@ -28,7 +28,7 @@ class ServerAnswer:
 
 class ServerProbe:
     def __init__(self, serving_file: Path) -> None:
-        """`serving_file` has the address; the server writes it once it is ready."""
+        """`serving_file` has the server's address. The server writes this file once it is ready."""
         self._serving_file = serving_file
 
     def forget(self) -> None:
@@ -47,11 +47,11 @@ class ServerProbe:
             serving = json.loads(self._serving_file.read_bytes())
             address, owner = urlsplit(str(serving["url"])), int(serving["pid"])
         except FileNotFoundError:
-            raise ServerSilent("the server does not serve yet") from None
+            raise ServerSilent("the server is not ready yet") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ServerSilent(f"the address of the server cannot be read: {error}") from None
         if owner != process_id:
-            raise ServerSilent("the server does not serve yet")
+            raise ServerSilent("the server is not ready yet")
         try:
             reply = _get(address.scheme == "https", address.hostname or "", address.port or 0)
             return ServerAnswer(
@@ -63,7 +63,8 @@ class ServerProbe:
 
 def _get(is_encrypted: bool, host: str, port: int) -> dict[str, Any]:
     if is_encrypted:
-        # The certificate has the machine's name, not localhost. The connection is local.
+        # Do not verify the certificate: it is for the machine's name, not for localhost. The
+        # connection is local, so this is safe.
         context = ssl._create_unverified_context()  # noqa: S323, SLF001
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
             host, port, timeout=TIMEOUT, context=context

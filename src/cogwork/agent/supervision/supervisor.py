@@ -19,9 +19,10 @@ from cogwork.core.versions.product import Product
 
 _SERVER: Final = Product.SERVER
 _MAX_TRIAL_STARTS: Final = 3
-"""Number of starts after which an interrupted trial has failed: the computer may hang each time."""
+"""Maximum number of times that an interrupted trial is restarted. After that it has failed: the
+version may make the computer hang."""
 _FAILED_STOP_TIMEOUT: Final = 20.0
-"""Seconds until a failed version is killed, which is short because the machine stands still."""
+"""Seconds until a failed version is killed. Short, because the machine does not work until then."""
 
 _log = logging.getLogger("agent.supervisor")
 
@@ -54,7 +55,7 @@ class Supervisor:
         return self._layout.current_version(_SERVER)
 
     async def run(self) -> None:
-        """Keep the server running until cancelled. The server then continues to run."""
+        """Keep the server running until this call is cancelled, which does not stop the server."""
         async with self._lock:
             await self._resume_trial()
         while True:
@@ -66,7 +67,7 @@ class Supervisor:
             how = await self._server.wait()
             async with self._lock:
                 if self._server.process_id is not None:
-                    continue  # another version has replaced it
+                    continue  # `switch` has already started another version
                 await self._handle_crash(how)
             await self._pause(self._crashes.delay(self._clock.monotonic()))
 
@@ -127,9 +128,15 @@ class Supervisor:
         version, fallback = state.trial.version, state.trial.fallback
         self._states[_SERVER] = state.reject(version, reason, self._clock.time())
         if fallback is None:
-            _log.error("version %s failed, and no earlier one is installed: %s", version, reason)
+            _log.error(
+                "version %s of the server failed, and no earlier one is installed: %s",
+                version,
+                reason,
+            )
             return
-        _log.error("version %s failed, returning to %s: %s", version, fallback, reason)
+        _log.error(
+            "version %s of the server failed, returning to %s: %s", version, fallback, reason
+        )
         await self._replace(fallback, _FAILED_STOP_TIMEOUT)
 
     async def _replace(self, version: str, stop_timeout: float | None = None) -> None:
@@ -154,10 +161,12 @@ class Supervisor:
         state, version = self._states[_SERVER], self.version
         previous = state.previous
         if version is None or previous in (None, version) or previous in state.failed:
-            return  # no better version is installed, so this one is restarted with a back-off
+            return  # there is no version to return to, so restart this one
         assert previous is not None
         self._crashes.clear()
-        _log.error("version %s crashes repeatedly; returning to %s", version, previous)
+        _log.error(
+            "version %s of the server crashes repeatedly; returning to %s", version, previous
+        )
         rejected = state.reject(version, f"it crashed again and again: {how}", self._clock.time())
         self._states[_SERVER] = rejected.accept(previous)
         await self._replace(previous)

@@ -15,7 +15,8 @@ from cogwork.systemd.systemctl import Systemctl, SystemctlFailed
 SERVICE: Final = "cogwork-server.service"
 UNITS: Final = Path("/etc/systemd/system")
 SERVING_FILE: Final = Path("/run/cogwork/serving.json")
-"""The file is in a directory that the unit creates for the user of the server."""
+"""The file to which the server writes its address, in a directory that the unit creates for the
+server."""
 _PROCESS: Final = "MainPID"
 _START_TIMEOUT: Final = 10.0
 _POLL: Final = 0.05
@@ -55,7 +56,7 @@ class SystemdServer:
             except TimeoutError:
                 kill = ("kill", "--signal=KILL", SERVICE)
                 await asyncio.to_thread(self._systemctl.run, *kill)
-        # This also waits until all processes of the service have ended.
+        # Unlike a kill, `systemctl stop` waits until all processes of the service have ended.
         await asyncio.to_thread(self._systemctl.run, "stop", SERVICE)
         self._process_id = None
 

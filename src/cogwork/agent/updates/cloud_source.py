@@ -37,11 +37,12 @@ from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
 _CHECK: Final = "/viam.app.agent.v1.AgentDeviceService/DeviceAgentConfig"
 _TIMEOUT: Final = 15.0
 _ANY_VERSION: Final = "customURL"
-"""The version in an offer whose address names the real one."""
+"""The value of an offer's version if only the file name in its URL has the real version."""
 
 
 class CloudSource:
-    """The cloud in the machine's file, read at each check: a machine may join at any time."""
+    """Updates from the cloud that the machine's file names. The file is read at each check, because
+    a machine may join a cloud at any time."""
 
     def __init__(self, config: Path, server_home: Path) -> None:
         """`server_home` is the data directory of the server, with the secret of the part."""
@@ -54,7 +55,7 @@ class CloudSource:
         self, current: Mapping[Product, str | None], on_trial: Collection[Product]
     ) -> Mapping[Product, UpdateTarget]:
         installed = {product: version or "" for product, version in current.items()}
-        # The cloud takes a reported version for a working one, so one on trial is not reported.
+        # Do not report a version on trial as running: the cloud would assume that it works.
         running = {**installed, **dict.fromkeys(on_trial, "")}
         part, client = await self._connect()
         request = pb.DeviceAgentConfigRequest(
@@ -88,7 +89,7 @@ class CloudSource:
         try:
             await client.call(REPORT, message, Empty, _TIMEOUT)
         except MethodMissing:
-            return  # a cloud of another vendor
+            return  # other vendors' clouds do not have this method
         except CloudUnavailable as error:
             raise SourceUnavailable(str(error)) from None
 

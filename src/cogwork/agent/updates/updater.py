@@ -64,7 +64,7 @@ class Updater:
         self._reported: set[tuple[Product, str]] = set()
         """Failures that were reported to the source."""
         self.has_checked = asyncio.Event()
-        """Set after the first successful check."""
+        """Set once the source has answered a check."""
 
     async def run(self) -> None:
         """Check for updates and install them until cancelled."""
@@ -100,7 +100,7 @@ class Updater:
     async def _advance(self, targets: Mapping[Product, UpdateTarget]) -> bool:
         """Install the updates that may begin now. Return whether one waits for its window."""
         waits = False
-        # The server first, because the new agent may fail.
+        # Update the server first, because a new agent may fail.
         for product in (Product.SERVER, Product.AGENT):
             if product in targets:
                 waits |= await self._update(product, targets[product])
@@ -118,7 +118,7 @@ class Updater:
         if (failure := self._states[product].failed.get(version)) is not None:
             self._progress.note_failed(product, version, failure.reason)
             if (product, version) not in self._reported:
-                # The launcher, or a former agent, has rolled back the version.
+                # Report a rollback that this agent did not do, but the launcher or a former agent.
                 await self._fail(product, version, Outcome.ROLLED_BACK, failure.reason)
             return False
         try:
@@ -138,7 +138,7 @@ class Updater:
             self._states[product] = state.reject(version, str(error), self._clock.time())
             await self._fail(product, version, Outcome.FAILED, str(error))
         except (CogworkError, OSError) as error:
-            # The version is not the cause, so the next check tries it again.
+            # Do not record a failure of the version: the cause is another one, so try again.
             self._progress.note_failed(product, version, str(error))
         else:
             self._note_current(product, version)

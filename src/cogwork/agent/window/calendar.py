@@ -26,7 +26,7 @@ class CalendarWindow:
 
     def is_open(self, now: datetime) -> bool:
         """Return whether the window is open at a local time. The end is exclusive."""
-        # An open window has begun after this time.
+        # The window is open if it has begun between this time and now.
         before = now - self.duration
         beginning = next(CronSim(self.start, before), None)
         return beginning is not None and before < beginning <= now

@@ -32,7 +32,7 @@ class UpdatePermission:
             return closed
         process_id = self._server.process_id
         if process_id is None:
-            return None  # no server runs that the update could interrupt
+            return None  # no server is running, so the update interrupts nothing
         try:
             answer = await self._probe.ask(process_id)
         except ServerSilent as error:

@@ -62,7 +62,7 @@ async def test_no_answer_in_time_is_a_fault(gate: Gate) -> None:
     gate.server.silent.add("1.1.0")
     await gate.open()
     assert await gate.wait(59.9) == "none yet"
-    assert await gate.wait(0.2) == "no answer within 60 s: the server does not serve yet"
+    assert await gate.wait(0.2) == "no answer within 60 s: the server is not ready yet"
 
 
 @pytest.mark.parametrize("probe", [1, 2, 3])
@@ -70,7 +70,7 @@ async def test_each_probe_must_be_answered(gate: Gate, probe: int) -> None:
     await gate.open()
     assert await gate.wait(probe * RULES.interval - 0.1) == "none yet"
     gate.server.silent.add("1.1.0")
-    assert await gate.wait(0.1) == "the server does not serve yet"
+    assert await gate.wait(0.1) == "the server is not ready yet"
 
 
 async def test_other_version_is_a_fault_at_once(gate: Gate) -> None:

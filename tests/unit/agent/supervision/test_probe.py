@@ -85,14 +85,14 @@ async def test_only_true_allows_a_restart(machine: Machine, allowed: object) -> 
 async def test_address_of_another_process_is_not_asked(
     machine: Machine, process_id: int | None
 ) -> None:
-    with pytest.raises(ServerSilent, match="does not serve yet"):
+    with pytest.raises(ServerSilent, match="is not ready yet"):
         await machine.probe.ask(process_id)
 
 
 async def test_address_is_forgotten(machine: Machine) -> None:
     machine.probe.forget()
     machine.probe.forget()
-    with pytest.raises(ServerSilent, match="does not serve yet"):
+    with pytest.raises(ServerSilent, match="is not ready yet"):
         await machine.probe.ask(PROCESS)
 
 

@@ -153,7 +153,7 @@ async def test_channel_that_is_not_an_object_is_explained(tmp_path: Path) -> Non
 def test_minimum_that_cannot_be_is_refused(tmp_path: Path, minimum: str) -> None:
     releases = ReleaseMaker(tmp_path)
     archive = releases.make(SERVER, "1.0.0", "", minimum_version=minimum)
-    with pytest.raises(BadRelease, match="minimum_version is"):
+    with pytest.raises(BadRelease, match="but its minimum_version"):
         Installer(Layout(tmp_path), TrustedKeys([releases.key.public_key()])).check(archive)
 
 

@@ -73,7 +73,7 @@ async def test_open_window_does_not_overrule_the_machine(machine: Machine) -> No
 
 async def test_machine_that_does_not_answer_is_not_interrupted(machine: Machine) -> None:
     machine.server.silent.add("1.0.0")
-    assert await machine.find_denial() == "the server does not serve yet"
+    assert await machine.find_denial() == "the server is not ready yet"
 
 
 async def test_nothing_that_runs_needs_no_permission_but_the_window(machine: Machine) -> None:
