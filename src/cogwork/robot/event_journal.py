@@ -102,12 +102,13 @@ def _parse_line(text: str) -> dict[str, Any] | None:
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
-        return None  # truncated when the server was killed, or written by another program
+        # The server was killed while it wrote the line, or another program wrote the line.
+        return None
     return line if isinstance(line, dict) else None
 
 
 def _read_tails(files: Iterable[Path]) -> Iterator[bytes]:
-    """Yield the ends of the files, up to `_MAX_READ_BYTES` in total."""
+    """Yield the last part of each file, up to `_MAX_READ_BYTES` in total."""
     left = _MAX_READ_BYTES
     for file in files:
         try:
@@ -116,7 +117,7 @@ def _read_tails(files: Iterable[Path]) -> Iterator[bytes]:
                 stream.seek(max(0, size - left))
                 part = stream.read(left)
         except OSError:
-            continue  # rotated away in the meantime, or not created yet
+            continue  # the file was rotated meanwhile, or does not exist yet
         yield part
         left -= len(part)
         if left <= 0:
@@ -139,7 +140,7 @@ def _read_lines_backwards(files: Iterable[Path]) -> Iterator[bytes]:
                     left -= end - begin
                     end = begin
         except OSError:
-            continue  # rotated away in the meantime, or not created yet
+            continue  # the file was rotated meanwhile, or does not exist yet
         if left <= 0:
             return
         yield rest

@@ -172,8 +172,8 @@ async def _await_answer(placed: PlacedFrame, answer: Awaitable[T]) -> T:
 
 
 def _resolve_frame(tree: FrameTree, name: str) -> str:
-    """Return `x` for the origin `x_origin` of a fixed frame: the two are the same, and clients use
-    both."""
+    """Return `x` for `x_origin`, the origin of a fixed frame: clients use both names for the same
+    frame."""
     bare = name.removesuffix("_origin")
     return bare if name not in tree.frames and bare in tree.frames else name or WORLD
 
@@ -189,7 +189,7 @@ def _to_radians(positions: Sequence[float], chain: Chain) -> list[float]:
     """Convert rotary joints from degrees to radians. Prismatic joints stay in millimeters."""
     pairs = zip(positions, chain.joints, strict=False)
     inputs = [math.radians(value) if joint.is_rotary else value for value, joint in pairs]
-    # Surplus positions are kept: the chain rejects them.
+    # Keep surplus positions, so that the chain rejects them.
     return [*inputs, *positions[len(inputs) :]]
 
 

@@ -34,8 +34,8 @@ def build_handler_table(
     """Return the handlers of all methods.
 
     `shut_down` is called with the reason. `level_of` returns the lowest level at which modules and
-    clients may log. By default, no login is required. `find_peers` returns the WebRTC clients; it
-    is None if WebRTC is off.
+    clients may log. Without `authentication`, no login is required. `find_peers` returns the WebRTC
+    clients; it is None if WebRTC is off.
     """
     authentication = authentication or Authentication(machine.operations)
     limiter = ConcurrencyLimiter(clock)

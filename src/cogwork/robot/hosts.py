@@ -1,6 +1,6 @@
 """The machine's interfaces to its modules, processes, packages and remotes.
 
-The interfaces do not depend on the code that runs or connects to them.
+The interfaces do not depend on the code that implements them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ModuleStatus(NamedTuple):
     since: float
     error: str
     failures: int
-    """Consecutive failures."""
+    """Number of consecutive failures."""
     starts: int
     pid: int | None
 
@@ -55,7 +55,7 @@ class ModuleHost(Protocol):
         """Return the descriptors of the services that only modules provide, by service."""
 
     def pending_reason(self) -> str | None:
-        """Return why some modules, which may add more APIs, are not ready; None if all are
+        """Return why some modules are not ready and may still add APIs; None if all modules are
         ready."""
 
     def restricted_modules(self) -> Collection[str]:
@@ -151,7 +151,7 @@ class PackageStatus(NamedTuple):
     reason: str
     """The reason why the package is not ready, and how to fix it; empty if there is no problem."""
     done: int
-    """Bytes of the archive that are downloaded or, while it is unpacked, processed."""
+    """Archive bytes downloaded so far; during unpacking, archive bytes unpacked so far."""
     total: int | None
     """Size of the archive in bytes; None if unknown."""
 
@@ -170,7 +170,7 @@ class RemoteHost(Protocol):
         """Return the gRPC services of the APIs that only remotes provide, by API."""
 
     def descriptor_pools(self) -> Mapping[str, DescriptorPool]:
-        """Return the descriptors of these services, by service."""
+        """Return the descriptors of the services that only remotes provide, by service."""
 
     def frames(self) -> Sequence[PlacedFrame]:
         """Return the frames of all remotes. Return the same sequence until they change."""

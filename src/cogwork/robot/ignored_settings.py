@@ -1,4 +1,4 @@
-"""The ignored parts of a resource's configuration, and the reasons."""
+"""The settings of a resource that the machine ignores, and the reasons."""
 
 from __future__ import annotations
 

@@ -158,8 +158,8 @@ class Machine:
         ignored = list(self._ignored_settings.get(name, []))
         for wanted in self._reconciler.dropped_dependencies(name):
             why = f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without'
-            # The configuration may already report this. Dependencies that a module adds are only
-            # known here.
+            # Do not repeat a reason that the check of the configuration has found. The check does
+            # not know the dependencies that a module adds.
             if not any(why in each for each in ignored):
                 ignored.append(f'{why} "{wanted.short}"')
         return ignored
@@ -200,9 +200,10 @@ class Machine:
         self.serving.end()
 
     def names(self) -> Iterable[ResourceName]:
-        """Return the resources or, while the machine stops, the resources before the stop.
+        """Return the names of all resources.
 
-        Clients drop a resource as soon as its name is missing.
+        While the machine stops, return the names from before the stop: clients drop a resource as
+        soon as its name is missing.
         """
         return self.nodes if self.serving.is_serving else self._names_before_stop
 
@@ -298,7 +299,6 @@ class Machine:
 
 
 def _revision_of(loaded: LoadedConfig) -> str:
-    """Return the revision in the configuration; if it has none, as most files do, a hash of its
-    text."""
+    """Return the revision that the configuration sets; if it sets none, a hash of its text."""
     given = loaded.result.config.revision
     return given or hashlib.sha256(loaded.text.encode()).hexdigest()[:12]

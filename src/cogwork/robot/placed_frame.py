@@ -29,7 +29,8 @@ class PlacedFrame:
     pose: Pose
     """Pose relative to the parent."""
     component: ResourceName | None
-    """The component of the frame; None if it has none, as the world of a remote."""
+    """The component that the frame belongs to; None for a frame without a component, such as the
+    world of a remote."""
     geometry: common.Geometry | None = None
     """The space that the component occupies."""
 

@@ -35,9 +35,10 @@ class ResourceNames:
                 self._remote_names[name.api, name.name].append(name)
 
     def resolve(self, name: ResourceName) -> ResourceName:
-        """Return the full name of a resource. A request may omit the remote of its name.
+        """Return the full name of a resource. The name in a request may omit the remote.
 
-        A resource of this machine comes first. Otherwise, only one remote may have the name.
+        A resource of this machine takes precedence. Otherwise, add the remote if only one has the
+        name.
         """
         if name.remote or name in self._known:
             return name

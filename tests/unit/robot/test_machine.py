@@ -533,7 +533,7 @@ class TestClosing:
         assert "some resources still move after 2s; closing them anyway" in caplog.messages
         await bench.clock.advance(30)
         assert closing.result() == []
-        assert "named wheel with error it did not stop within 10s" in caplog.text
+        assert "named wheel with error stopping took longer than 10s" in caplog.text
 
     async def test_hanging_close_does_not_block_other_closes(self) -> None:
         bench = Bench()

@@ -27,7 +27,7 @@ FindName = Callable[[str], ResourceName]
 
 
 class CustomServices(Protocol):
-    """Services of APIs that are not public, which modules and remotes provide."""
+    """The gRPC services of custom APIs, which modules and remotes provide."""
 
     def services(self) -> Mapping[Api, str]: ...
 
@@ -55,7 +55,7 @@ def make_job_call(
 def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
     """Return the one resource with this short or full name.
 
-    As in calls of clients, the name of a resource on a remote may omit the remote.
+    The name of a remote's resource may omit the remote, as in calls of clients.
     """
     if "/" in text:
         return ResourceName.parse(text)
@@ -75,7 +75,7 @@ def _find_public_service(table: HandlerTable, api: Api) -> ServiceDescriptor | N
     service = SERVICE_BY_API.get(api)
     if service is None or service not in table.services():
         return None
-    # The descriptor is loaded with the methods.
+    # Load the methods first: the descriptor is imported together with them.
     table.load(service)
     pool: Any = descriptor_pool.Default()  # type: ignore[no-untyped-call]
     found: ServiceDescriptor = pool.FindServiceByName(service)
@@ -89,8 +89,8 @@ def _find_custom_service(custom: CustomServices, api: Api) -> ServiceDescriptor:
     pool: Any = custom.descriptor_pools().get(service)
     if pool is None:
         raise Unsupported(
-            f"{service} is not described by the module or remote that provides it: it must support "
-            "gRPC reflection"
+            f"{service} is not described by the module or remote that provides it; add gRPC "
+            "reflection there"
         )
     found: ServiceDescriptor = pool.FindServiceByName(service)
     return found

@@ -44,10 +44,11 @@ _CANCEL_GRACE = 10.0
 _CLOCK_CHECK_INTERVAL = 30.0
 """Maximum seconds between two checks of the wall clock, because the user may set it at any time."""
 _CLOCK_SET_BACK = 60.0
-"""Seconds. If the wall clock goes back by more, it was set. If it goes back by less, no run is
-repeated."""
+"""Seconds. If the wall clock goes back further, it was set, and the next run is scheduled
+from the new time. After a smaller step back, no run is repeated."""
 _CLOCK_SET_FORWARD = 3 * 3600.0
-"""Seconds. If a run is overdue by more, it was not missed: the wall clock was wrong and was set."""
+"""Seconds. If a run is overdue by more, it is skipped: the wall clock was wrong and has been set
+forward."""
 _MIN_PAUSE = 0.001
 """Minimum seconds between two runs of a continuous job, so that a short job does not use a whole
 core."""
@@ -194,7 +195,7 @@ class JobScheduler:
         self._jobs[config.name] = _Job(config, loop)
 
     def _prune_histories(self) -> None:
-        """Delete the histories of the jobs that were removed first if there are too many."""
+        """If there are too many histories, delete those of the jobs that were removed first."""
         removed = [name for name in self._histories if name not in self._jobs]
         for name in removed[: max(0, len(self._histories) - _MAX_HISTORIES)]:
             del self._histories[name]
@@ -215,7 +216,7 @@ class JobScheduler:
         await self._clock.wait({earlier}, _CANCEL_GRACE)
         if not earlier.done():
             _logger(name).warning("waiting for a cancelled run that has not ended")
-            # Without a timeout: two overlapping runs would be worse.
+            # Wait without a timeout: two overlapping runs would be worse than a late run.
             await asyncio.wait({earlier})
 
     async def _run_interval(self, config: JobConfig, every: Every) -> None:
@@ -261,7 +262,7 @@ class JobScheduler:
             yield after
 
     def _count_skipped(self, name: str, due_times: Iterator[float]) -> None:
-        # Count with a limit: setting the wall clock during the run may skip millions of due times.
+        # Limit the count: setting the wall clock during the run may skip millions of due times.
         skipped = sum(1 for _ in itertools.islice(due_times, _MAX_SKIPS_COUNTED))
         if skipped:
             self._histories[name].skipped += skipped
@@ -279,7 +280,8 @@ class JobScheduler:
             await self._clock.sleep(max(pause, self._budget.spend(meter.seconds)))
 
     async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> bool:
-        """Run a job once. Return whether it succeeded. `meter` measures its event loop time."""
+        """Run a job once. Return whether it succeeded. `meter` measures the event loop time of the
+        run."""
         name = config.name
         started = self._clock.monotonic()
         work = _call_trapping_exit(self._call, config)

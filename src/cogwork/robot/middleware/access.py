@@ -36,8 +36,8 @@ ALLOWED_METHODS: Final = frozenset(
         "TransformPose",
     }
 )
-"""Methods of RobotService that every module may call: the methods that describe the machine, that a
-module's own calls require, and the method that stops the machine."""
+"""Methods of RobotService that every module may call: methods that describe the machine, methods
+that a module needs for its own calls, and StopAll."""
 
 Dependencies = Callable[[ResourceName], tuple[ResourceName | Reference, ...]]
 

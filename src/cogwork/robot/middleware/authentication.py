@@ -26,7 +26,7 @@ from cogwork.net.peer import Peer
 from cogwork.robot.middleware.operations import Operation, Operations, current_operation
 from cogwork.wire.table.handlers import Handler, Method, Stream
 
-if TYPE_CHECKING:  # not needed without login
+if TYPE_CHECKING:  # imported only if a login is required
     from cogwork.auth.authenticator import Authenticator
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class Authentication:
         self._held: dict[object, tuple[Identity | None, Callable[[], None]]] = {}
         self.refresh_access: Callable[[], Awaitable[bool]] = _has_no_cloud
         """Function that asks the cloud for the access list, and returns whether it has changed.
-        Called before a client is refused whose access may be newer than the list."""
+        Called before a client is refused, because the list may be out of date."""
         self.is_joined: Callable[[], bool] = lambda: False
         """Function that returns whether the machine has joined a cloud, which may send an access
         list."""
@@ -86,7 +86,7 @@ class Authentication:
                 continue
             if operation.identity is None:
                 if had_login:
-                    continue  # a login call, or its caller is being identified
+                    continue  # a login call, or a call whose caller is being identified
                 operation.end(Unauthenticated("login is required now; log in and call again"))
             elif not authenticator.is_valid(operation.identity):
                 operation.end(
@@ -129,7 +129,8 @@ class Authentication:
             return self.identify(self._authenticator, (), client)
         from cogwork.auth.granted_access import read_principal
 
-        # If the cloud names principals, it has an access list of each machine that has joined it.
+        # A cloud that names principals also sends an access list to each machine that has joined
+        # it, so refuse the client until the list has arrived.
         principal = read_principal(client.introduction, client.introduced_as)
         if principal is not None and self.is_joined():
             raise NotListed(
@@ -160,7 +161,7 @@ class Authentication:
         stack = contextlib.ExitStack()
         stack.enter_context(self.hold(identity, end))
         if identity is not None and identity.valid_until != math.inf:
-            assert self._authenticator is not None  # not None: it has identified the client
+            assert self._authenticator is not None  # always set if the client has an identity
             left = self._authenticator.seconds_left(identity)
             timer = asyncio.get_running_loop().call_later(left, end)
             stack.callback(timer.cancel)
@@ -205,7 +206,7 @@ class Authentication:
         return wrapper
 
     def _end_on_expiry(self, operation: Operation, identity: Identity) -> asyncio.TimerHandle:
-        assert self._authenticator is not None  # not None: it has identified the caller
+        assert self._authenticator is not None  # always set if the caller has an identity
         return asyncio.get_running_loop().call_later(
             self._authenticator.seconds_left(identity),
             operation.end,
@@ -215,7 +216,7 @@ class Authentication:
     def check(self, method: Method, stream: Stream) -> None:
         """Raise an error if the caller may not call the method, before its request is received."""
         if method.path not in EXEMPT_METHODS:
-            # If the client is not listed yet, the call itself asks the cloud.
+            # Accept unlisted clients here: `wrap` first updates the access list from the cloud.
             with contextlib.suppress(NotListed):
                 self._identify(stream, _role_of(method), method.path)
 

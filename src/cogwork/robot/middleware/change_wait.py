@@ -2,7 +2,7 @@
 
 Most clients do not retry, so a call that arrives during a reconfiguration would fail unnecessarily.
 The middleware catches the error that the handler raises for such a resource, waits until the
-resource is ready, and calls the handler again. Calls to ready resources cost nothing.
+resource is ready, and calls the handler again. Calls to ready resources are not delayed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class ChangeWait:
         route = self._make_proxy_route(method)
 
         async def repeat(stream: _RepeatableStream) -> None:
-            # The resource may have moved to another process during the wait.
+            # Choose the handler again: during the wait, the resource may have moved to another
+            # process.
             if route is not None and route.accepts(_encode(stream.first)):
                 await route.handle(_RawStream(stream))
             else:
@@ -78,7 +79,7 @@ class ChangeWait:
         deadline = self._clock.monotonic() + self._time_limit(stream)
         operation = current_operation()
         while operation is not None and stream.can_rewind and _can_repeat(method, operation):
-            # Release the resources: they could not be replaced while the call waits.
+            # Release the resources: while this call holds them, they cannot be replaced.
             operation.held_resources.clear()
             operation.awaited = error.name
             try:

@@ -23,7 +23,8 @@ MAX_CALL_SECONDS = 600.0
 """Timeout in seconds of unary calls without a deadline."""
 
 OPERATION_ID_KEY = "opid"
-"""Metadata key of the operation's id, which a client sets, or a module on behalf of a client."""
+"""Metadata key of the operation's id. A client sets the id, or a module that calls on behalf of a
+client."""
 
 _UNLISTED_PREFIXES = ("grpc.", "proto.rpc.")
 """Prefixes of services whose calls are not listed: they use no resource, and may stay open

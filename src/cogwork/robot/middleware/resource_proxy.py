@@ -52,7 +52,7 @@ _CAMERA_FIELD: Final = "camera_name"
 _TRACE_KEY: Final = "traceparent"
 _CAPTURE_ALL: Final = "/viam.service.vision.v1.VisionService/CaptureAllFromCamera"
 _EMPTY_PARTS: Final = encode_field_header(1, 0) + encode_field_header(99, 0)
-"""Empty fields for the image and the extra data of the service."""
+"""An image field and an `extra` field without content, encoded."""
 
 
 class ResourceProxy:
@@ -87,7 +87,8 @@ class ResourceProxy:
     async def forward_unknown(self, path: str, stream: Stream) -> None:
         """Forward a call of an unregistered method to the module or remote that has the resource.
 
-        The method may belong to an API that only they know, or to another version of a public API.
+        The method may belong to an API that only modules and remotes know, or to another version of
+        a public API.
         """
         service = path.lstrip("/").rpartition("/")[0]
         api = API_BY_SERVICE.get(service) or self._find_module_api(service)
@@ -110,7 +111,8 @@ class ResourceProxy:
                     await self._forward(target, path, Cardinality.STREAM_STREAM, stream, first)
 
     async def find_descriptors(self, resource: str) -> DescriptorPool | None:
-        """Return the descriptors of a resource's API from its provider; None if ours apply."""
+        """Return the descriptors of a resource's API from its provider; None if the descriptors of
+        this server apply."""
         try:
             name = self._machine.resolve(ResourceName.parse(resource))
         except ValueError:
@@ -143,8 +145,8 @@ class ResourceProxy:
     ) -> contextlib.AbstractContextManager[None]:
         """Claim the resource for the caller, if the call moves it.
 
-        Without a descriptor, assume that a call with a session moves the resource: its client wants
-        the motion to stop with the session.
+        If the method has no descriptor, assume that a call with a session moves the resource: its
+        client wants the motion to stop with the session.
         """
         if service not in API_BY_SERVICE:
             return contextlib.nullcontext()
@@ -253,7 +255,8 @@ class _Target(NamedTuple):
 
 
 class _CompletedCapture:
-    """A stream that adds the fields that a module omits: Go clients read them without a check."""
+    """A stream that appends an empty image and an empty `extra` to each reply. A module may omit
+    them, but Go clients read both without a check."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -262,14 +265,14 @@ class _CompletedCapture:
         return getattr(self._stream, name)
 
     async def send_message(self, message: bytes, *, end: bool = False) -> None:
-        # Append the empty fields: protobuf merges an empty field with an earlier field.
+        # An empty field does not change a field that the reply has: protobuf merges the two.
         await self._stream.send_message(message + _EMPTY_PARTS, end=end)
 
 
 def _metadata_for(resource: RemoteResource, stream: Stream) -> list[tuple[str, str | bytes]]:
     """Return the call's metadata that the process of the resource may see.
 
-    The other headers are withheld: they may contain credentials.
+    Withhold all other headers: they may contain credentials.
     """
     operation = current_operation()
     found: list[tuple[str, str | bytes]] = (

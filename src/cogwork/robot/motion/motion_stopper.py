@@ -95,7 +95,7 @@ class MotionStopper:
 
         Return the stopped resources. `why` becomes the error of the ended calls.
         """
-        # Shield: the caller may disconnect before all motion has stopped.
+        # Shield the stop: the caller may disconnect before all motion has stopped.
         return await asyncio.shield(self._create_stop_task(names, why, extra or {}, plans))
 
     def emergency_stop(self) -> dict[ResourceName, str]:
@@ -133,8 +133,8 @@ class MotionStopper:
             _log.warning("some resources still move after %gs; closing them anyway", HALT_TIMEOUT)
 
     async def stop_before_close(self, name: ResourceName, resource: object) -> None:
-        """Stop a resource, because that is impossible once it is closed."""
-        # Modules stop their own resources.
+        """Stop a resource before it is closed: a closed resource cannot be stopped."""
+        # Skip resources in other processes: modules stop their own.
         if isinstance(resource, Stoppable) and not isinstance(resource, RemoteResource):
             try:
                 await self._call_with_timeout(_call_stop(resource, {}))
@@ -179,8 +179,8 @@ class MotionStopper:
         extra: Extra,
         plans: Collection[MotionPlan],
     ) -> list[ResourceName]:
-        # Include resources that are unhealthy or being reconfigured. Put resources of this machine
-        # first, because remotes may have any number of resources.
+        # Include resources that are unhealthy or being reconfigured. Stop resources of this machine
+        # first, because remotes may have any number of them.
         live = {
             name: node.live.resource
             for name in sorted(names, key=lambda name: bool(name.remote))
@@ -218,8 +218,8 @@ class MotionStopper:
         plans: Collection[MotionPlan],
         why: str,
     ) -> set[ResourceName]:
-        """End the calls that move one of the resources or belong to one of the plans, even waiting
-        ones.
+        """End the calls, running or waiting, that move one of the resources or belong to one of the
+        plans.
 
         Return the resources that these calls move.
         """
@@ -257,7 +257,8 @@ class MotionStopper:
         try:
             await self._call_with_timeout(service.stop_plan(plan.component))
         except Exception as error:
-            # The service has no plan to stop if it moved the component without a plan.
+            # Ignore an error for a missing plan: the service may have moved the component without a
+            # plan.
             if status_of(error, "the plan")[0] not in _NO_PLAN:
                 raise
 
@@ -269,7 +270,7 @@ class MotionStopper:
         finally:
             stopping.cancel()
         if not stopping.done():
-            raise NotStopped(f"it did not stop within {STOP_TIMEOUT:g}s")
+            raise NotStopped(f"stopping took longer than {STOP_TIMEOUT:g}s")
         stopping.result()
 
 
@@ -278,7 +279,7 @@ def _read_plan(operation: Operation, service: ResourceName) -> MotionPlan | None
         return None
     try:
         return MotionPlan(service, read_component(operation.method, operation.stream.request))
-    except InvalidRequest:  # the operation will be refused
+    except InvalidRequest:  # the call will be refused, so it starts no plan
         return None
 
 

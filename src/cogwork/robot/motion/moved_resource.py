@@ -12,7 +12,7 @@ from cogwork.resource.messages.supplemental_transforms import read_supplemental_
 from cogwork.resource.moving_component import find_moving_component
 from cogwork.robot.motion.claims import MotionPlan
 
-if TYPE_CHECKING:  # loaded together with the services that use it
+if TYPE_CHECKING:  # at run time, imported by the services that use this module
     from viam.gen.common.v1.common_pb2 import Transform
 
 
@@ -22,9 +22,9 @@ def find_moved_resource(
     known: Collection[ResourceName],
     frames: CoordinateFrames,
 ) -> ResourceName:
-    """Return the resource that a plan moves, or the motion service itself if that is unknown.
+    """Return the resource that a plan moves; the motion service itself if the resource is unknown.
 
-    Motion services of modules may move more resources; stopping their plan stops these, too.
+    A module's motion service may move more resources. Stopping its plan stops them, too.
     """
     prefix = f"{plan.service.remote}:" if plan.service.remote else ""
     component = f"{prefix}{plan.component}"

@@ -16,7 +16,8 @@ LOOPBACK = "localhost"
 """The owner of sessions from the machine's own computer, if no login is required."""
 
 _LABEL_LENGTH = 8
-"""Length of the id's first group, which logs show: 90 random bits remain secret."""
+"""Length of the id's first group, which logs show. The rest of the id, 90 random bits, is
+secret."""
 
 
 class TooManySessions(CogworkError):
@@ -104,8 +105,8 @@ class OpenSessions:
             self._evict(sessions, limits.total)
 
     def _evict(self, candidates: Iterable[Session], limit: int) -> None:
-        """Remove a session without motion: the longest silent one of the client with the most
-        sessions."""
+        """Remove an idle session, which moves nothing, of the client with the most sessions: the
+        one without a heartbeat for the longest time."""
         idle = [session for session in candidates if not session.moved]
         if not idle:
             raise TooManySessions(
@@ -116,10 +117,10 @@ class OpenSessions:
 
 
 def owner_of(peer: str) -> str:
-    """Return the owner of a session.
+    """Return the owner of a session without authentication: the client's host.
 
-    Without authentication, that is the client's host. The SDK sends heartbeats and calls over
-    different connections (WebRTC and gRPC), even from different loopback addresses.
+    The full address would differ between heartbeats and calls: the SDK sends them over different
+    connections (WebRTC and gRPC), even from different loopback addresses.
     """
     host = host_of(peer)
     try:

@@ -68,7 +68,7 @@ class MotionTarget(NamedTuple):
 
     name: ResourceName
     plan: MotionPlan | None = None
-    """The plan if a motion service moves it; None otherwise."""
+    """The plan, if a motion service moves the resource; None otherwise."""
 
 
 class SessionManager:
@@ -173,7 +173,7 @@ class SessionManager:
     def claimed(self, name: ResourceName, stream: Stream) -> Iterator[None]:
         """Claim a resource for a call that moves it, and undo the claim if the call is refused.
 
-        For methods that only the provider of the resource knows. Raise SessionExpired.
+        Use this for methods that only the provider of the resource knows. Raise SessionExpired.
         """
         attempt = _ClaimAttempt(self, stream)
         attempt.acquire(lambda: MotionTarget(name))
@@ -260,8 +260,8 @@ class SessionManager:
     def restore(self, name: ResourceName, claim: Claim) -> None:
         """Restore the claim that a refused call has replaced.
 
-        If the claim's session has ended meanwhile, stop the resource, which still moves for that
-        client.
+        If the claim's session has ended meanwhile, stop the resource: it still moves for that
+        session's client.
         """
         if name not in self._known:
             return
@@ -272,12 +272,14 @@ class SessionManager:
             )
 
     def take_over(self, name: ResourceName, mover: str) -> None:
-        """Record that a part of the machine moves a resource. No session ends this motion."""
+        """Record that a part of the machine moves a resource: no session's end stops this
+        motion."""
         self.claim(name, Claim(mover))
 
 
 class _ClaimAttempt:
-    """A call's claim to a resource. It is undone if the call is refused, and so moves nothing."""
+    """A call's claim to a resource. If the call is refused, it moves nothing, so the claim is
+    undone."""
 
     def __init__(self, sessions: SessionManager, stream: Stream) -> None:
         self._sessions = sessions
@@ -288,7 +290,7 @@ class _ClaimAttempt:
     def acquire(self, read_target: Callable[[], MotionTarget]) -> None:
         """Claim the target of the call, which `read_target` returns.
 
-        Raise SessionExpired, also if the session ended between the call and its first message.
+        Raise SessionExpired if the session has ended, even if that was after the call began.
         """
         sessions, session = self._sessions, None
         if self._session_id is not None:
@@ -321,7 +323,8 @@ class _ClaimAttempt:
     def _is_part_of_plan(self, name: ResourceName) -> bool:
         """Return whether a module's motion service moves the resource for a client.
 
-        The module does not know the client's session, so the claim of the plan must stay.
+        If so, the claim of the plan must stay, because the module does not know the client's
+        session.
         """
         claim = self._sessions.claims.find(name)
         return bool(module_of(self._peer)) and claim is not None and claim.plan is not None

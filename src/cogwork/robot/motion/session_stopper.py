@@ -83,7 +83,8 @@ class SessionStopper:
                 return
             await self._clock.sleep(_RETRY.delay(max(failures, 1)))
             self._forget_removed(session)
-            # A resource whose module restarted meanwhile can be stopped once it is built again.
+            # Try all built resources: those of a restarted module may have been built again
+            # meanwhile.
             names = sorted(filter(self._is_live, session.moved))
 
     async def _try_stop(

@@ -86,12 +86,12 @@ class FramesService:
         return robot.TransformPCDResponse(point_cloud_pcd=cloud)
 
     async def _build_frame_config(self, each: PlacedFrame) -> robot.FrameSystemConfig | None:
-        """Return the frame; None for an arm that is unavailable, so that its kinematics are
-        unknown."""
+        """Return the frame; None if its kinematics cannot be read, for example while the arm is
+        unavailable."""
         try:
             chain = await self._frames.load_chain(each)
         except CogworkError as error:
-            _log.warning("frame %s omitted: %s", each.name, error)
+            _log.warning("omitting frame %s from the frame system: %s", each.name, error)
             return None
         config = robot.FrameSystemConfig(frame=_to_transform_proto(each))
         if chain is not None:

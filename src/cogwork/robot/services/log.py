@@ -25,9 +25,11 @@ _END_OF_TIME = 253402300800
 """The year 10000 in seconds since 1970, which `datetime` cannot represent."""
 MAX_PAST_SKEW = 24 * 3600.0
 MAX_FUTURE_SKEW = 3600.0
-"""Seconds that the time of an entry may be ahead. Beyond that, the time of the server is used."""
+"""Maximum seconds that the time of an entry may be ahead of the server's. If it is further ahead,
+the server's time is used."""
 TIME_SLICE = 0.002
-"""Maximum seconds without yielding to the event loop: other replies may need a dozen iterations."""
+"""Maximum seconds without yielding to the event loop. Short, because another reply may need a dozen
+iterations of the loop."""
 
 _log = logging.getLogger("rdk")
 
@@ -51,7 +53,8 @@ class LogService:
     async def log(self, request: robot.LogRequest, stream: Stream) -> robot.LogResponse:
         """Log the entries of a request; drop entries with an invalid level.
 
-        The sender has applied its log level, but the server's may have been raised since.
+        Entries below the server's log level are dropped: the level may have been raised
+        since they were sent.
         """
         sender = _Sender(module_of(stream.peer), self._resolve_logger_name, self._level_of)
         invalid: list[str] = []
@@ -62,7 +65,7 @@ class LogService:
                 continue
             name, lowest = sender.resolve(truncate(entry.logger_name, limit=NAME_LIMIT))
             if level >= lowest:
-                # Do not create a logger with that name: loggers are never freed.
+                # Do not create a logger named `name`: loggers are never freed.
                 _log.handle(_to_log_record(entry, name, level, self._clock.time()))
         if invalid:
             raise InvalidRequest(_invalid_level_message(invalid, len(request.logs)))

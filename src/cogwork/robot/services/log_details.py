@@ -68,7 +68,7 @@ def _to_int(value: Any) -> int:
 
 def _read_float64(bits: int) -> float:
     (value,) = struct.unpack("<d", struct.pack("<Q", bits & (1 << 64) - 1))
-    # JSON has no 64-bit integers, so the bits have lost some digits.
+    # Round the value: its bits were sent as a JSON number, which has lost some digits.
     return float(f"{value:.12g}") if math.isfinite(value) else value
 
 

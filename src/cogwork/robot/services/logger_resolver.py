@@ -34,9 +34,9 @@ class LoggerResolver:
     def resolve(self, name: str, module: str) -> str:
         """Return the logger name to use for an entry. `module` sent the entry; empty for a client.
 
-        A module may use the names of its resources: as the SDK does, or after its own name as Go
-        does. Its other logger names are prefixed with the name of the module. A client may use any
-        name that is not in use here.
+        A module may use the names of its resources: alone, as the SDK does, or after the module's
+        own name, as Go modules do. Any other name is prefixed with the module's name. A client may
+        use any name that nothing on this machine uses.
         """
         if not module:
             return _client_logger(name) if self._is_in_use(name) else name
@@ -73,7 +73,7 @@ def _module_logger(name: str, module: str) -> str:
 
 def _split_resource(name: str) -> tuple[ResourceName | None, str]:
     """Return the resource in a logger name, and the rest of the name, which starts with a dot."""
-    # Older SDK releases write a dot instead of the slash.
+    # Replace the slash, too: older SDK releases write a dot there.
     api, *parts = name.replace("/", ".").split(".", 2)
     try:
         resource = ResourceName.from_short(Api.parse(api), parts[0]) if parts else None

@@ -94,7 +94,7 @@ def _check_hosts(metadata: Metadata, most: int) -> None:
 
 
 def signaling_methods(peers: WebRtcPeers | None, authentication: Authentication) -> list[Method]:
-    """Return the signaling methods. `peers` is None if WebRTC is off, so that clients connect
+    """Return the signaling methods. `peers` is None if WebRTC is off; clients then connect
     directly."""
     service: SignalingServiceBase = (
         _SignalingService(peers, authentication)

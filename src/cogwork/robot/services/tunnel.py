@@ -146,7 +146,7 @@ class _ClientToPort:
 
     async def run(self) -> None:
         try:
-            # A port that no longer reads may still send data.
+            # Ignore a closed connection here: a port that no longer reads may still send data.
             with contextlib.suppress(ConnectionError):
                 await asyncio.get_running_loop().sock_sendall(self._connection, self._first)
                 await copy_to_socket(self._recv_data, self._connection)
@@ -193,7 +193,7 @@ async def copy_to_socket(
 async def copy_from_socket(
     connection: socket.socket, send: Callable[[memoryview], Awaitable[None]]
 ) -> None:
-    """Copy until the other side closes. The view passed to `send` is valid only until it
+    """Copy until the other side closes. The view passed to `send` is valid only until `send`
     returns."""
     loop = asyncio.get_running_loop()
     buffer = memoryview(bytearray(MAX_CHUNK_SIZE))

@@ -28,6 +28,6 @@ def health_of(node: Node, redact: Callable[[str], str] = str) -> ResourceHealth:
 
 
 def count_ready(nodes: Iterable[Node]) -> tuple[int, int]:
-    """Return the number of ready resources, as in the status, and of the others."""
+    """Return how many resources the status shows as ready, and how many as not ready."""
     ready = [health_of(node).state is NodeState.READY for node in nodes]
     return sum(ready), len(ready) - sum(ready)

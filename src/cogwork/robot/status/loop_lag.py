@@ -12,7 +12,7 @@ TICK = 0.1
 _WINDOW = 20
 """Number of measurements of which the longest lag is reported."""
 _TICKS_AFTER_READ = 100
-"""Number of measurements after the last read."""
+"""Number of measurements after the last read, before measuring stops."""
 
 
 class LoopLag:

@@ -40,13 +40,21 @@ def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> Non
     if allowed:
         report.maintenance_denial = None
         if before is not None:
-            _log.info("maintenance is allowed again, after %s: %s", _age(before, now), reason)
+            _log.info(
+                "maintenance was not allowed for %s and is allowed again: %s",
+                _age(before, now),
+                reason,
+            )
     elif before is None:
         report.maintenance_denial = MaintenanceDenial(reason, now)
         _log.info("maintenance is not allowed: %s", reason)
     elif before.reason != reason:
         report.maintenance_denial = MaintenanceDenial(reason, before.since)
-        _log.info("maintenance is still not allowed, after %s: %s", _age(before, now), reason)
+        _log.info(
+            "maintenance has not been allowed for %s; the reason is now: %s",
+            _age(before, now),
+            reason,
+        )
 
 
 def _age(denial: MaintenanceDenial, now: float) -> str:
@@ -106,7 +114,7 @@ async def _read_with_timeout(sensor: Any, clock: Clock) -> Mapping[str, Any]:
         if not reading.done():
             raise TimeoutError
         if reading.cancelled():
-            raise RuntimeError("it was cancelled")
+            raise RuntimeError("the call to the sensor was cancelled")
         return reading.result()
     finally:
         reading.cancel()
@@ -120,5 +128,7 @@ async def _get_readings(sensor: Any) -> Mapping[str, Any]:
     with trap_exit():
         readings: object = await sensor.get_readings(timeout=TIMEOUT)
     if not isinstance(readings, Mapping):
-        raise InvalidReadings(f"it returned {type(readings).__name__} instead of readings")
+        raise InvalidReadings(
+            f"get_readings returned {type(readings).__name__} instead of readings"
+        )
     return readings

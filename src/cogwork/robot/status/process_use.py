@@ -49,7 +49,7 @@ def _read_stat(pid: int) -> ProcessUse | None:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The program name ends at the last parenthesis. Programs choose it, so it may contain others.
+    # The program name ends at the last parenthesis, because it may contain parentheses itself.
     fields = text.rpartition(") ")[2].split()
     if len(fields) <= _RESIDENT_PAGES:
         return None

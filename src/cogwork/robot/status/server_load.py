@@ -34,7 +34,7 @@ class LoadSample(NamedTuple):
 
 
 class ServerLoad:
-    """Samples the load on request; otherwise it does nothing."""
+    """Samples the load, but only when it is requested."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -15,7 +15,7 @@ from cogwork.serving.tls_report import TlsReport
 class MaintenanceDenial(NamedTuple):
     reason: str
     since: float
-    """Time of the first of consecutive checks with this result."""
+    """Time of the first denied check since maintenance was last allowed."""
 
 
 @dataclass(slots=True)
@@ -27,6 +27,6 @@ class ServerReport:
     tls: TlsReport | None = None
     """State of TLS; None without TLS."""
     maintenance_denial: MaintenanceDenial | None = None
-    """The denial of the latest maintenance check; None if it was allowed."""
+    """The denial of the latest maintenance check; None if maintenance was allowed."""
     list_cloud_notices: Callable[[], Sequence[str]] = tuple
     """Function that returns the problems with the connection to the cloud."""

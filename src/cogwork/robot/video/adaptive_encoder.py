@@ -19,7 +19,8 @@ _BITRATE_STEP = 0.15
 _FRAME_RATE_STEP = 1.4
 """Minimum factor by which the frame rate must change to restart the encoder."""
 _MIN_FRAME_RATE = 5
-"""Minimum expected frames per second: a camera with a still image may soon show motion."""
+"""Minimum frame rate for which the encoder is configured: a camera that sends few frames of a still
+image may soon show motion."""
 _MEASURED_FRAMES = 20
 """Number of frames over which the frame rate is measured."""
 _MIN_ENCODER_TIME = 2.0
@@ -64,7 +65,7 @@ class AdaptiveEncoder:
         self._in_hardware = False
 
     def encode(self, frame: Frame, time: int, *, as_key: bool) -> list[EncodedFrame]:
-        """Encode a frame, which takes some milliseconds. Raise the errors of the libraries."""
+        """Encode a frame, which takes some milliseconds. The libraries may raise any error."""
         from cogwork.media.video_encoder import (
             DEFAULT_FRAME_RATE,
             VideoCodec,
@@ -78,7 +79,9 @@ class AdaptiveEncoder:
         bitrate = min(best, self.bitrate) if self.bitrate is not None else best
         rate = self._measure_rate() or DEFAULT_FRAME_RATE
         if self.current is None or self.current.size != size or self._should_change(bitrate, rate):
-            _log.debug("encoding %s as %s, %d kbit/s", self._name, self._codec, bitrate // 1000)
+            _log.debug(
+                "encoding camera %s as %s, %d kbit/s", self._name, self._codec, bitrate // 1000
+            )
             self.current = VideoEncoder(
                 VideoCodec(self._codec), *size, bitrate, rate, in_hardware=self._in_hardware
             )
@@ -89,8 +92,8 @@ class AdaptiveEncoder:
         assert self.current is not None
         change = bitrate / self.current.bitrate - 1
         if change <= -_BITRATE_STEP:
-            return True  # a network that is too slow shows immediately
-        # A network that can carry more shows only after a while.
+            return True  # react immediately if the network cannot carry the video
+        # For all other changes, keep the encoder for a minimum time.
         if self._clock.monotonic() - self._since < _MIN_ENCODER_TIME:
             return False
         ratio = frame_rate / self.current.frame_rate

@@ -43,7 +43,7 @@ class NoPicture(CogworkError):
 
 
 class CameraFrames:
-    """The latest color image of each camera, regardless of its type."""
+    """The latest color image of each camera, for any type of camera."""
 
     def __init__(self, machine: Machine, clock: Clock) -> None:
         self._machine = machine

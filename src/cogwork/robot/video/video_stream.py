@@ -21,7 +21,7 @@ MAX_FRAME_RATE = 30.0
 _REPEAT_INTERVAL = 1.0
 """Seconds after which an unchanged frame is sent again."""
 _RETRY_INTERVAL = 0.5
-"""Seconds between two requests to a camera without a frame."""
+"""Seconds between two requests to a camera that returns no frame."""
 _FRAME_TIMEOUT = 5.0
 """Timeout in seconds to get a frame from a camera."""
 _MAX_UNSENT = 1 << 20
@@ -35,7 +35,8 @@ _NARROW_INTERVAL = 30.0
 _METER_INTERVAL = 2.0
 """Seconds over which the bit rate of a camera is measured."""
 _MAX_REPEATS = 3
-"""Number of consecutive measurements that must be too high, because early estimates are low."""
+"""Number of consecutive measurements in which the camera's bit rate must be too high for the
+viewers' networks: early estimates of the networks are too low."""
 
 GetFrame = Callable[[], Awaitable[Frame]]
 FindFeed = Callable[[], EncodedFeed | None]
@@ -156,7 +157,7 @@ class VideoStream:
                 frame = await self._get_frame()
         except Exception as error:
             # Cameras may raise any error. The video continues when the camera has frames again.
-            _log.debug("no picture of %s: %s", self.name, error)
+            _log.debug("cannot get a frame of camera %s: %s", self.name, error)
             await self._clock.sleep(_RETRY_INTERVAL)
             return
         now = self._clock.monotonic()
@@ -179,7 +180,7 @@ class VideoStream:
             pictures = await self._workers.run(encode, frame, time)
         except Exception as error:
             # Libraries raise many types of errors; the next frame may succeed.
-            _log.error("cannot encode a picture of %s: %s", self.name, error)
+            _log.error("cannot encode a frame of camera %s: %s", self.name, error)
             self.encoder.fail()
             self._needs_key = True
             await self._clock.sleep(_RETRY_INTERVAL)

@@ -32,7 +32,7 @@ class AlreadyActive(CogworkError):
 
 @dataclass(slots=True)
 class _View:
-    """A client's view of a camera."""
+    """A camera that a client watches."""
 
     codec: str
     stream: VideoStream
@@ -105,8 +105,10 @@ class VideoStreams:
             if name in views:
                 raise AlreadyActive(f'the stream of "{name}" is already active')
             if len(views) >= MAX_VIDEOS:
-                raise TooManyVideos(f"{MAX_VIDEOS} streams are active; remove one first")
-            # Raise the error of a camera without images.
+                raise TooManyVideos(
+                    f"{MAX_VIDEOS} streams are active, the maximum; remove one first"
+                )
+            # Raise an error now if the camera has no images.
             await self._get_frame(name)
             codec = await self._output.add_track(peer_id, name)
             try:
@@ -128,7 +130,8 @@ class VideoStreams:
                 return stream
         if len(self._streams) >= MAX_STREAMS:
             raise TooManyVideos(
-                f"this machine encodes {MAX_STREAMS} videos; watch one of them in the same size"
+                f"this machine encodes {MAX_STREAMS} videos, the maximum; choose a camera and a "
+                "size that another client watches"
             )
         stream = VideoStream(
             *(name, codec, size),

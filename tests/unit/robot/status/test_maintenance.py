@@ -70,7 +70,8 @@ async def test_maintenance_without_a_sensor_is_allowed(bench: Bench) -> None:
             (
                 odd,
                 MaintenancePermission(
-                    False, f"{SAFE} could not be read: it returned {kind} instead of readings"
+                    False,
+                    f"{SAFE} could not be read: get_readings returned {kind} instead of readings",
                 ),
             )
             for odd, kind in (
@@ -134,7 +135,7 @@ async def test_unavailable_sensor_denies_maintenance(bench: Bench) -> None:
         (KeyError("idle"), "could not be read: KeyError: 'idle'"),
         (ValueError(), "could not be read: ValueError"),
         (TimeoutError(), "did not answer within 5s"),
-        (asyncio.CancelledError(), "could not be read: it was cancelled"),
+        (asyncio.CancelledError(), "could not be read: the call to the sensor was cancelled"),
         (SystemExit(2), "could not be read: it called sys.exit(2)"),
     ],
 )
@@ -267,9 +268,9 @@ async def test_log_shows_when_a_denial_begins_and_ends(
     messages = [each.getMessage() for each in caplog.records if each.name == "rdk.maintenance"]
     assert messages == [
         f'maintenance is not allowed: "idle" of {SAFE} is false',
-        f'maintenance is still not allowed, after 2m0s: "idle" of {SAFE} is 5; '
+        f'maintenance has not been allowed for 2m0s; the reason is now: "idle" of {SAFE} is 5; '
         "it must be true or false",
-        f'maintenance is allowed again, after 3m0s: "idle" of {SAFE} is true',
+        f'maintenance was not allowed for 3m0s and is allowed again: "idle" of {SAFE} is true',
     ]
 
 
