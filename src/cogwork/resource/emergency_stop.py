@@ -46,14 +46,15 @@ class NeedsLoop(RuntimeError):
 
 
 def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends, such as a coroutine of local pins. Raise NeedsLoop."""
+    """Run a coroutine that never suspends, such as a coroutine of local pins. Raise NeedsLoop if it
+    suspends."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
     coroutine.close()
-    raise NeedsLoop("it waits for the event loop")
+    raise NeedsLoop("stopping requires the event loop, which is stuck")
 
 
 def call_stop(target: str, service: str, name: str) -> None:

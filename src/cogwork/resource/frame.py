@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Image:
     """Read-only pixels and their encodings.
 
-    Copy the pixels to draw on them. They are encoded on first use, once for each MIME type.
+    To draw on the pixels, copy them first. An image is encoded on first use, once for each MIME
+    type.
     """
 
     def __init__(
@@ -195,4 +196,4 @@ def _image_bytes(image: Any) -> bytes:
         return data
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
-    raise BadImage(f"its data must be bytes, not {type(data).__name__}")
+    raise BadImage(f"the image data must be bytes, not {type(data).__name__}")

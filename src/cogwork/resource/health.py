@@ -1,4 +1,4 @@
-"""The health of a resource that is unhealthy without being rebuilt."""
+"""The health of resources that recover from a fault without being rebuilt."""
 
 from __future__ import annotations
 

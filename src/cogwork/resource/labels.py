@@ -100,7 +100,9 @@ def _build_labels(pairs: _Pairs) -> Labels:
 
 def _clean_name(text: str) -> str:
     if _INVALID_CHARACTERS.search(text):
-        raise InvalidLabels(f'label "{clip(text)}" is not text; write it without escapes')
+        raise InvalidLabels(
+            f'label "{clip(text)}" contains an invalid character; write it without escapes'
+        )
     return text.strip()
 
 
@@ -144,7 +146,7 @@ _PYTHON_LITERAL = re.compile(
     rf"\{{{_SPACE}(?:{_ITEM}{_SPACE}:{_SPACE}{_ITEM}{_SPACE}(?:,{_SPACE}|(?=\}})))*+\}}"
     rf"|\[{_SPACE}(?:(?:{_STRING}){_SPACE}(?:,{_SPACE}|(?=\])))*+\]"
 )
-"""A flat Python dict or list literal, which cannot crash Python's parser."""
+"""Matches a flat Python dict or list literal. Deeper nesting could crash Python's parser."""
 
 
 def _parse_literal(text: str) -> _Pairs | None:
@@ -156,7 +158,7 @@ def _parse_literal(text: str) -> _Pairs | None:
         if _PYTHON_LITERAL.fullmatch(text):
             return _to_pairs(ast.literal_eval(text))
         if re.match(r".*]\s*\n", text):
-            return None  # the first of several lines is a label in brackets
+            return None  # not JSON, but one label per line, and the first label is in brackets
         raise InvalidLabels(
             f"the labels begin like JSON, but are not valid JSON: {error}; "
             "fix the JSON, or write one label per line"

@@ -1,7 +1,7 @@
 """Access of a service to the resources and frames of its machine, resolved on each call.
 
-A dependency must be ready before its dependent is built, and its loss closes the dependent. Such
-dependencies do not fit a service whose calls name the resource to move.
+Resources that only calls name, such as the resource to move, are not dependencies. Otherwise, the
+service would be built only when all of them are ready, and closed when one is lost.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class MachineAccess:
     """Returns the names of all configured resources."""
     frames: CoordinateFrames | None = None
     stop_count: Callable[[ResourceName], int] = _no_stops
-    """Returns the number of times that a resource was stopped. A motion in several steps compares
-    the numbers to detect that it was cancelled."""
+    """Returns the number of times that a resource was stopped. A motion in several steps is
+    cancelled if this number changes between two steps."""
     take_over: Callable[[ResourceName, str], None] = _ignore
-    """Tells the machine that a service now moves a resource. The resource then keeps moving when
-    the client that moved it before disconnects."""
+    """Records that a service now moves a resource. The resource then keeps moving even if the
+    client that moved it before disconnects."""
 
     def find_by_name(self, short: str, *apis: Api) -> object:
         """Return the resource with a short name in any of these APIs."""

@@ -29,8 +29,8 @@ _TEXT_COLOR = (0, 0, 0)
 """Black, because white has too little contrast to most of the label colors."""
 _MIN_SCALE = 0.45
 _SCALE_PER_PIXEL = 1 / 750
-"""Scale of the font per pixel of the shorter side, readable when a page shows the image at half
-size."""
+"""Scale of the font per pixel of the image's shorter side. Labels stay readable when a page shows
+the image at half size."""
 _PADDING = 3
 _MAX_LABEL_LENGTH = 60
 _FONT = cv2.FONT_HERSHEY_SIMPLEX

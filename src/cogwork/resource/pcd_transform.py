@@ -72,7 +72,7 @@ def _parse_fields(lines: dict[str, list[str]]) -> np.dtype[np.void]:
         if [(name, count) for name, count in zip(names, counts, strict=True) if name == axis] != [
             (axis, 1)
         ]:
-            raise ValueError(f"the points need exactly one {axis}")
+            raise ValueError(f"the points need exactly one field {axis}, with one value")
     # Files may have several padding fields called `_`.
     columns = [
         (

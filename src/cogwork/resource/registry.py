@@ -91,7 +91,8 @@ def _iter_entry_point_models() -> Iterator[tuple[str, Model]]:
 def _load_entry_point(entry: importlib.metadata.EntryPoint) -> list[Model]:
     """Load an entry point: a model or a class written for a module, an iterable of them, or a
     function that returns one."""
-    importlib.import_module("cogwork.resource.sdk.clean_import")  # must precede the SDK
+    # Must precede the import of the SDK.
+    importlib.import_module("cogwork.resource.sdk.clean_import")
     offered = entry.load()
     if isinstance(offered, Model | type):
         return [_to_model(offered)]

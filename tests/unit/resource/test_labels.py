@@ -146,8 +146,11 @@ def test_escapes_are_decoded(text: str, name: str) -> None:
         ("item { id: x name: 'cat' }", '"x" is not a label index'),
         ("item { id: 1 name: 'cat' } item { id: 1 name: 'dog' }", "both have the index 1"),
         ("c\0a\0t\0", "the labels are not text; save them as UTF-8"),
-        ("{0: '\\x00'}", 'label "U\\+0000" is not text; write it without escapes'),
-        ('["\\ud800"]', "is not text; write it without escapes"),
+        (
+            "{0: '\\x00'}",
+            'label "U\\+0000" contains an invalid character; write it without escapes',
+        ),
+        ('["\\ud800"]', "contains an invalid character; write it without escapes"),
         (
             "a" * (MAX_CHARACTERS + 1),
             "the labels have 1048577 characters, but the limit is 1048576",

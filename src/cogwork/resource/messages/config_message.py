@@ -31,15 +31,16 @@ _ORIENTATIONS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "euler_angles": ("euler_angles", {each: each for each in ("roll", "pitch", "yaw")}),
     "quaternion": ("quaternion", {each: each for each in "wxyz"}),
 }
-"""For each type of orientation in a configuration: the field of the message, and the names of its
-numbers."""
+"""The message field, and the names of its numbers, for each type of orientation in a
+configuration."""
 _CREDENTIALS: Final = {
     "api-key": "CREDENTIALS_TYPE_API_KEY",
     "robot-location-secret": "CREDENTIALS_TYPE_ROBOT_LOCATION_SECRET",
     "robot-secret": "CREDENTIALS_TYPE_ROBOT_SECRET",
 }
 _DISABLED: Final = {"type": "cogwork", "attributes": {"disabled": True}}
-"""Marks a disabled resource, among its settings of services. The message has no field for this."""
+"""Marks a resource as disabled. The message has no field for this, so the mark is stored among the
+resource's settings of services."""
 _DURATIONS: Final = {
     "modules": ("first_run_timeout",),
     "processes": ("stop_timeout",),
@@ -54,8 +55,8 @@ def to_message(config: Mapping[str, Any]) -> RobotConfig:
     except InvalidRequest:
         raise
     except (ParseError, InvalidName, AttributeError, TypeError, KeyError, ValueError) as error:
-        # A value has the wrong type, which the check of the configuration explains better.
-        raise InvalidRequest(f"the configuration does not fit into a message: {error}") from None
+        # A value has the wrong type. The check of the configuration reports this in more detail.
+        raise InvalidRequest(f"cannot convert the configuration to a message: {error}") from None
 
 
 def _to_message(config: Mapping[str, Any]) -> RobotConfig:

@@ -56,7 +56,8 @@ class FieldReader:
         return Field(0, LEN, 0, len(self._data))
 
     def iter_fields(self, messages: Iterable[Field]) -> Iterator[Field]:
-        """Yield the fields of a message that may occur in several pieces, which protobuf merges."""
+        """Yield the fields of a message. It may occur in several pieces, `messages`, which protobuf
+        merges."""
         for message in messages:
             at = message.start
             while at < message.end:
@@ -81,14 +82,17 @@ class FieldReader:
             raise _damaged_error(field.start, "the string is not UTF-8") from error
 
     def read_numbers(self, field: Field, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return a view, which may be unaligned. The view of unpacked numbers is strided."""
+        """Return a view of the numbers, which may be unaligned. The view of unpacked numbers is
+        strided."""
         size, width = field.end - field.start, dtype.itemsize
         if field.kind != LEN:
             stride = width + 1
             count = (size + 1) // stride
             return np.ndarray((count,), dtype, self._data, field.start, (stride,))
         if size % width:
-            raise _damaged_error(field.start, f"{size} bytes is not a multiple of {width}")
+            raise _damaged_error(
+                field.start, f"the numbers have {size} bytes, which is not a multiple of {width}"
+            )
         return np.ndarray((size // width,), dtype, self._data, field.start)
 
     def _read_field(self, at: int, end: int) -> tuple[Field, int]:
@@ -134,7 +138,8 @@ class FieldReader:
         """Return the end of a run of numbers with the same tag, if the tag is one byte long."""
         step = 1
         while tag < 0x80 and at < end and self._data[at] == tag:
-            # Double the step each time, so that a short run does not scan all that follows it.
+            # Compare few tags first, and double their number each time: for a short run, comparing
+            # all remaining tags would be slow.
             tags = self._octets[at : max(at, end - width) : width + 1][:step]
             others = np.flatnonzero(tags != tag)
             same = int(others[0]) if len(others) else len(tags)

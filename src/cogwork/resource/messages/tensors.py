@@ -157,7 +157,8 @@ def _read_tensors(reader: FieldReader, messages: Iterable[Field]) -> dict[str, N
 
 
 def _read_tensor(reader: FieldReader, name: str, messages: list[Field]) -> NDArray[Any] | None:
-    """Read a tensor. Return None if it has no values of any type; the SDK omits it too."""
+    """Read a tensor. Return None for a tensor without values of any type, which the SDK omits,
+    too."""
     shape, layout, values = list[NDArray[Any]](), None, list[Field]()
     for field in reader.iter_fields(messages):
         if field.number == _SHAPE and field.kind in (LEN, I64):
@@ -175,7 +176,7 @@ def _read_values(reader: FieldReader, layout: _TensorLayout, messages: list[Fiel
         for field in reader.iter_fields(messages)
         if field.number == _DATA and field.kind in (LEN, layout.unpacked_kind)
     ]
-    # Of repeated bytes fields, protobuf uses the last; repeated numbers are concatenated.
+    # If a field is repeated, protobuf uses the last value of bytes, but concatenates numbers.
     stored = _concatenate(parts if layout.unpacked_kind else parts[-1:], layout.wire_dtype)
     if layout.wire_dtype != layout.dtype:
         return stored.astype(layout.dtype)
@@ -201,7 +202,8 @@ def _reshape(name: str, values: NDArray[Any], parts: list[NDArray[Any]]) -> NDAr
             f'tensor "{clip(name)}" has {len(values)} values, but its shape '
             f"{_format_shape(shape)} needs {clip(str(size))}"
         )
-    # Reducing an empty tensor along one dimension could allocate a huge result.
+    # Reject a large shape even if it is empty: reducing such a tensor along one dimension could
+    # allocate a huge result.
     if prod(extent or 1 for extent in shape) > _MAX_VALUES:
         raise InvalidRequest(
             f'tensor "{clip(name)}" is empty, but its shape {_format_shape(shape)} is too large'

@@ -104,7 +104,7 @@ class SdkClassBuilder:
     async def construct(
         self, name: ResourceName, attributes: Any, dependencies: Dependencies
     ) -> object:
-        """Build a resource without a spec."""
+        """Build a resource from its attributes and dependencies, without a spec from the graph."""
         return await self.build(Spec(name, self._model, attributes), dependencies)
 
     async def build(self, spec: Spec, dependencies: Dependencies) -> object:
@@ -124,7 +124,8 @@ class SdkClassBuilder:
         await self._call_timed(spec.name, "reconfiguring", call)
 
     async def close(self, resource: Any) -> None:
-        """Stop and close a resource. As in a module, `close` may leave a motion running."""
+        """Stop a resource, then close it. As in a module, `close` alone may leave a motion
+        running."""
         name = ResourceName(Api.parse(str(self._sdk_class.API)), str(getattr(resource, "name", "")))
         if callable(getattr(resource, "stop", None)):
             try:
@@ -220,7 +221,8 @@ def _is_list_of_names(names: Any) -> bool:
 
 def _to_component_config(spec: Spec) -> Any:
     """Return the configuration in the form that a module receives."""
-    importlib.import_module("cogwork.resource.sdk.clean_import")  # must precede the SDK
+    # Must precede the import of the SDK.
+    importlib.import_module("cogwork.resource.sdk.clean_import")
     from viam.proto.app.robot import ComponentConfig, LogConfiguration
 
     from cogwork.resource.messages.structs import to_struct

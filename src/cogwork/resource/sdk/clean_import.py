@@ -1,8 +1,9 @@
 """Import the SDK and undo the side effects of the import.
 
 Import this module before the SDK. The SDK replaces `sys.excepthook`, and gives each of its loggers
-a level and two handlers. Every line would appear twice and ignore the log rules. The SDK's
-detection of image sizes is replaced, too, because it is slow and incorrect for some images.
+a level and two handlers. Without this module, every line would appear twice and ignore the log
+rules. The SDK's detection of image sizes is replaced, too, because it is slow and incorrect for
+some images.
 """
 
 from __future__ import annotations

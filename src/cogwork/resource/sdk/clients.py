@@ -95,7 +95,8 @@ async def _create_mlmodel_client(name: str, channel: ForwardChannel) -> Any:
     try:
         await NUMPY.load()
     except MissingExtra:
-        # Forwarded calls do not need NumPy, but resources in this process that use the model do.
+        # Calls can be forwarded without NumPy. Only resources in this process need it to use the
+        # model.
         return UnknownApiResource(name)
     from cogwork.resource.sdk.mlmodel_client import FastMLModelClient
 

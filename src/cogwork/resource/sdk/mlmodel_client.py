@@ -1,4 +1,4 @@
-"""A client for ML models in another process that avoids the SDK's tensor conversion."""
+"""A client for ML models in another process. It avoids the SDK's slow tensor conversion."""
 
 from __future__ import annotations
 

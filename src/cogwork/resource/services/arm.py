@@ -125,7 +125,7 @@ def _check_constraints(point: Arm.TrajectoryPoint, *, is_first: bool) -> None:
     ):
         raise InvalidRequest(
             f"the point at {point.time.total_seconds():g} s has {joints} joint positions; "
-            f"its constraints need {joints} velocities, and {joints} accelerations if any"
+            f"its constraints need {joints} velocities and either {joints} accelerations or none"
         )
     if is_first and any(constraints.velocities):
         raise InvalidRequest("a trajectory must begin at rest, with velocities of 0")

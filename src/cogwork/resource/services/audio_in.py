@@ -1,7 +1,7 @@
 """The audio_in API.
 
 The SDK's own service ignores `extra` and the deadline. It modifies chunks that a driver may share
-between streams, and ends normally when a chunk cannot be sent.
+between streams, and ends a stream without an error when a chunk cannot be sent.
 """
 
 from __future__ import annotations

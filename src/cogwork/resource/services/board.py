@@ -1,7 +1,7 @@
 """The board API: the SDK's service, with StreamTicks and SetPowerMode replaced.
 
-The SDK's StreamTicks ignores `extra` and the deadline, and ends normally when a tick cannot be
-sent. Its SetPowerMode reports an invalid duration as an unknown error.
+The SDK's StreamTicks ignores `extra` and the deadline, and ends the stream without an error when a
+tick cannot be sent. Its SetPowerMode reports an invalid duration as an unknown error.
 """
 
 from __future__ import annotations

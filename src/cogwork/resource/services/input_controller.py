@@ -199,7 +199,7 @@ class EventSubscription:
                 yield self._queue.popleft()
             if self._overflowed:
                 raise SlowConsumer(
-                    f"{MAX_QUEUED_EVENTS} events were waiting to be read; read them faster"
+                    f"the client reads too slowly: {MAX_QUEUED_EVENTS} events were waiting"
                 )
             self._wakeup.clear()
             await self._wakeup.wait()
@@ -244,7 +244,8 @@ def _from_proto(event: inputs.Event) -> Event:
 
 def _to_seconds(time: Timestamp) -> float:
     seconds = time.seconds + time.nanos / 1e9
-    # The controller would store the event as its last event, which could not be sent afterwards.
+    # Reject an invalid time now: the controller would keep the event as its last event, and clients
+    # could not get it.
     if not _MIN_SECONDS <= seconds < _MAX_SECONDS:
         raise InvalidRequest(
             f"the event's time is {seconds:.0f} s after 1970, which is not between the years 1 "

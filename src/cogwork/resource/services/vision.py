@@ -27,7 +27,7 @@ from cogwork.wire.table.handlers import Method, Stream
 EXPLAIN = "explain"
 """Key in the `extra` of a request that asks for an explanation, and in the `extra` of the reply."""
 _THREAD_THRESHOLD = 1 << 20
-"""Minimum size in bytes of a request with an image to parse it in a thread."""
+"""Minimum size in bytes of an image request that is parsed in a thread."""
 _RAW_METHODS = ("GetDetections", "GetClassifications")
 """Methods that receive the request as bytes: see `_parse_image_request`."""
 _DESCRIPTOR = vision.DESCRIPTOR.services_by_name["VisionService"]
@@ -170,7 +170,7 @@ class VisionService(ResourceService):
             detections_3d=result.detections_3d,
             extra=await to_struct_async(result.extra),
         )
-        reply.image.SetInParent()  # clients in Go always read the image
+        reply.image.SetInParent()  # set even without an image: Go clients always read the field
         if result.image is not None:
             # Set the field in place, because the constructor would copy the bytes of the image
             # twice.

@@ -175,8 +175,8 @@ def test_converted_configuration_is_valid() -> None:
     [
         ({"modules": [{"name": "m", "first_run_timeout": "soon"}]}, "not a duration"),
         ({"processes": [{"id": "p", "stop_signal": "SIGNONE"}]}, "not a signal"),
-        ({"components": {"a": 1}}, "does not fit"),
-        ({"debug": "yes"}, "does not fit"),
+        ({"components": {"a": 1}}, "cannot convert the configuration to a message"),
+        ({"debug": "yes"}, "cannot convert the configuration to a message"),
     ],
 )
 def test_what_does_not_fit_is_explained(config: dict[str, Any], words: str) -> None:
