@@ -38,7 +38,7 @@ async def test_remote_with_too_many_resources(twin: Server, tmp_path: Path) -> N
         reason = (await wait_for_state(cell, FAR, "unhealthy"))["reason"]
         print(reason)
         assert reason.startswith("99,000 of its resources are not available here")
-        await cell.out.wait_for("remote far: 99,000 of its resources")
+        await cell.out.wait_for("remote far has a problem: 99,000 of its resources")
         last = f"rdk:component:sensor/far:s{MAX_RESOURCES - 1}"
         await wait_for_state(cell, last, "ready")
         names = [each["name"] for each in (await cell.status())["resources"]]

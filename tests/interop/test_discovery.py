@@ -99,7 +99,7 @@ async def test_remote_is_found_by_its_name(tmp_path: Path) -> None:
                 config, tmp_path / "cell", program=[*here.prefix, *PROGRAM], arguments=()
             ) as cell,
         ):
-            await cell.out.wait_for("remote line is connected: belt.factory")
+            await cell.out.wait_for("remote line is connected at belt.factory")
 
 
 async def test_machine_without_mdns_is_not_found(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@
 2. A remote and its resources are nodes of the graph. The resource `camera` of the remote `line`
    is called `line:camera` here (`names.py`, pure). Lists are read in parts (`listed_members.py`,
    pure), because another machine decides how long they are. `frames.py` (pure) renames frames,
-   which `robot/frame_system.py` joins with the machine's own.
+   which `robot/frame_system.py` joins with the machine's own frames.
 3. `session.py` offers the resources to the graph while the connection lasts. Their objects and
    the calls of clients work like those for modules; the proxy replaces the name in each request
-   (`wire/messages/raw_request.py`), and `wire/clients/metadata_channel.py` the client's login
-   and session.
-4. Motion that a client starts on a remote stops when the client is lost, as anywhere. If this
-   machine is lost, its session on the other machine expires, which stops the motion there.
+   (`wire/messages/raw_request.py`), and `wire/clients/metadata_channel.py` replaces the client's
+   login and session.
+4. As on this machine, motion that a client starts on a remote stops when the client is lost. If
+   this machine is lost, its session on the other machine expires, which stops the motion there.
 """

@@ -26,7 +26,7 @@ class RemoteConnection(Protocol):
     async def wait_until_lost(self) -> None: ...
 
     async def renew(self) -> None:
-        """Open new channels, if possible, for further calls of both kinds.
+        """Open new channels for further calls, if the transport can.
 
         Active calls continue on the old channels. Raise RemoteUnavailable.
         """

@@ -13,7 +13,8 @@ import grpc.aio
 class CountedChannel:
     """A connected channel that counts its calls.
 
-    It replaces the grace period of grpc.aio's `close`, which cannot end early.
+    The count replaces the grace period of grpc.aio's `close`, which would not end with the last
+    call.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:

@@ -158,7 +158,7 @@ async def _abandon(attempts: set[asyncio.Task[grpc.aio.Channel]]) -> None:
         attempt.cancel()
     for result in await asyncio.gather(*attempts, return_exceptions=True):
         if isinstance(result, grpc.aio.Channel):
-            await result.close(None)  # connected at the same moment as the one that is used
+            await result.close(None)  # this attempt connected, too, but another one is used
 
 
 async def _log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs:

@@ -61,7 +61,7 @@ def is_unknown_name(error: grpc.aio.AioRpcError) -> bool:
 
 
 def _describe_connection(details: str) -> str:
-    """Return the reason at the end of gRPC's message, or advice."""
+    """Return advice for a known problem, or else the reason at the end of gRPC's message."""
     found = next((advice for mark, advice in _ADVICE.items() if mark in details), None)
     if found is not None:
         return found

@@ -85,10 +85,11 @@ class _Distance(NamedTuple):
 
 
 def _find_near(frames: Mapping[str, PlacedFrame]) -> set[str]:
-    """Return the frames that are not more machines away than resources may be.
+    """Return the frames that are not too many machines away: the limit is the same as for
+    resources.
 
-    Otherwise, machines that are remotes of each other would repeat their frames endlessly. Frames
-    in a cycle, or too deep in the tree, are also omitted.
+    Without the limit, machines that are remotes of each other would repeat their frames endlessly.
+    Frames in a cycle, or too deep in the tree, are also omitted.
     """
     distances: dict[str, _Distance | None] = {}
     for name in frames:

@@ -52,7 +52,7 @@ def _find_end(reply: bytes, at: int, end: int) -> int:
         elif kind in _WIDTHS:
             at += _WIDTHS[kind]
         else:
-            raise UnreadableList(f"a field has the wire type {kind}")
+            raise UnreadableList(f"a field has the unsupported wire type {kind}")
     if at > end:
-        raise UnreadableList("it is truncated")
+        raise UnreadableList("the list is truncated")
     return at

@@ -68,8 +68,8 @@ class MachineDialer:
         machine = await find_machine(name, _SEARCH_SECONDS)
         if machine is None:
             return None
-        # A computer may run several machines, so its name needs a port. The name of a machine needs
-        # none.
+        # The name of a computer needs a port, because a computer may run several machines. The name
+        # of a machine does not.
         port = port if name == machine.host else str(machine.port)
         host = f"[{machine.address}]" if ":" in machine.address else machine.address
         return to._replace(address=f"{prefix}{host}:{port}", certificate_name=name)
@@ -78,7 +78,7 @@ class MachineDialer:
         process = self._find_webrtc()
         if process is None:
             raise RemoteUnavailable(
-                "managed_by needs WebRTC, which is not installed or off: pip install "
+                "managed_by needs WebRTC, which is off or not installed: pip install "
                 "'cogwork[webrtc]', and start the server without -webrtc=false"
             )
         cloud = self._destination(config, config.managed_by, _CLOUD_PORT)

@@ -48,7 +48,7 @@ def remote_spec(remote: str) -> Spec:
 class ResourceList:
     """The resources that a remote lists, up to the limits: `camera` of `line2` is `line2:camera`.
 
-    Resources that are already in use come first. Otherwise, a machine with too many resources would
+    Resources of the previous list come first. Otherwise, a machine with too many resources would
     replace some whenever it lists them in another order.
     """
 

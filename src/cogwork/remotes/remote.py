@@ -29,11 +29,11 @@ from cogwork.robot.placed_frame import PlacedFrame
 _log = logging.getLogger("rdk.remotes")
 
 _MIN_INTERVAL: Final = 0.02
-"""Minimum of the configured intervals in seconds, which may be zero."""
+"""Minimum seconds for a configured interval, which may be set to zero."""
 _FRAMES_INTERVAL: Final = 5.0
 """Seconds between two reads of the frames, which seldom change unless the resources do."""
 _DESCRIBING_COST: Final = 200
-"""Number of changes that fetching the descriptors of APIs counts as."""
+"""Cost of fetching the descriptors of APIs, in changes of a resource: see `ChangeLimit`."""
 _LONG_WAIT: Final = 5.0
 """If the next list is this many seconds away or more, the status explains the delay."""
 
@@ -63,7 +63,7 @@ class Remote:
         self.services: Mapping[Api, str] = {}
         """The gRPC services of APIs that this server does not implement, by API."""
         self.descriptors: Mapping[str, DescriptorPool] = {}
-        """Descriptors of these services, by service."""
+        """Descriptors of the services in `services`, by service."""
         self.frames: Sequence[PlacedFrame] = place_frames(config, (), ())
         """Frames of the remote on this machine. They are kept while it is disconnected."""
         self._specs: dict[ResourceName, Spec] = {}
@@ -109,7 +109,8 @@ class Remote:
                 self._lose(str(error))
             except grpc.aio.AioRpcError as error:
                 self._lose(describe(error))
-            # If the connection was up for longer than the interval, reconnect immediately.
+            # If the connection was up for longer than the reconnect interval, reconnect
+            # immediately.
             next_attempt = began + max(self.config.reconnect_interval, _MIN_INTERVAL)
             await self._clock.sleep(max(0.0, next_attempt - self._clock.monotonic()))
 
@@ -151,8 +152,8 @@ class Remote:
         """List the remote's resources periodically.
 
         The public API has no notification of changes. Polling is cheap: our server caches the reply
-        until the names change, and an unchanged reply is not parsed again. The graph changes only
-        as often as the resources are listed. If many resources change, they are listed less often.
+        until the names change, and an unchanged reply is not parsed again. Each list changes the
+        graph at most once, so the resources are listed less often if many of them change.
         """
         while True:
             try:
@@ -182,7 +183,7 @@ class Remote:
     async def _apply_list(self, session: RemoteSession, listed: ResourceList) -> None:
         self._left_out = listed.left_out
         specs = listed.specs
-        # Many machines list the same resources in another order each time.
+        # Ignore the order: many machines list the same resources in another order each time.
         changes = len(specs.keys() ^ self._specs.keys())
         if not changes and self._session is session:
             return
@@ -193,17 +194,18 @@ class Remote:
         self._changes.spend(changes)
         placed, self._specs = self._transforms, specs
         await self._list_frames(session)
-        # Placing frames takes a while. A remote that has reconnected often has the same frames.
+        # Skip placing if the frames are unchanged, as they often are after a reconnect: placing is
+        # slow.
         if changes or self._transforms is not placed:
             self._place_frames()
         self._find(session)
 
     def _report_limits(self, session: RemoteSession) -> None:
-        """Show the limits that apply as the fault of the session. Log when the first limit
-        applies."""
+        """Set the fault of the session: the limits that the remote exceeds, or None. Log the fault
+        if the session had none before."""
         was_fine, session.fault = session.fault is None, self._describe_limits(session)
         if was_fine and session.fault is not None:
-            _log.warning("remote %s: %s", self.config.name, session.fault)
+            _log.warning("remote %s has a problem: %s", self.config.name, session.fault)
 
     def _describe_limits(self, session: RemoteSession) -> str | None:
         if self._left_out:
@@ -243,20 +245,20 @@ class Remote:
         return self.frames != before
 
     def _report_frames(self, fault: str) -> None:
-        """Log why the frames are unknown, unless the reason is the same as before."""
+        """Log why the frames cannot be read, unless the reason is the same as before."""
         if fault != self._frames_fault:
             self._frames_fault = fault
-            _log.warning("the frames of remote %s are unknown: %s", self.config.name, fault)
+            _log.warning("cannot read the frames of remote %s: %s", self.config.name, fault)
 
     def _find(self, session: RemoteSession) -> None:
         if self._session is not session:
-            _log.info("remote %s is connected: %s", self.config.name, self.config.address)
+            _log.info("remote %s is connected at %s", self.config.name, self.config.address)
         self._session, self.fault, self.is_connecting = session, "", False
         self._context.on_change()
 
     def _lose(self, reason: str) -> None:
         if self.fault == reason and not self.is_connecting:
-            return  # already reported
+            return  # the reason is already reported
         _log.warning("remote %s cannot be used: %s", self.config.name, reason)
         self.fault, self.is_connecting = reason, False
         self._context.on_change()

@@ -36,16 +36,17 @@ _SERVICE: Final = "/viam.robot.v1.RobotService/"
 _HEARTBEATS_IN_WINDOW: Final = 3
 _MIN_HEARTBEAT_INTERVAL: Final = 0.01
 _MAX_HEARTBEAT_INTERVAL: Final = 1.0
-"""Maximum interval in seconds. Heartbeats also check the connection, even if the window is long."""
+"""Maximum interval in seconds. Short even if the session's window is long, because heartbeats also
+check the connection."""
 _MAX_HEARTBEATS: Final = 16
-"""Maximum heartbeats without a reply."""
+"""Maximum number of heartbeats that wait for a reply."""
 _LATE: Final = 2.0
 """Seconds without a reply after which a new connection is opened."""
 _RENEWAL_INTERVAL: Final = 0.5
 """Seconds between attempts to open a new connection."""
 _UNANSWERED: Final = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
 _MAX_LIST_RATE: Final = 100_000
-"""Maximum bytes per second for listing resources, and the same for listing frames."""
+"""Maximum bytes per second for listing resources. Listing frames has the same limit."""
 _MAX_LIST_SIZE: Final = 4 << 20
 """Maximum bytes of a list that are parsed."""
 _MEMBERS_AT_ONCE: Final = 100
@@ -107,7 +108,7 @@ class RemoteSession(Builder):
             raise
         if len(reply.id) > _MAX_SESSION_ID:
             raise RemoteUnavailable(
-                f"its session ID has {len(reply.id)} characters, but the limit is "
+                f"the session ID has {len(reply.id)} characters, but the limit is "
                 f"{_MAX_SESSION_ID}; check that a machine runs at the address"
             )
         self._session_id = reply.id
@@ -117,7 +118,7 @@ class RemoteSession(Builder):
         return min(max(interval, _MIN_HEARTBEAT_INTERVAL), _MAX_HEARTBEAT_INTERVAL)
 
     def end(self, reason: str) -> None:
-        """Refuse further calls. Resources may still be in use shortly after the connection has
+        """Refuse further calls: resources may still be called shortly after the connection has
         ended."""
         self._end_reason = reason
 
@@ -129,12 +130,14 @@ class RemoteSession(Builder):
     def is_lost_by(self, error: grpc.aio.AioRpcError) -> bool:
         """Return whether an error means that the machine is lost.
 
-        With heartbeats, a single call without a reply does not mean that.
+        If the session has heartbeats, a single call without a reply does not mean that the machine
+        is lost.
         """
         return not self._session_id or error.code() not in _UNANSWERED
 
     async def list_resources(self, into: Callable[[Api, str], None]) -> bool:
-        """Pass each listed name to `into`. Return False if the list has not changed.
+        """Call `into` with the API and the name of each listed resource. Return False if the list
+        has not changed.
 
         Raise RemoteUnavailable or AioRpcError.
         """
@@ -212,7 +215,7 @@ class RemoteSession(Builder):
     async def send_heartbeats(self, interval: float) -> None:
         """Send heartbeats until the replies stop. Raise RemoteUnavailable.
 
-        A heartbeat does not wait for earlier replies: it may use a newer connection.
+        Send each heartbeat without waiting for earlier replies: it may use a newer connection.
         """
         self._heard = self._clock.monotonic()
         try:
@@ -292,10 +295,10 @@ class RemoteSession(Builder):
 
     async def reconfigure(self, resource: object, spec: Spec, dependencies: Dependencies) -> None:
         del resource, spec, dependencies
-        raise AssertionError("an offer of a remote is never in place")
+        raise AssertionError("the graph never reconfigures a resource of a remote")
 
     async def close(self, resource: object) -> None:
-        del resource  # the resource stays on the other machine
+        del resource  # nothing to close: the resource stays on the other machine
 
     async def _read_list(
         self, reply: bytes, kind: type[_Reply], what: str

@@ -35,7 +35,8 @@ class DialingProcess(Protocol):
     async def dial(
         self, peer_id: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Return an offer for another machine, and carry its messages over the socket.
+        """Return an offer for another machine, and exchange the messages of the connection over the
+        socket.
 
         Raise CogworkError.
         """
@@ -111,7 +112,8 @@ class _Caller:
         self._peer_id = str(uuid.uuid4())
 
     async def connect(self, server: socket.socket) -> None:
-        """Connect, and return when the data channel is open. Its messages use the socket."""
+        """Connect, and return when the data channel is open. Its messages pass through the
+        socket."""
         offer = await self._process.dial(self._peer_id, await self._list_ice_servers(), server)
         opening: asyncio.Task[None] | None = None
         try:
