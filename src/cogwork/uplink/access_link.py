@@ -23,11 +23,13 @@ from cogwork.wire.messages.follow_method import GET_ACCESS
 _CHECK_INTERVAL: Final = 60.0
 """Seconds between two checks for expired entries."""
 _STORE_INTERVAL: Final = 86_400.0
-"""Seconds until a confirmed list is stored again. Every write wears out the flash memory."""
+"""Seconds until a confirmed list is stored again. Long, because every write wears out the flash
+memory."""
 _ASK_INTERVAL: Final = 1.0
 """Seconds between two requests for the list because of a client that is not on it."""
 _MAX_ASK_INTERVAL: Final = 60.0
-"""Maximum interval after requests without a change, which any client on the network can cause."""
+"""Maximum interval after requests that changed nothing. Any client on the network can cause such
+requests."""
 _ASK_TIMEOUT: Final = 3.0
 
 _log = logging.getLogger("rdk.auth")
@@ -129,8 +131,8 @@ class AccessLink:
         """Fetch the list because a client is not on it. Return whether the list has changed.
 
         All waiting clients share one request, and requests have a minimum interval. The interval
-        grows after requests that changed nothing. Clients do not wait for a grown interval, because
-        the cloud reports changes anyway.
+        grows after requests that changed nothing. A client does not wait if the interval has grown,
+        because the cloud reports changes anyway.
         """
         before = self._access
         if self._asking is None or self._asking.done():
@@ -167,7 +169,8 @@ class AccessLink:
                 self._storing = asyncio.create_task(self._store_ended(), name="ended access")
 
     async def _store_ended(self) -> None:
-        """Store the list after removals, for a restart while the cloud is unreachable."""
+        """Store the list without the removed entries, in case the machine restarts without the
+        cloud."""
         async with self._lock:
             stored = None
             while self._access is not None and self._access is not stored:
@@ -178,7 +181,7 @@ class AccessLink:
         """Parse a list. Raise ValueError if it is malformed or of another part."""
         access = parse_access_list(text)
         if access.part != self._part:
-            raise ValueError("it is of another part")
+            raise ValueError("the list belongs to another part")
         return access
 
     def _apply(self) -> None:
@@ -212,8 +215,8 @@ class AccessLink:
             await asyncio.to_thread(self._write, encode_access_list(access))
         except OSError as error:
             if is_same:
-                return  # the stored list has the same entries, and only expires earlier
-            # The stored list may have principals whose access has ended.
+                return  # the stored list has the same entries; they only expire earlier
+            # Delete the stored list: it may contain principals whose access has ended.
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(self._file.unlink, missing_ok=True)
             self._stored = None

@@ -42,7 +42,8 @@ class CertificateLink:
             self._use(self._file)
 
     async def renew(self, name: str, timeout: float) -> None:
-        """Fetch a certificate for the name, unless the stored one is good for some time."""
+        """Fetch a certificate for the name, unless the stored one has the name and need not be
+        renewed yet."""
         try:
             if await asyncio.to_thread(self._is_good, name):
                 return

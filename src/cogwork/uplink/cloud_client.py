@@ -156,7 +156,7 @@ class CloudClient:
         await self._channel.close(None)
 
     async def _find_token(self, timeout: float, stale: str | None = None) -> str:
-        """Return the token. Log in if no token is known, or only the stale one."""
+        """Return the token. Log in first if there is no token, or only the token `stale`."""
         async with self._login_lock:
             if self._token is None or self._token == stale:
                 self._token = await self._log_in(timeout)

@@ -18,7 +18,8 @@ from cogwork.wire.messages.follow_method import FOLLOW, FOLLOW_HEARTBEAT
 _SILENCE: Final = 2.5 * FOLLOW_HEARTBEAT
 _RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)
 _MISSING_RETRY: Final = 600.0
-"""Seconds until the method is tried again with a cloud that lacked it, and may be updated."""
+"""Seconds until the method is tried again if the cloud lacks it, because the cloud may be
+updated."""
 
 _log = logging.getLogger("rdk.config")
 

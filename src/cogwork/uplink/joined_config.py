@@ -63,7 +63,7 @@ def _add_local_logins(found: dict[str, Any], local: Any) -> None:
 
 
 def _move_roles(handler: Any) -> None:
-    """Move the roles from the settings of a handler, as in messages, to the handler itself."""
+    """Move the roles to the handler itself. In a message, they are among the handler's settings."""
     config = handler.get("config") if isinstance(handler, dict) else None
     if isinstance(config, dict) and isinstance(roles := config.pop(_ROLES, None), dict):
         handler[_ROLES] = roles

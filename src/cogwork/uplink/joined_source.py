@@ -30,10 +30,10 @@ _CACHE_TIMEOUT: Final = 10.0
 _PARSE_TIMEOUT: Final = 60.0
 _CLOUD_KEY: Final = '"cloud"'
 _FIRST_TIMEOUT: Final = 2.0
-"""The same at the start, if an earlier configuration is stored."""
+"""Timeout of the first request in seconds, if an earlier configuration is stored."""
 _RETRY: Final = RetryPolicy(first=1.0, maximum=10.0)
 _SAFETY_INTERVAL: Final = 300.0
-"""Seconds between two requests for the configuration if the cloud reports changes."""
+"""Seconds between two requests for the configuration while the cloud also reports changes."""
 
 
 class CloudLink(Protocol):
@@ -94,7 +94,8 @@ class JoinedSource:
         self._text = ""
         """The text of the last candidate."""
         self._unsaved: tuple[ConfigCandidate, bytes] | None = None
-        """The last candidate and its message, stored once the machine has applied it."""
+        """The last candidate and its message. They are stored once the machine has applied the
+        candidate."""
         self._backoff = Backoff(_RETRY)
         self._reported: set[type[CloudUnavailable]] = set()
         """Kinds of failures that were logged since the last success."""
@@ -202,7 +203,7 @@ class JoinedSource:
         """Wait until the configuration should be fetched, or the file has changed."""
         began = self._clock.monotonic()
         while True:
-            # In short intervals, because the cloud may stop reporting changes at any time.
+            # Wait in short intervals, because the cloud may stop reporting changes at any time.
             await self._wait_for_file(max(self._backoff.delay, cloud.refresh_interval), link.change)
             await self._save_applied(cloud.id)
             waited = self._clock.monotonic() - began

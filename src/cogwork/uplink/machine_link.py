@@ -144,11 +144,13 @@ class MachineLink:
         if self._change.done():
             self._change = asyncio.get_running_loop().create_future()
         try:
-            # Before the configuration, whose listeners depend on whether clients can log in.
+            # Update the access list before the configuration: the listeners depend on whether
+            # clients can log in.
             await self._access.refresh(timeout)
         except CredentialsRefused as error:
             self._show("login", str(error))
-            self._show("conflict", "")  # the cloud no longer reports conflicts to this machine
+            # Without a login, the cloud cannot report the end of a conflict.
+            self._show("conflict", "")
             raise
         self._show("login", "")
         self._notice("clock", describe_clock_offset(self._access.clock_offset) or "")
@@ -242,12 +244,13 @@ class MachineLink:
         # If the list changes again, the cloud announces that revision, too.
         while self._wanted_access not in (self._access.revision, got):
             wanted = self._wanted_access
-            # A change of an organization affects all of its machines at the same time.
+            # Delay the request: a change of an organization affects all of its machines at the same
+            # time.
             await self._clock.sleep(random.uniform(_SPREAD / 10, _SPREAD))  # noqa: S311
             try:
                 await self._access.refresh(_ACCESS_TIMEOUT)
             except CloudUnavailable as error:
-                _log.debug("cannot get the access list: %s", error)
+                _log.debug("cannot get the access list of the cloud: %s", error)
                 await self._clock.sleep(backoff.next_delay())
             else:
                 backoff.reset()
@@ -268,7 +271,9 @@ async def _cancel_tasks(tasks: list[asyncio.Task[None]]) -> None:
 
 def _report_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.critical("a connection to the cloud ended; restart the server", exc_info=error)
+        _log.critical(
+            "the connection to the cloud stopped working; restart the server", exc_info=error
+        )
 
 
 def _describe_machine() -> AgentInfo:

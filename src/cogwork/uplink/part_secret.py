@@ -1,7 +1,7 @@
 """The secret of a part, which its cloud may replace.
 
-The machine's file belongs to its owner, so a new secret is stored in a separate file. It is valid
-while the machine's file still has the secret that it replaced.
+The machine's file belongs to its owner, so a new secret is stored in a separate file. The new
+secret is valid while the machine's file still contains the secret that was replaced.
 """
 
 from __future__ import annotations

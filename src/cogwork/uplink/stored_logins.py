@@ -51,7 +51,8 @@ class StoredCopies(NamedTuple):
     message: LastGood
     """The last message of the cloud."""
     marker: Path
-    """The file that identifies the purged copies: older versions may store logins again."""
+    """The file with the fingerprint of the purged copies. It no longer matches if an older version
+    stores logins again."""
 
 
 class PartAccess(NamedTuple):
@@ -97,7 +98,7 @@ def remove_logins(text: str, own: Json) -> str:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return text  # this server does not write such texts
+        return text  # not written by this server, which stores valid JSON
     cloud = found.get("cloud") if isinstance(found, dict) else None
     if not isinstance(cloud, dict) or not cloud.get("fqdn"):
         return text
@@ -138,7 +139,7 @@ def _purge_message(copy: LastGood, access: PartAccess | None, now: float) -> Non
         document = json.loads(text)
         message = RobotConfig.FromString(bytes.fromhex(document["message"]))
     except (ValueError, KeyError, TypeError, RecursionError, DecodeError):
-        # The message cannot be used, and may contain logins.
+        # Delete the message: it cannot be used, and may contain logins.
         copy.path.unlink()
         return
     if access is not None and document.get("part") == access.part:
@@ -158,7 +159,7 @@ def _keep_access(message: RobotConfig, access: PartAccess, now: float) -> None:
     try:
         made = _make_access_list(from_message(message), access.part, now)
     except (LookupError, TypeError, ValueError, AttributeError, CogworkError):
-        return  # malformed, so the machine could not use the configuration either
+        return  # the message is malformed, so the machine could not use it either
     if made.entries:
         atomic.make_directory(access.file.parent)
         atomic.write(access.file, encode_access_list(made).encode(), 0o600)

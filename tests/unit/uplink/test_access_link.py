@@ -175,7 +175,7 @@ async def test_a_list_of_another_machine_is_refused(bench: Bench) -> None:
     bench.cloud = access_list("a")
     await bench.link.refresh(1)
     bench.cloud = replace(access_list("b"), part="another")
-    with pytest.raises(CloudUnavailable, match="it is of another part"):
+    with pytest.raises(CloudUnavailable, match="the list belongs to another part"):
         await bench.link.refresh(1)
     assert (bench.used, bench.list_stored()) == (["a"], ["a"])
 
