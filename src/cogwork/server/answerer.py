@@ -1,7 +1,7 @@
 """Answers WebRTC offers of clients that a signaling server relays.
 
 The machine keeps streams open to the signaling server, so that clients can reach it behind a
-router. Their later messages do not pass through the signaling server.
+router. Once a client is connected, its messages do not pass through the signaling server.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _ANSWERERS = 2
 """Number of open streams that wait for offers. When a stream gets an offer, another stream is
 opened. A client that does not complete its offer therefore does not delay the next client."""
 _MAX_OFFERS = 2 * MAX_PEERS
-"""Maximum offers that are answered at the same time. It exceeds the limit on peers, which is shared
-fairly among clients, so that the offers of one client do not block other clients."""
+"""Maximum offers that are answered at the same time. The limit on peers is lower, and is shared
+fairly among clients, so the offers of one client do not block other clients."""
 _CONNECT_TIMEOUT = 10.0
 _SILENCE_TIMEOUT = 50.0
 """Timeout in seconds without a message. The server sends a heartbeat every 15 seconds."""

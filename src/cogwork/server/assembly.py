@@ -345,7 +345,8 @@ def _open_home(environment: Mapping[str, str]) -> Path:
 
 
 def _make_graph_limits(deadlines: Deadlines) -> GraphLimits:
-    """Return build timeouts above the deadlines of modules, whose errors explain more."""
+    """Return build timeouts above the deadlines of modules, so that the modules' errors, which
+    explain more, come first."""
     asked = deadlines.validate + deadlines.remove + deadlines.add
     return GraphLimits(build=max(GraphLimits().build, asked + _BUILD_MARGIN))
 

@@ -37,8 +37,7 @@ class Certificates:
         self.use_cloud_certificate()
 
     def use_cloud_certificate(self) -> None:
-        """Use the cloud's certificate, which may have changed, unless the configuration sets
-        another."""
+        """Use the current certificate of the cloud, unless the configuration sets another."""
         if self._config is not None:
             self._watcher.change_files(self._find_files(self._config))
 

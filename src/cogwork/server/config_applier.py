@@ -21,8 +21,8 @@ from cogwork.robot.machine import Machine
 from cogwork.server.last_complete_config import LastCompleteConfig, former_of
 
 _STOP_TIMEOUT: Final = 300.0
-"""Timeout in seconds for the end of modules and processes that use old versions, whose files are
-removed afterwards."""
+"""Timeout in seconds to wait until modules and processes that use old versions of packages have
+ended. Then, the files of these versions are removed."""
 _STOP_INTERVAL: Final = 1.0
 
 
@@ -120,7 +120,7 @@ class ConfigApplier:
         waiting = self._explain(found.waiting_processes)
         reasons = {name: why.reason for name, why in waiting.items()}
         self._processes.apply(found.processes, withheld, reasons)
-        # This also makes the graph plan again, with the new reasons.
+        # Applying modules also makes the graph plan again, with the new reasons.
         self._is_applying = True
         try:
             self._modules.apply(found.modules, withheld, self._explain(found.waiting_modules))
@@ -164,7 +164,7 @@ class ConfigApplier:
             self._clean_up()
 
     def _clean_up(self) -> None:
-        """Remove old versions of packages if all packages are ready and nothing waits for them."""
+        """Remove old versions of packages, if all packages are ready and no part waits for one."""
         if self._loaded is None or self._effective.held_names or not self._packages.all_ready:
             return
         if self._cleanup is None or self._cleanup.done():

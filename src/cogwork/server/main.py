@@ -29,7 +29,8 @@ def run(packed: Path | None = None) -> NoReturn:
     """
     code = main(packed=packed)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError, AttributeError):  # already closed, or never opened
+        # Ignore a stream that is closed, or was never opened.
+        with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(code)
 
@@ -63,10 +64,10 @@ def _print_about(options: Options) -> int:
 
 
 def _run(options: Options) -> int:
-    # The imported objects are permanent, so garbage collection at startup would waste time.
+    # Do not collect garbage while importing: the imported objects are permanent.
     gc.disable()
     process.prepare(os.environ)
-    # These modules import pydantic and grpc, so the process must be prepared before.
+    # Prepare the process before these imports, which load pydantic and grpc.
     from cogwork.core.clock import SystemClock
     from cogwork.server.serve import EXIT_RESTART, serve
     from cogwork.serving.log import ServerLog

@@ -51,7 +51,8 @@ class PublicNetwork:
         had_login = self._has_login
         login.use_access(access)
         if self._config is not None and self._has_login != had_login:
-            # With a login, the machine may listen on more than loopback.
+            # Choose the addresses again: with a login, the machine may listen on more than
+            # loopback.
             self.apply(self._config)
 
     def write_serving_file(self) -> None:

@@ -114,7 +114,7 @@ def _read_seconds(environment: Mapping[str, str], name: str, default: float) -> 
     try:
         seconds = duration.parse(text) if text else default
     except ValueError as error:
-        _log.warning("%s has no effect: %s", name, error)
+        _log.warning("ignoring the environment variable %s: %s", name, error)
         return default
     return seconds if seconds > 0 else default
 

@@ -157,7 +157,7 @@ def _copy(source: Path, target: Path) -> None:
     """Copy the file and sync it to disk: after a power failure, it is either complete or
     missing."""
     with source.open("rb") as reader, target.open("wb") as writer:
-        os.fchmod(writer.fileno(), 0o755)  # at once: the umask may allow everyone access
+        os.fchmod(writer.fileno(), 0o755)  # first, because the umask may let others write
         shutil.copyfileobj(reader, writer, 1 << 20)
         os.fsync(writer.fileno())
 
@@ -182,11 +182,14 @@ def _try(executable: Path, data: Path) -> None:
         )
     except subprocess.TimeoutExpired as error:
         raise CannotInstallService(
-            f"the copy did not print its version within {_TRIAL_DEADLINE:.0f}s; nothing was changed"
+            f"the copied executable did not print its version within {_TRIAL_DEADLINE:.0f}s; "
+            "nothing was changed"
         ) from error
     if done.returncode != 0:
         said = done.stderr.strip() or f"exit code {done.returncode}"
-        raise CannotInstallService(f"the copy does not run, and nothing was changed: {said}")
+        raise CannotInstallService(
+            f"the copied executable does not run, and nothing was changed: {said}"
+        )
 
 
 def _describe(error: OSError) -> str:

@@ -218,7 +218,7 @@ class TestUpdate:
         with pytest.raises(CannotInstallService) as caught:
             computer.installer.install(download)
         assert str(caught.value) == (
-            "the copy does not run, and nothing was changed: GLIBC_2.99 not found"
+            "the copied executable does not run, and nothing was changed: GLIBC_2.99 not found"
         )
         assert (computer.files(), computer.executable.read_bytes()) == before[:2]
         assert computer.calls == []
