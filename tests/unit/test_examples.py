@@ -62,8 +62,8 @@ async def test_what_is_sound_runs_and_the_rest_says_why() -> None:
         assert reasons == {
             "cellar": 'expected an object, got the string "damp" '
             "(at /components/2/attributes/readings)",
-            "left pump": "a name starts with a letter (a to z) or a digit and contains only those, "
-            "- and _ (at /components/4/name)",
+            "left pump": "a name starts with a letter (a to z) or a digit, and contains only "
+            "letters, digits, - and _ (at /components/4/name)",
             "pump": 'unknown model "fkae" for rdk:component:generic: check the '
             "spelling, or add the module that provides it",
             "valve": 'unknown API "rdk:component:generc" (at /components/6/api)',

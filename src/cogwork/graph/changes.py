@@ -139,7 +139,7 @@ def _rebuild_if_invalidating(
 def _rebuild_for_younger_gains(
     changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node]
 ) -> None:
-    """Rebuild nodes that would otherwise hold a younger object.
+    """Rebuild nodes whose object would otherwise hold a younger object.
 
     If every object holds only older objects, holds never form a cycle, and all objects can be
     closed in the order of their age.

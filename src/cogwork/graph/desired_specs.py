@@ -13,7 +13,7 @@ from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
 _MAX_HINTS = 4
-"""Maximum discovered resources that are planned because a missing dependency may mean them."""
+"""Maximum discovered resources that are planned only because a missing dependency may mean them."""
 
 
 class Division(NamedTuple):
@@ -28,7 +28,7 @@ class DesiredSpecs:
         self.configured: dict[ResourceName, Spec] = {}
         self.discovered: dict[ResourceName, Spec] = {}
         self.offers: dict[ResourceName, Offer | Unavailable] = {}
-        """The offers for the configured resources at the last division."""
+        """The offers for the configured resources, as of the last division."""
         self._references: set[str] = set()
         """Names that resources referred to at the last division."""
         self._missing: set[str] = set()
@@ -95,7 +95,8 @@ class DesiredSpecs:
 
 
 def _find_holds(nodes: Mapping[ResourceName, Node]) -> set[ResourceName]:
-    """Return the resources that hold others or are held, even if no reference says so any more."""
+    """Return the resources that hold others or are held by others, even if no reference between
+    them is left."""
     found: set[ResourceName] = set()
     for name, node in nodes.items():
         for holder in (node.held, node.call):

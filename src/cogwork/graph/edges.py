@@ -200,8 +200,8 @@ def _drop_cycle_edges(graph: Adjacency, circular: Set[ResourceName]) -> Adjacenc
 def _find_dropped_dependencies(
     needs: Adjacency, wants: Adjacency
 ) -> list[tuple[ResourceName, ResourceName]]:
-    """Return the optional edges in cycles. With these edges, both nodes would be rebuilt in turn
-    forever."""
+    """Return the optional edges in cycles. With such an edge, the nodes of its cycle would rebuild
+    each other forever."""
     core = _cyclic_core(_merge_edges(needs, wants))
     component_of = _component_ids(core)
     return [

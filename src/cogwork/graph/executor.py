@@ -43,7 +43,8 @@ class PlanExecution:
         self._holders = self._find_holders()
         self._dependents_by_name: dict[ResourceName, list[ResourceName]] | None = None
         self._in_progress: set[ResourceName] = set()
-        """Nodes with a call that was running when the execution started and that the plan needs."""
+        """Nodes whose call was already running when the execution started, and is needed by the
+        plan."""
 
     def start(self) -> None:
         steps = self.plan.steps.values()

@@ -110,7 +110,8 @@ class LifecycleCalls:
             held.broken_reason = f"it could not be reconfigured: {error}"
             self._observe(CallFailed(node.spec.name, Activity.RECONFIGURING, error))
 
-        # Until the call returns, it is unknown whether the change has been applied.
+        # Mark the resource as broken: until the call returns, it is unknown whether the change is
+        # applied.
         held.broken_reason = held.broken_reason or _UNFINISHED
         held.holds = {**held.holds, **holds}
 
@@ -179,7 +180,7 @@ class LifecycleCalls:
     def set_state(self, node: Node, state: NodeState, reason: Reason | None = None) -> None:
         before, reason_before = node.state, node.reason
         if reason is not None:
-            # The reason may quote a driver or a module.
+            # Remove secrets: the reason may quote a driver or a module.
             reason = reason.redact_with(self._redact)
         node.state, node.reason = state, reason
         if before is not state:

@@ -118,7 +118,8 @@ def check_name(name: str, max_length: int = _MAX_RESOURCE_NAME) -> str:
         raise InvalidName(f"the name has {len(name)} characters; the limit is {max_length}")
     if not _RESOURCE_NAME.match(name):
         raise InvalidName(
-            "a name starts with a letter (a to z) or a digit and contains only those, - and _"
+            "a name starts with a letter (a to z) or a digit, and contains only letters, digits, - "
+            "and _"
         )
     return name
 

@@ -77,7 +77,8 @@ class LiveResource:
     offer: Offer
     generation: int
     holds: Mapping[ResourceName, int]
-    """Generations of the dependencies. During a reconfiguration, both the old and the new ones."""
+    """Generations of the dependencies; during a reconfiguration, of both the old and the new
+    ones."""
     broken_reason: str | None = None
     """The reason why the resource must be replaced although its configuration has not changed."""
     is_closing: bool = False

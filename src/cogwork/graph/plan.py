@@ -132,7 +132,7 @@ def call_serves_plan(plan: Plan, node: Node, nodes: Mapping[ResourceName, Node])
 def build_inputs(
     spec: Spec, needs: Iterable[ResourceName], nodes: Mapping[ResourceName, Node], offer: Offer
 ) -> BuildInputs | None:
-    """Return the inputs of a constructor now; None while a dependency is not ready."""
+    """Return the inputs that a constructor would get now; None while a dependency is not ready."""
     generations: dict[ResourceName, int] = {}
     for name in needs:
         node = nodes.get(name)

@@ -26,7 +26,8 @@ SLICE: Final = 4
 _SHARE: Final = 0.2
 """Maximum share of the event loop's time that slices use."""
 _EXECUTION_TIMEOUT: Final = 0.05
-"""Seconds to wait for a slice before the next one begins: a close may wait for calls."""
+"""Maximum seconds to wait for one slice before the next begins, because a close may wait for
+calls."""
 _MAX_PAUSE: Final = 0.05
 """Maximum seconds between two slices."""
 
@@ -89,7 +90,7 @@ class StandaloneNodes:
 
     @property
     def has_released_steps(self) -> bool:
-        """Whether a step still runs on a released node."""
+        """Whether a step still runs on a node that was released to the rest of the graph."""
         return any(self._find_released())
 
     async def interrupt_released(self) -> None:

@@ -90,8 +90,8 @@ def test_check_name_accepts_valid_names(name: str) -> None:
         ("a" * 61, "the name has 61 characters; the limit is 60"),
         ("-a", "a name starts with a letter (a to z) or a digit"),
         ("_a", "a name starts with a letter (a to z) or a digit"),
-        ("a:b", "contains only those, - and _"),
-        ("a\n", "contains only those, - and _"),
+        ("a:b", "contains only letters, digits, - and _"),
+        ("a\n", "contains only letters, digits, - and _"),
         ("å", "a name starts with a letter (a to z) or a digit"),
     ],
 )
