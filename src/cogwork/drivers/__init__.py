@@ -19,8 +19,12 @@ message names the commands that it supports.
 A driver outside this repository does the same with the imports of `cogwork.driver` and the entry
 point `cogwork.models`, which `resource/registry.py` reads.
 
-Components that move share three rules. `mover.py` and `command_lock.py` give the newest command
-control; the older command fails with the reason. Positions are functions of time
-(`joint_trajectory.py`), so nothing needs to tick. Cameras and vision services pass frames, not
-encoded images: see `drivers/camera` and `drivers/vision`.
+Drivers share three rules:
+
+* The newest command controls a component that moves; the older command fails with Interrupted (see
+  `mover.py` and `command_lock.py`).
+* Positions of simulated components are computed as functions of time (see `joint_trajectory.py`),
+  so no timer has to update them.
+* Cameras and vision services pass frames, not encoded images (see `drivers/camera` and
+  `drivers/vision`).
 """

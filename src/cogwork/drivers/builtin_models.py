@@ -24,7 +24,7 @@ class _Entry:
     """The driver, as `module:Class`."""
     needs: Extra | None = None
     shared: type[MachineAccess | ModelCache] | None = None
-    """The kind of object that all resources of the model share."""
+    """The type of the object that all resources of the model share."""
     reconfigures: bool = False
     untrusted_driver: str | None = None
     """The driver for untrusted configurations, whose authors must not be able to run programs."""
@@ -37,7 +37,8 @@ def _engine(
     library: str,
     environment: Mapping[str, str] | None = None,
 ) -> _Entry:
-    """Return an ML model. `environment` contains variables that its library reads when imported."""
+    """Return the entry of an ML model. `environment` has the variables to set before the library is
+    imported."""
     needs = Extra(extra, (library,), environment or {})
     return _Entry(f"{extra}_cpu", attributes, driver, needs, ModelCache)
 
@@ -131,12 +132,12 @@ _ENTRIES: Final[Mapping[str, Sequence[_Entry]]] = {
             {"TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"},
         ),
         _engine("tflite", "TfliteAttributes", "tflite:TfliteModel", "ai_edge_litert"),
-        # By default, its threads spin between runs and take processor time from everything else.
+        # By default, PyTorch's threads spin between runs, which slows everything else.
         _engine(
             "torch", "TorchAttributes", "torch:TorchModel", "torch", {"OMP_WAIT_POLICY": "PASSIVE"}
         ),
     ],
-    # Neither motion service plans motions, so one implementation serves both.
+    # `builtin` and `fake` are the same: the built-in motion service does not plan motions either.
     "service:motion": [_Entry("builtin", *_MOTION), _Entry("fake", *_MOTION)],
     "service:navigation": [
         _Entry(

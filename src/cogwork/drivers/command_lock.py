@@ -49,12 +49,14 @@ class CommandLease:
             )
 
     async def wait(self, clock: Clock, seconds: float | None, *waitables: Waitable) -> None:
-        """Wait until the timeout expires or a waitable is done; raise Interrupted if revoked."""
+        """Wait until the timeout expires or a waitable is done. Raise Interrupted if the lease is
+        revoked."""
         await clock.wait([self.revoked_by, *waitables], seconds)
         self.raise_if_revoked()
 
     async def run(self, awaitable: Awaitable[T]) -> T:
-        """Await something else. If the lease is revoked, cancel it and wait until it has ended."""
+        """Return the result of the awaitable. If the lease is revoked, cancel the awaitable and
+        raise Interrupted."""
         task = asyncio.ensure_future(awaitable)
         try:
             await asyncio.wait((task, self.revoked_by), return_when=asyncio.FIRST_COMPLETED)

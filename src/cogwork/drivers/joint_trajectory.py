@@ -103,10 +103,10 @@ class JointTrajectory:
     def append_points(
         self, times: Sequence[float], points: Sequence[Joints], now: float
     ) -> JointTrajectory:
-        """Return this trajectory with more points after its end.
+        """Return this trajectory with more points appended.
 
-        If it has already ended, the new points start now instead of catching up. Points that were
-        passed are dropped.
+        If this trajectory has already ended, its end is moved to now, so that the new points need
+        not catch up. Points in the past are dropped.
         """
         since = max(self.since, now - self.seconds)
         past = max(bisect.bisect_right(self.times, now - since) - 1, 0)
@@ -119,7 +119,7 @@ class JointTrajectory:
 
 
 def _travel_times(start: Joints, end: Joints, speeds: Joints) -> list[float]:
-    """Return the seconds that each joint needs."""
+    """Return the seconds that each joint needs to get from start to end."""
     return [abs(to - of) / speed for of, to, speed in zip(start, end, speeds, strict=True)]
 
 
@@ -136,8 +136,8 @@ def _trapezoidal_progress(elapsed: float, seconds: float, ramp: float) -> float:
 def _interpolate(start: Joints, end: Joints, *fractions: float) -> Joints:
     """Interpolate with one fraction for all joints, or with one for each joint."""
     each = itertools.cycle(fractions)
-    # Return exactly the end at a fraction of 1, so that a joint reports the position it was sent
-    # to.
+    # At a fraction of 1, return `end` itself: rounding must not change the position that a client
+    # requested.
     return tuple(
         to if fraction == 1 else math.fsum((of * (1 - fraction), to * fraction))
         for of, to, fraction in zip(start, end, each, strict=False)

@@ -1,4 +1,4 @@
-"""The mover of a component's joints, for the newest command."""
+"""The mover of a component's joints, which gives the newest command control."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Mover:
             await lease.wait_for_arrival()
 
     def emergency_stop(self) -> None:
-        """Stop in place. Do not notify the running command, which would need the event loop."""
+        """Stop in place without the event loop. The running command is not notified."""
         self.trajectory = JointTrajectory.at_rest(self.joints, self.clock.monotonic())
 
     def halt(self, command: str) -> None:
@@ -60,9 +60,9 @@ class Mover:
 
     @contextlib.contextmanager
     def acquire(self, command: str) -> Iterator[MoverLease]:
-        """Hold the joints while a command runs; they rest until the command sets a trajectory.
+        """Give a command control of the joints, which rest until the command sets a trajectory.
 
-        If the command fails or is cancelled, stop the joints: nothing else supervises the motion.
+        If the command fails or is cancelled, stop the joints: nothing else would end the motion.
         """
         lease = self._preempt(command)
         try:
@@ -99,7 +99,7 @@ class MoverLease:
 
     async def wait_for_arrival(self) -> None:
         await self.wait(self.trajectory.remaining_seconds(self.now))
-        # A timer may fire slightly early.
+        # Set the exact end position: a timer may fire slightly early.
         self.trajectory = JointTrajectory.at_rest(self.trajectory.end, self.now)
 
     async def wait(self, seconds: float | None, *waitables: Waitable) -> None:
@@ -107,7 +107,8 @@ class MoverLease:
         await self._lease.wait(self._mover.clock, seconds, *waitables)
 
     async def run(self, awaitable: Awaitable[T]) -> T:
-        """Await something else, but cancel it if a newer command preempts this one."""
+        """Return the result of the awaitable. If a newer command preempts this one, cancel the
+        awaitable and raise Interrupted."""
         return await self._lease.run(awaitable)
 
     def raise_if_revoked(self) -> None:

@@ -36,7 +36,7 @@ class BadArmModel(CogworkError):
 
 class ArmModel:
     def __init__(self, chain: Chain, sva: bytes) -> None:
-        """`sva` is the chain in the SVA format, for clients."""
+        """`sva` is the kinematics file in SVA form, which is sent to clients."""
         self.chain = chain
         self.sva = sva
         self._is_revolute = tuple(joint.is_rotary for joint in chain.joints)
@@ -60,7 +60,7 @@ class ArmModel:
     def _parse(cls, data: bytes) -> ArmModel:
         text = data.decode("utf-8-sig")
         if text.lstrip().startswith("<"):
-            # Convert to SVA, which clients read and which requires limits for every joint.
+            # Convert to SVA: clients read it, and it sets limits for every joint.
             text = format_sva(_replace_cylinders(parse_urdf(text)))
             data = text.encode()
         chain = parse_sva(text)
@@ -78,12 +78,13 @@ class ArmModel:
         try:
             return self.check_joints(joints)
         except ValueError as error:
-            raise BadArmModel(f'"joints" does not fit: {error}') from None
+            raise BadArmModel(f'"joints" does not fit the arm: {error}') from None
 
     def check_joints(self, joints: Sequence[float]) -> Joints:
-        """Raise ValueError if the number of joints is wrong or one exceeds its limits."""
+        """Return the joint positions. Raise ValueError if their number is wrong or a limit is
+        exceeded."""
         values = tuple(joints)
-        # Called for many points: only build a message when a value is invalid.
+        # Called for many points: check quickly, and let `check_inputs` explain only invalid ones.
         if not self._is_within_limits(values):
             self.chain.check_inputs(self.to_inputs(values))
         return values
@@ -116,14 +117,14 @@ class ArmModel:
         return links + math.fsum(strokes)
 
     def with_free_orientation(self) -> Chain:
-        """Return the same arm with a freely rotating end, which takes three more inputs."""
+        """Return the chain with three more joints at its end, which let the end rotate freely."""
         free_axes = (Joint(f"loose_{axis}", "", JointType.CONTINUOUS, axis) for axis in _AXES)
         return Chain(self.chain.name, (*self.chain.elements, *free_axes))
 
     def _convert(self, values: Sequence[float], convert: Callable[[float], float]) -> list[float]:
         each = zip(values, self._is_revolute, strict=False)
         converted = [convert(value) if is_revolute else value for value, is_revolute in each]
-        # The chain rejects surplus values.
+        # Keep surplus values, so that the chain rejects them.
         return [*converted, *values[len(converted) :]]
 
     def _is_within_limits(self, values: Joints) -> bool:

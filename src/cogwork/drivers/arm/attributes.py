@@ -17,5 +17,5 @@ class FakeArmAttributes(Attributes):
     """Maximum speed of the joints in degrees per second, or in millimeters per second for prismatic
     joints."""
     joints: list[float] | None = None
-    """Initial joint positions in degrees, or in millimeters for prismatic joints. By default 0, or
-    the limit closest to 0."""
+    """Initial joint positions in degrees, or in millimeters for prismatic joints. Defaults to 0, or
+    to the limit closest to 0 if the joint cannot reach 0."""

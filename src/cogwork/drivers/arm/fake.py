@@ -93,8 +93,8 @@ class FakeArm(Arm):
     ) -> AsyncIterator[Arm.TrajectoryUpdate]:
         """Follow the streamed points; yield an update for each accepted batch.
 
-        When a batch is late, the arm waits at the last point, and all later times shift
-        accordingly.
+        When a batch is late, the arm waits at the last point, and all later points are delayed by
+        the same time.
         """
         command = "move_through_joint_positions_streamed"
         self._check_not_manual(command)
@@ -130,7 +130,8 @@ class FakeArm(Arm):
         return self._mover.is_moving
 
     async def set_manual_mode(self, manual_mode: bool, enabled_for: int = 0, **_: Any) -> None:
-        """Stop the arm, and turn manual mode on or off. Only people move an arm in manual mode."""
+        """Stop the arm, and turn manual mode on or off. In manual mode, only people may move the
+        arm."""
         if enabled_for < 0:
             raise InvalidRequest(f"manual mode cannot last for {enabled_for} seconds")
         self._mover.halt("set_manual_mode")
@@ -217,7 +218,7 @@ class FakeArm(Arm):
         if self._clock.monotonic() < self._manual_mode_until:
             raise InManualMode(
                 f"{self._mover.display_name} is in manual mode and rejects {command}: "
-                "end it with set_manual_mode"
+                "end manual mode with set_manual_mode"
             )
 
 

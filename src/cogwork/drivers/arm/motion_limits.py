@@ -17,7 +17,7 @@ ToolPosition = Callable[[Joints], Vector]
 """A function that returns the position of the arm's end, in millimeters."""
 
 _PATH_SAMPLES = 32
-"""Number of samples that measure the path of the tool."""
+"""Number of pieces into which a segment is divided to measure the speed of the arm's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +26,20 @@ class MotionLimits:
 
     speeds: Joints
     accelerations: Joints
-    """Infinite for a constant speed without ramps."""
+    """Maximum acceleration of each joint; infinite for a constant speed without ramps."""
     tool_speed: float = math.inf
     """Speed of the arm's end in millimeters per second, or infinite."""
 
     @property
     def limits_tool_speed(self) -> bool:
-        """Whether the path of the tool must be measured."""
+        """Whether the speed of the arm's end is limited."""
         return math.isfinite(self.tool_speed)
 
     @classmethod
     def from_options(
         cls, options: MoveOptions | None, arm_speed: float, joints: int
     ) -> MotionLimits:
-        """Combine the limits of a call with the arm's own joint speed, which is never exceeded."""
+        """Combine the limits of a call with the joint speed of the arm, which no call can raise."""
         options = options or MoveOptions()
         speeds = _read_joint_options(options, "max_vel_degs_per_sec", joints)
         return cls(
@@ -58,13 +58,13 @@ class MotionLimits:
         changes = [abs(to - of) for of, to in zip(start, end, strict=True)]
         if not any(changes):
             return TrajectorySegment(end, 0.0)
-        # Both rates are in segments per second.
+        # `speed` is in segments per second, `acceleration` in segments per second squared.
         speed = min(_max_rate(self.speeds, changes), self._max_tool_rate(start, end, tool))
         acceleration = _max_rate(self.accelerations, changes)
         ramp = speed / acceleration
         if ramp * speed < 1:
             return TrajectorySegment(end, 1 / speed + ramp, ramp)
-        # The joints have to decelerate before they reach full speed.
+        # The segment is too short to reach full speed: accelerate for half of it, then decelerate.
         return TrajectorySegment(end, 2 / math.sqrt(acceleration), 1 / math.sqrt(acceleration))
 
     def _max_tool_rate(self, start: Joints, end: Joints, tool: ToolPosition) -> float:

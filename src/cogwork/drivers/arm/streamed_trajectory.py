@@ -12,7 +12,7 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.drivers.joint_trajectory import Joints, JointTrajectory
 
 MAX_POINTS_AHEAD = 10_000
-"""Maximum points that the arm has not reached; further batches wait until the arm has fewer."""
+"""Maximum number of points ahead of the arm. Further batches wait until there is room."""
 _START_TOLERANCE = 1.0
 """Degrees or millimeters by which the first point may differ from the current position."""
 _ROUNDING = 1e-6
@@ -26,7 +26,7 @@ class StreamedTrajectory:
     """Maximum speed of each joint."""
     _last_time: float = math.nan
     _last_joints: Joints = ()
-    """The last point of all batches, due at `_last_time`."""
+    """Joint positions at the last point of the newest batch, which is due at `_last_time`."""
 
     def extend(
         self, trajectory: JointTrajectory, points: Sequence[Arm.TrajectoryPoint], now: float

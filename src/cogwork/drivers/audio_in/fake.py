@@ -24,9 +24,9 @@ from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import find_dependency, logger_of
 
 _MAX_DURATION = 86_400.0
-"""Maximum seconds of a stream that has an end."""
+"""Maximum seconds that a client may request; 0 requests an endless stream."""
 _MAX_INLINE_SAMPLES = 5_000
-"""Maximum samples to render on the event loop, which takes some milliseconds; more use a thread."""
+"""Maximum samples to render on the event loop, which takes milliseconds. A thread renders more."""
 
 
 @runtime_checkable
@@ -94,7 +94,8 @@ class FakeAudioIn(NoGeometry, AudioIn):
         self._workers.close()
 
     def _first_frame(self, previous: int) -> int:
-        """Return the frame after `previous`, the end timestamp of the client's last chunk."""
+        """Return the first frame to send. `previous` is the end timestamp of the client's last
+        chunk, or 0."""
         now = self._current_frame()
         if previous == 0:
             return now
@@ -139,14 +140,15 @@ class FakeAudioIn(NoGeometry, AudioIn):
 
     async def _wait_for_frame(self, frame: int) -> None:
         """Wait until the frame is in the past."""
-        # A timer may fire slightly early.
+        # Wait in a loop: a timer may fire slightly early.
         while not self._closed.done() and (left := self._seconds_until(frame)) > 0:
             await self._clock.wait([self._closed], left)
         if self._closed.done():
             raise Interrupted(f"{self._display_name} was closed")
         if frame < self._current_frame() - self._retained_frames:
             raise SlowConsumer(
-                f"{self._display_name} keeps {RETENTION_SECONDS:g} s of sound: read it faster"
+                f"{self._display_name} keeps only {RETENTION_SECONDS:g} s of sound, and the stream "
+                "is read too slowly: read it faster"
             )
 
     async def _make_chunk(

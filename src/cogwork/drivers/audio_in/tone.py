@@ -10,10 +10,10 @@ _AMPLITUDE = 0.5
 
 
 class Tone:
-    """A tone that stores one period, as the shortest number of whole frames, and repeats it."""
+    """A tone that stores its shortest repeating part and plays it in a loop."""
 
     def __init__(self, frequency: int, rate: int, channels: int) -> None:
-        """Compute the period. Some frequencies are slow: call this method in a thread."""
+        """Compute the samples. This is slow for some frequencies: call it in a thread."""
         self._rate = rate
         self._period_frames = rate // math.gcd(rate, frequency)
         step = math.tau * frequency / rate

@@ -22,9 +22,9 @@ from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import logger_of
 
 _BUFFER_SECONDS = 0.5
-"""Seconds of a stream to accept ahead of playback."""
+"""Maximum seconds of streamed sound that wait to be played."""
 _MAX_CAPTURED_BYTES = 1 << 20
-"""Maximum bytes to keep of the last audio."""
+"""Maximum bytes of played audio that are kept for `do_command`."""
 
 
 class FakeAudioOut(NoGeometry, AudioOut):
@@ -164,7 +164,7 @@ class Playback:
         clock: Clock,
         buffer: PlaybackBuffer,
     ) -> None:
-        """`message` begins the error that is raised if another call interrupts the playback."""
+        """`message` is the beginning of the error that an interrupted playback raises."""
         self.format = pcm_format
         self.captured = bytearray()
         self._interrupted_message = message
@@ -181,7 +181,7 @@ class Playback:
         return self._ended.done()
 
     def add(self, data: bytes) -> None:
-        """Append the data, or play it at once if the previous data has ended."""
+        """Play the data after all earlier data, or now if the earlier data has been played."""
         frames = len(data) // self.format.frame_size
         if not frames:
             return
@@ -228,7 +228,8 @@ class Playback:
 async def _read_chunks(
     chunks: AsyncIterable[bytes], playback: Playback
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the chunks; raise Interrupted also while the client sends nothing."""
+    """Yield the chunks. Raise Interrupted as soon as the playback is interrupted, even while
+    waiting for the next chunk."""
     parts = aiter(chunks)
     while True:
         part = asyncio.ensure_future(_next_or_none(parts))

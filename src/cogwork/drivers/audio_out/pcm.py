@@ -92,7 +92,7 @@ def find_codec(name: str, display_name: str) -> PcmCodec:
 
 
 def _clip(level: float, maximum: float) -> int:
-    """Clip before rounding, because infinity and NaN cannot be rounded."""
+    """Clip and round the level; infinity and NaN, which cannot be rounded, become 0."""
     return int(max(-maximum - 1, min(level, maximum))) if math.isfinite(level) else 0
 
 

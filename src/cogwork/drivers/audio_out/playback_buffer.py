@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from cogwork.drivers.audio_out.pcm import PcmFormat
 
 RETENTION_SECONDS = 10.0
-"""Seconds of sound that can be recorded after the fact."""
+"""Seconds of past sound that the buffer keeps."""
 _MAX_CLIPS = 4096
 _MAX_BYTES = 64 << 20
 _FRAME_EPSILON = 1e-3
-"""Tolerance in frames, so that rounding errors do not shift aligned frames."""
+"""Tolerance in frames: a rounding error must not shift the sound by a frame."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class PlaybackBuffer:
             self._clips[-1].until = min(self._clips[-1].until, now)
 
     def render(self, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-        """Return the sound from a time on in the given format, with silence in the gaps.
+        """Return the sound from the time `since` in the given format, with silence in the gaps.
 
         Long stretches are slow: render them in a thread.
         """
@@ -67,7 +67,7 @@ class PlaybackBuffer:
         return bytes(sound)
 
     def _is_expired(self, clip: AudioClip, now: float) -> bool:
-        # Keep one more second: a listener may request a chunk that began before the retention time.
+        # Keep one more second for requested chunks that begin slightly before the retention time.
         return clip.until < now - RETENTION_SECONDS - 1 or (
             self._bytes > _MAX_BYTES and len(self._clips) > 1
         )
@@ -82,11 +82,11 @@ def _frame_at(seconds: float, rate: int) -> int:
 
 
 def _render_clip(clip: AudioClip, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-    """Resample a clip that covers the requested time. Each frame is the last one of the clip that
-    has started."""
+    """Resample a part of the clip. Each requested frame gets the clip frame that is played at its
+    time."""
     clip_format = clip.format
     frame_rate = clip_format.rate * clip.speed
-    # The first frame may be slightly early. In a fast clip, this difference is many frames.
+    # Start at frame 0 if rounding places the start slightly before the clip.
     start = max((since - clip.since) * frame_rate + _FRAME_EPSILON, 0.0)
     if clip_format == pcm_format and clip.speed == 1:
         at = int(start) * pcm_format.frame_size
@@ -96,7 +96,7 @@ def _render_clip(clip: AudioClip, since: float, frames: int, pcm_format: PcmForm
     sound = _decode_frames(clip, indexes[0], indexes[-1] + 1)
     samples = [0.0] * (frames * pcm_format.channels)
     for channel in range(pcm_format.channels):
-        # A microphone with more channels repeats the first ones.
+        # If the microphone has more channels than the clip, repeat the clip's channels.
         offset = channel % clip_format.channels - indexes[0] * clip_format.channels
         samples[channel :: pcm_format.channels] = [
             sound[at * clip_format.channels + offset] for at in indexes

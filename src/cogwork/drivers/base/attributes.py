@@ -24,7 +24,7 @@ class FakeBaseAttributes(Attributes):
     height_mm: Positive = 300.0
     """Height of the base's bounding box."""
     turning_radius_mm: Annotated[float, Field(ge=0)] = 0.0
-    """Turning radius to report; 0 is a turn in place."""
+    """Turning radius that the base reports; 0 means that it can turn in place."""
     wheel_circumference_mm: Positive = 300.0
     """Wheel circumference to report."""
     max_mm_per_sec: Positive = 1000.0

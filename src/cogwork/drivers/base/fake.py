@@ -121,7 +121,7 @@ class FakeBase(Base):
         try:
             await lease.wait(self._clock, leg.seconds)
         except asyncio.CancelledError:
-            # The caller was cancelled, and nothing else supervises the motion.
+            # Stop if the caller is cancelled: nothing else would end the motion.
             if not lease.is_revoked:
                 await self.stop()
             raise

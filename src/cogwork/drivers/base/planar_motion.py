@@ -1,4 +1,4 @@
-"""Planar motion of a base: its pose as a function of time, without a counter."""
+"""Planar motion of a base: its pose, computed as a function of time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class BasePose:
     """A pose relative to the start, in millimeters to the right (x) and forward (y).
 
-    The heading is in degrees counterclockwise, without a limit.
+    The heading is in degrees counterclockwise; full turns add up.
     """
 
     x: float = 0.0
@@ -73,9 +73,9 @@ class PlanarMotion:
     since: float
     speed: Speed = REST
     seconds: float = math.inf
-    """The seconds until the motion ends by itself."""
+    """Duration of the motion; infinite if only a command ends it."""
     end: BasePose | None = None
-    """The pose where the motion ends by itself, or None."""
+    """The pose at the end of the motion, or None if only a command ends it."""
 
     def pose_at(self, now: float) -> BasePose:
         if self.end is not None and self.has_ended(now):
@@ -101,5 +101,6 @@ class PlanarMotion:
         )
 
     def stop_at_end(self, now: float) -> PlanarMotion:
-        """Return the state at rest in the final pose, even if a timer fires slightly early."""
+        """Return the state at rest at the end of the motion, even if a timer fires slightly
+        early."""
         return PlanarMotion(self.pose_at(now) if self.end is None else self.end, now)

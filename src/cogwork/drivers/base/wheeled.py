@@ -33,7 +33,7 @@ _STOP_TIMEOUT = 5.0
 
 
 class WheeledBase(NoGeometry, Base):
-    """A wheeled base. A newer command, or the failure of one motor, ends the command of all
+    """A wheeled base. A newer command or the failure of one motor ends the running command on all
     motors."""
 
     def __init__(
@@ -69,7 +69,7 @@ class WheeledBase(NoGeometry, Base):
     async def set_power(self, linear: Vector3, angular: Vector3, **_: Any) -> None:
         power = parse_set_power(self._display_name, linear, angular)
         left, right = power.linear - power.angular, power.linear + power.angular
-        # Scale both sides down together, so that the arc stays the same.
+        # Scale the power of both sides by the same factor, so that the base drives the same arc.
         maximum = max(1.0, abs(left), abs(right))
         await self._run_command("set_power", (left / maximum, right / maximum), _set_power)
 
@@ -109,7 +109,7 @@ class WheeledBase(NoGeometry, Base):
         if leg is None:
             await self._run_command(command, (0.0, 0.0), _set_rpm)
             return
-        # Driving straight or turning in place, both sides have the same absolute speed.
+        # A leg is straight or a turn in place, so both sides have the same absolute speed.
         rpm = abs(self._wheel_revolutions(leg.speed.linear, leg.speed.angular)[0]) * 60
 
         async def go_for(motor: Motor, revolutions: float) -> None:
@@ -134,7 +134,7 @@ class WheeledBase(NoGeometry, Base):
     async def _command_motors(
         self, lease: CommandLease, sides: SideValues, command_motor: MotorCommand
     ) -> None:
-        """Command all motors; cancel the others if one of them fails."""
+        """Command all motors at once; if one fails, cancel the commands to the others."""
         try:
             async with asyncio.TaskGroup() as group:
                 for motors, number in zip((self._left, self._right), sides, strict=True):
@@ -149,17 +149,20 @@ class WheeledBase(NoGeometry, Base):
         for result in await asyncio.gather(*stops, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
-        # A newer command may have started another motion meanwhile.
+        # Do not report rest if a newer command has started another motion meanwhile.
         if not lease.is_revoked:
             self._at_rest = True
 
     async def _try_stop(self, lease: CommandLease) -> None:
-        """Stop the base after a failure: the remaining motors would move it unsupervised."""
+        """Stop all motors after a failure; otherwise the motors that still turn would move the
+        base."""
         try:
             async with asyncio.timeout(_STOP_TIMEOUT):
                 await self._stop_motors(lease)
         except Exception:
-            self.logger.exception("the base could not be stopped")
+            self.logger.exception(
+                "the base could not be stopped after a failure and may still be moving"
+            )
 
     def _wheel_revolutions(self, linear: float, angular: float) -> SideValues:
         """Return the wheel revolutions for millimeters forward and degrees to the left."""
@@ -175,7 +178,7 @@ class WheeledBase(NoGeometry, Base):
 async def _command_motor(
     lease: CommandLease, command_motor: MotorCommand, motor: Motor, number: float
 ) -> None:
-    # A newer command may have commanded the motor before this task runs.
+    # Do nothing if a newer command has already commanded the motor.
     lease.raise_if_revoked()
     await command_motor(motor, number)
 

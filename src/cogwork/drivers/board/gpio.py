@@ -122,8 +122,8 @@ class GpioBoard(NoGeometry, Board):
     async def close(self) -> None:
         """Stop PWM and release all pins.
 
-        A pin without PWM keeps its level, because its driver has already set the rest state of the
-        device.
+        A pin without PWM keeps its level, because the component that used the pin has already set
+        it to rest.
         """
         for ticks in list(self._streams):
             ticks.end(Interrupted(f"{self._display_name} was closed"))
@@ -205,7 +205,7 @@ class GpioInterrupt(Board.DigitalInterrupt):
             gpio_pin.bounce = attributes.debounce or None
             # gpiozero keeps a weak reference: this object must outlive the callback.
             gpio_pin.when_changed = self._on_edge
-        except Exception as error:  # lgpio has its own exception types
+        except Exception as error:  # lgpio raises its own exception types
             raise PinFault(f'pin "{attributes.pin}" cannot be watched: {error}') from error
 
     async def value(self, **_: Any) -> int:

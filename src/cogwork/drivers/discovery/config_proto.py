@@ -11,7 +11,7 @@ from cogwork.resource.messages.structs import to_struct
 def to_component_config(found: Discovered) -> ComponentConfig:
     return ComponentConfig(
         name=found.name,
-        # Older clients identify an API by these two fields.
+        # Older clients identify the API by `namespace` and `type`, newer ones by `api`.
         namespace=found.api.namespace,
         type=found.api.subtype,
         api=str(found.api),

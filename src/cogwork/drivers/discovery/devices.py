@@ -24,21 +24,21 @@ def find_cameras(root: Path, ioctl: Ioctl) -> list[Discovered]:
 
 
 def find_gamepads(root: Path) -> list[Discovered]:
-    """Find gamepads by their links, which do not depend on the USB port."""
+    """Find gamepads by their links in `by-id`, which stay the same on another USB port."""
     links = sorted((root / "input" / "by-id").glob("*-event-joystick"))
     return [_describe_gamepad(link) for link in links]
 
 
 def find_gpio_pins(root: Path) -> list[Discovered]:
-    """Find the pins of a Raspberry Pi, which is the only computer with a gpiomem device."""
+    """Find the GPIO pins of a Raspberry Pi, which is recognized by its gpiomem device."""
     if next(root.glob("gpiomem*"), None) is None:
         return []
     return [_make_discovered("pins", "board", "gpio", {})]
 
 
 def find_serial_ports(root: Path) -> list[Discovered]:
-    """Find serial ports. Without pyserial, which reading them requires, too, return an empty
-    list."""
+    """Find serial ports. Return an empty list if pyserial is missing, because serial sensors need
+    it, too."""
     try:
         found: Any = importlib.import_module("serial.tools.list_ports")
     except ImportError:
@@ -73,7 +73,7 @@ def _describe_gamepad(link: Path) -> Discovered:
 def _describe_serial_sensor(port: Any, links: Mapping[Path, Path]) -> Discovered:
     path = Path(port.device)
     label = port.product or f"serial {path.name}"
-    # The device is unknown, but nearly all send lines of text.
+    # The format is unknown, but nearly all serial devices send lines of text.
     attributes = {"port": str(links.get(path.resolve(), path)), "format": "text"}
     return _make_discovered(label, "sensor", "serial", attributes)
 

@@ -38,11 +38,12 @@ class SystemDiscovery(Discovery):
         attributes: SystemDiscoveryAttributes,
         searches: Mapping[str, DeviceSearch],
     ) -> None:
-        """`searches` finds the devices, by kind."""
+        """`searches` maps each kind of device to the function that finds such devices."""
         super().__init__(name.name, logger=logger_of(name))
         self._timeout = attributes.patience
         self._searches = searches
-        # One thread per kind, so that a device that hangs does not block the other kinds.
+        # Use one thread for each kind, so that a hanging device blocks only the search for its
+        # kind.
         self._workers = {
             kind: Workers(f"discovery-{name.name}-{kind}", waiting=8) for kind in searches
         }
@@ -77,7 +78,7 @@ class SystemDiscovery(Discovery):
         ]
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        """Return the result of the last search."""
+        """Return the number of devices that the last search found, and its errors, by kind."""
         return {"found": dict(self._found_counts), "trouble": dict(self._errors)}
 
     async def close(self) -> None:
@@ -85,13 +86,13 @@ class SystemDiscovery(Discovery):
             workers.close()
 
     async def _search(self, kind: str, search: DeviceSearch) -> list[Discovered]:
-        """Search one kind of device. Log a failure and return an empty list, so that other kinds
-        are found."""
+        """Find the devices of one kind. On failure, log it and return an empty list, so that other
+        kinds are still reported."""
         try:
             async with asyncio.timeout(self._timeout):
                 found = await self._workers[kind].run(search)
         except TimeoutError:
-            self._report_failure(kind, f"the search took longer than {self._timeout:g} s")
+            self._report_failure(kind, f"it took longer than {self._timeout:g} s")
             return []
         except Exception as error:
             self._report_failure(kind, error_text(error))
@@ -103,4 +104,4 @@ class SystemDiscovery(Discovery):
     def _report_failure(self, kind: str, reason: str) -> None:
         self._found_counts.pop(kind, None)
         self._errors[kind] = reason
-        self.logger.warning("skipped %s: %s", kind, reason)
+        self.logger.warning("the search for %s failed: %s", kind, reason)

@@ -6,12 +6,14 @@ from __future__ import annotations
 class QuadratureDecoder:
     def __init__(self) -> None:
         self.missed = 0
-        """Missed edges, which are detected when a signal changes to its current level."""
+        """Number of missed edges. An edge was missed if a signal changes to the level it already
+        had."""
         self._a: bool | None = None
         self._b: bool | None = None
 
     def on_a(self, high: bool) -> int:
-        """Return 1 or -1 for the direction, or 0 while the level of the other signal is unknown."""
+        """Return the direction, 1 or -1, or 0 as long as the level of the other signal is
+        unknown."""
         self.missed += self._a is high
         self._a = high
         if self._b is None:

@@ -14,14 +14,13 @@ from cogwork.drivers.board.tick_queue import MAX_PENDING
 
 
 class EdgeQueue:
-    """A bounded queue, so that a noisy pin overloads neither the memory nor the loop.
+    """A bounded queue: a noisy pin cannot exhaust the memory or block the event loop.
 
     At most one flush is scheduled at a time, and at most `MAX_PENDING` ticks wait.
     """
 
     def __init__(self, on_tick: Callable[[Tick], None], on_lost: Callable[[int], None]) -> None:
-        """`on_lost` receives the number of dropped ticks. It is called after the ticks that were
-        kept."""
+        """`on_tick` receives the kept ticks, then `on_lost` the number of dropped ticks, if any."""
         self._on_tick = on_tick
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
@@ -40,7 +39,7 @@ class EdgeQueue:
             if self._flush_scheduled:
                 return
             self._flush_scheduled = True
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so there are no readers left
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing reads ticks
             self._loop.call_soon_threadsafe(self._flush)
 
     def _flush(self) -> None:

@@ -79,7 +79,7 @@ def check_devices(devices: Path) -> None:
 
 
 _IMPORT_LOCK = threading.Lock()
-"""Serializes imports of lgpio, because two boards may be built at the same time."""
+"""Serializes the imports of lgpio: two boards may be built at the same time."""
 
 
 def _import_lgpio() -> None:

@@ -19,7 +19,7 @@ class PinWrite:
 
 
 def plan_writes(pins: GpioMotorPins, power: float) -> list[PinWrite]:
-    """Return the writes in an order in which the wrong direction never has power."""
+    """Return the pin writes for a power, ordered so that the wrong direction never has power."""
     speed = abs(power)
     if pins.dir:
         steer, drive = [PinWrite(pins.dir, power > 0)], [PinWrite(pins.pwm, speed)]
@@ -44,9 +44,9 @@ class HBridge:
 
     def __init__(self, pins: GpioMotorPins, links: Mapping[str, PinLink]) -> None:
         self.power = 0.0
-        """The power that drives the motor, from -1 to 1.
+        """The power of the motor, from -1 to 1.
 
-        A power whose write failed may drive the motor, too, and counts until the motor is at rest.
+        After a failed write, it is the last nonzero power, until the motor is at rest.
         """
         self.requested_power = 0.0
         """The last requested power, whether or not the write succeeded."""
@@ -56,7 +56,7 @@ class HBridge:
 
     @classmethod
     async def connect(cls, board: Board, pins: GpioMotorPins, pwm_freq: int) -> HBridge:
-        """Connect to the pins and put them at rest."""
+        """Connect to the pins and set them to rest."""
         bridge = cls(pins, {name: await PinLink.connect(board, name) for name in pins.names})
         if pwm_freq:
             for name in pins.pwm_pins:
@@ -65,7 +65,8 @@ class HBridge:
         return bridge
 
     async def drive(self, power: float) -> None:
-        """Apply the power; skip repeated writes, except for rest, which is always written."""
+        """Apply the power. Skip it if it is already applied, except for power 0, which is always
+        written."""
         if power and self._settled and power == self.power:
             return
         if self.power * power < 0:
@@ -73,7 +74,7 @@ class HBridge:
         await self._write(power)
 
     def emergency_stop(self) -> None:
-        """Write rest to every pin, even if some fail, and raise the first error."""
+        """Set every pin to rest, even if some pins fail; then raise the first error."""
         first_error: Exception | None = None
         for write in plan_writes(self._pins, 0.0):
             try:
@@ -98,8 +99,8 @@ class HBridge:
         self._settled = True
 
     async def _write_rest(self) -> None:
-        """Write rest to every pin, even if some fail or the caller is cancelled: any of them may be
-        the one that stops the motor."""
+        """Set every pin to rest, even if some pins fail or the caller is cancelled: any of the pins
+        may be the one that stops the motor."""
         first_error: BaseException | None = None
         for write in plan_writes(self._pins, 0.0):
             try:

@@ -1,4 +1,4 @@
-"""gpiozero's lgpio pins with four fixes. Imports lgpio: see `factory.py`."""
+"""Fixes for gpiozero's lgpio pins. Importing this module imports lgpio: see `factory.py`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gpiozero.pins.lgpio import LGPIOFactory, LGPIOPin
 class PatchedLgpioFactory(LGPIOFactory):  # type: ignore[misc]  # gpiozero is untyped
     def __init__(self) -> None:
         super().__init__()
-        # gpiozero shares one set of pins between factories, so closing one factory would close the
-        # pins of others.
+        # Use a separate set of pins: gpiozero's factories share one, so closing a factory would
+        # close the pins of the others.
         self.pins: dict[object, PatchedLgpioPin] = {}
         self.pin_class = PatchedLgpioPin
 
@@ -23,8 +23,8 @@ class PatchedLgpioPin(LGPIOPin):  # type: ignore[misc]
     _pwm: tuple[float, float] | None
 
     def output_with_state(self, state: float) -> None:
-        """Claim the output with its level in one step; gpiozero sets it low first, which turns many
-        relays on."""
+        """Make the pin an output with the level in one step. gpiozero sets it low first, which
+        turns many relays on."""
         chip = self.factory._handle  # noqa: SLF001 - like the base class
         lgpio.gpio_claim_output(chip, self._number, int(bool(state)))
 
@@ -46,8 +46,8 @@ class PatchedLgpioPin(LGPIOPin):  # type: ignore[misc]
         except lgpio.error:
             if value:
                 raise
-            # The transmit queue is full: release the pin instead of waiting, because the pin must
-            # come to rest.
+            # The transmit queue is full. Release the pin instead of waiting, because PWM must stop
+            # now.
             chip = self.factory._handle  # noqa: SLF001
             lgpio.gpio_free(chip, self._number)
             lgpio.gpio_claim_output(chip, self._number, 0)

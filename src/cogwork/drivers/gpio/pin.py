@@ -80,9 +80,9 @@ class GpioPin(Board.GPIOPin):
         return self._frequency
 
     def stop_pwm(self) -> None:
-        """Set a pin with a PWM signal low.
+        """Set the pin low if it has a PWM signal.
 
-        Any other pin keeps its level, because low may turn its device on.
+        Without PWM, the pin keeps its level, because low might turn a device on.
         """
         with self._translated_errors():
             if self._pin.frequency:
@@ -95,7 +95,7 @@ class GpioPin(Board.GPIOPin):
         self._pin.state = high
 
     def _make_output(self, high: bool) -> None:
-        """Make the pin an output that starts with that level."""
+        """Make the pin an output with the given initial level."""
         if self.watcher is not None:
             raise InvalidRequest(
                 f'{self._display_name} is watched by the digital interrupt "{self.watcher}" '
@@ -106,7 +106,7 @@ class GpioPin(Board.GPIOPin):
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        # lgpio has its own exception class without subclasses.
+        # Catch all exceptions: the class of lgpio's errors derives directly from Exception.
         try:
             yield
         except CogworkError:

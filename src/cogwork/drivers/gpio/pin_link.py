@@ -42,7 +42,8 @@ class PinLink:
         await await_answer(self._display_name, self._pin.set(on != self._inverted))
 
     def set_without_loop(self, on: bool) -> None:
-        """Set the pin without the event loop; raise NeedsLoop if the pin is in another process."""
+        """Set the pin without the event loop. Raise NeedsLoop if another process provides the
+        pin."""
         run_without_loop(self._pin.set(on != self._inverted))
 
     async def set_pwm(self, duty_cycle: float) -> None:
@@ -54,7 +55,7 @@ class PinLink:
 
 
 async def await_answer(display_name: str, request: Awaitable[T]) -> T:
-    """Await a request with a deadline that does not depend on the callee."""
+    """Await a request; raise NoAnswer if it takes too long."""
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT) as limit:
             return await request

@@ -16,14 +16,13 @@ _BACKOFF = (0.25, 0.5, 1.0, 2.0)
 
 
 class TicksLost(CogworkError):
-    """The board does not report its ticks."""
+    """The stream of ticks from the board has failed."""
 
     status = "UNAVAILABLE"
 
 
 class TickReader:
-    """Reads ticks, and reopens the stream when the board fails. Meanwhile, `fault` has the
-    reason."""
+    """Reads ticks. When the stream fails, sets `fault` to the reason and reopens the stream."""
 
     def __init__(
         self,
@@ -34,7 +33,7 @@ class TickReader:
         logger: logging.Logger,
     ) -> None:
         self.fault: str | None = None
-        """The reason why no ticks arrive, or None if they do."""
+        """The reason why no ticks are received, or None while the stream works."""
         self._board = board
         self._interrupts = interrupts
         self._on_tick = on_tick

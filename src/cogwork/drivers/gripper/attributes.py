@@ -16,8 +16,8 @@ class FakeGripperAttributes(Attributes):
     speed_mm_per_sec: Annotated[float, Field(gt=0)] = 100.0
     """Speed of the fingers."""
     object_width_mm: Annotated[float, Field(gt=0)] | None = None
-    """Width of the object between the fingers, which stop at it when they close. Without an object
-    they close completely and hold nothing."""
+    """Width of an object that stops the fingers when they close. By default there is no object: the
+    fingers close completely and hold nothing."""
 
     @model_validator(mode="after")
     def _check_object_fits(self) -> FakeGripperAttributes:

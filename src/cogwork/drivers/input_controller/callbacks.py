@@ -9,7 +9,7 @@ from viam.components.input import Control, ControlFunction, Event, EventType
 
 
 class Callbacks:
-    """One function per control and event type."""
+    """One callback for each control and event type."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._log = logger
@@ -21,7 +21,7 @@ class Callbacks:
     def register(
         self, control: Control, triggers: Sequence[EventType], function: ControlFunction | None
     ) -> None:
-        """Register a function, or remove it with None."""
+        """Register a function for the event types; None removes the registered function."""
         for trigger in _expand_triggers(triggers):
             if function is None:
                 self._functions.pop((control, trigger), None)
@@ -41,12 +41,12 @@ class Callbacks:
         try:
             function(event)
         except Exception:
-            # A failing callback must not keep the others from being called.
-            self._log.exception("a callback for %s failed", event.control.value)
+            # Continue after a failure, so that the other callbacks are called.
+            self._log.exception("a callback for the control %s failed", event.control.value)
 
 
 def _expand_triggers(triggers: Sequence[EventType]) -> Sequence[EventType]:
-    """Replace the change of a button by its events: press and release."""
+    """If the triggers contain ButtonChange, add the events it stands for: press and release."""
     if EventType.BUTTON_CHANGE not in triggers:
         return triggers
     return [*triggers, EventType.BUTTON_PRESS, EventType.BUTTON_RELEASE]

@@ -64,20 +64,21 @@ class FakeInputController(NoGeometry, Controller):
         function: ControlFunction | None,
         **_: Any,
     ) -> None:
-        """Register one function per event type, or remove it with None."""
+        """Register the function for each of the event types; None removes the registered
+        function."""
         self._check_control(control)
         self._callbacks.register(control, triggers, function)
 
     async def trigger_event(self, event: Event, **_: Any) -> None:
-        """Emit the event, with the current time unless it has one."""
+        """Emit the event; set its time to now if it has none."""
         self._check_control(event.control)
         if event.event in (EventType.ALL_EVENTS, EventType.BUTTON_CHANGE):
             raise InvalidRequest(
-                f"{event.event.value} cannot be triggered: trigger a specific event"
+                f"{event.event.value} stands for several events: trigger one of them"
             )
         if not -1 <= event.value <= 1:
             raise InvalidRequest(
-                f"{self._display_name} has values from -1 to 1, not {event.value:g}"
+                f"{self._display_name} accepts event values from -1 to 1, not {event.value:g}"
             )
         self._emit(event if event.time else replace(event, time=self._clock.time()))
 

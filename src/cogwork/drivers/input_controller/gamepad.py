@@ -29,7 +29,7 @@ _FIRST_SEARCH_TIMEOUT = 5.0
 
 
 class Gamepad(NoGeometry, Controller):
-    """An input controller that is available without its gamepad.
+    """An input controller that can be built while its gamepad is disconnected.
 
     Callbacks receive connect and disconnect events.
     """
@@ -92,9 +92,9 @@ class Gamepad(NoGeometry, Controller):
         function: ControlFunction | None,
         **_: Any,
     ) -> None:
-        """Register one function per event type, or remove it with None.
+        """Register the function for each of the event types; None removes the registered function.
 
-        Any control is accepted until a gamepad has been connected.
+        Before a gamepad has been connected, any control is accepted.
         """
         if self._controls and control not in self._controls:
             available = ", ".join(each.value for each in self._controls)
@@ -123,7 +123,7 @@ class Gamepad(NoGeometry, Controller):
             except GamepadFault as fault:
                 self._on_disconnect(str(fault))
             except Exception as error:
-                # Search again after any error, or the gamepad would stay disconnected.
+                # Handle any error, so that the search for the gamepad continues.
                 self._on_disconnect(f"the gamepad cannot be read: {error}")
             self._finish_first_search()
             await self._clock.sleep(_RETRY_INTERVAL)
@@ -171,7 +171,7 @@ class Gamepad(NoGeometry, Controller):
         self._controls = controls.names
         self._device = f"{device.path} ({device.name})"
         self._fault = None
-        self.logger.info("%s is connected", self._device)
+        self.logger.info("gamepad %s is connected", self._device)
         for event in controls.read_state(device, self._clock.time()):
             self._emit(replace(event, event=EventType.CONNECT))
 

@@ -50,7 +50,7 @@ class Axis:
     minimum: int
     maximum: int
     flat: int
-    """The dead zone around the center."""
+    """Distance from the center up to which the axis counts as centered."""
 
     def position(self, value: int) -> float:
         """Return the position from -1 to 1."""
@@ -84,7 +84,7 @@ class GamepadControls:
         return [*(axis.control for axis in self._axes.values()), *self._buttons.values()]
 
     def to_event(self, kind: int, code: int, value: int, time: float) -> Event | None:
-        """Return the event, or None if the API has no name for it."""
+        """Convert an evdev event; return None if the API has no name for its button or axis."""
         if kind == ecodes.EV_KEY and code in self._buttons and value in _BUTTON_EVENTS:
             return Event(time, _BUTTON_EVENTS[value], self._buttons[code], float(value > 0))
         if kind == ecodes.EV_ABS and code in self._axes:

@@ -1,4 +1,4 @@
-"""The search for gamepads. Finding and opening them blocks: use a thread."""
+"""The search for gamepads. All functions block: call them in a thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEVICES = Path("/dev/input")
 
 
 class GamepadFault(CogworkError):
-    """There is no usable gamepad; the message is the reason."""
+    """No gamepad can be used; the message is the reason."""
 
     status = "UNAVAILABLE"
 

@@ -79,8 +79,8 @@ class GpioMotorAttributes(Attributes):
     max_power_pct: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Maximum power, from 0 to 1."""
     encoder: Annotated[str, Dependency("rdk:component:encoder")] = ""
-    """Encoder on the shaft, which measures the position. Without one, `go_for` is timed by
-    `max_rpm`."""
+    """Encoder on the shaft, which measures the position. Without an encoder, `go_for` runs for the
+    time that it computes from `max_rpm`."""
     ticks_per_rotation: Annotated[int, Field(ge=0)] = 0
     """Encoder ticks per revolution."""
 

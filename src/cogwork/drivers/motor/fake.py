@@ -109,7 +109,7 @@ class FakeMotor(NoGeometry, Motor):
         try:
             await lease.wait(self._clock, self._motion.seconds)
         except asyncio.CancelledError:
-            # The caller was cancelled, and nothing else supervises the motion.
+            # Stop if the caller is cancelled: nothing else would end the motion.
             if not lease.is_revoked:
                 await self.stop()
             raise

@@ -37,15 +37,15 @@ _POLL_INTERVAL = 0.01
 _BRAKING_TIME = 0.1
 """Seconds before the end at which the motor starts to slow down."""
 _MIN_SPEED_FRACTION = 0.1
-"""Fraction of the speed that the motor keeps until it arrives."""
+"""Fraction of the requested speed below which the motor does not slow down."""
 _STALL_TIMEOUT = 3.0
-"""Minimum seconds without a tick before the motor counts as stalled."""
+"""Minimum seconds without a tick after which the motor counts as stalled."""
 _STALL_TICKS = 3
-"""Minimum number of expected ticks without one before the motor counts as stalled."""
+"""Number of ticks that must be overdue before a slow motor counts as stalled."""
 _WRONG_WAY_LIMIT = 0.25
-"""Revolutions away from the goal after which the motor counts as turning the wrong way."""
+"""A motor that is this many revolutions behind its start counts as turning the wrong way."""
 _SPEED_MARGIN = 2.0
-"""Factor by which the motor may exceed its configured speed."""
+"""Factor by which the motor may turn faster than `max_rpm`, which is approximate."""
 
 
 class MotorStalled(CogworkError):
@@ -72,7 +72,8 @@ class GpioMotor(NoGeometry, Motor):
         self._clock = clock
         self._zero = 0.0
         self._direction = 1
-        # Setting a power takes until the end of a pulse; a shorter interval would queue writes.
+        # Setting a power waits for the end of a pulse, so polling faster than that would queue
+        # writes.
         self._poll_interval = max(
             _POLL_INTERVAL, 2 / attributes.pwm_freq if attributes.pwm_freq else 0.0
         )
@@ -162,26 +163,31 @@ class GpioMotor(NoGeometry, Motor):
 
     @asynccontextmanager
     async def _exclusive_command(self, command: str) -> AsyncIterator[CommandLease]:
-        """Hold the motor for a command, and stop the motor if the command fails."""
+        """Preempt the running command; stop the motor if this command fails."""
         lease = self._command_lock.acquire(command)
         try:
             yield lease
             lease.raise_if_revoked()
         except BaseException:
-            # If the requested power is 0, all pins already have their rest state.
+            # A requested power of 0 has already set all pins to rest.
             if not lease.is_revoked and self._bridge.requested_power:
                 await self._try_stop(lease)
             raise
 
     async def _try_stop(self, lease: CommandLease) -> None:
-        """Stop the motor after a failure: nothing else supervises its motion."""
+        """Stop the motor after a failure: nothing else would end the motion."""
         try:
             await self._drive(lease, 0.0)
         except Exception:
-            self.logger.exception("the motor could not be stopped")
+            self.logger.exception(
+                "the motor could not be stopped after a failure and may still be turning"
+            )
 
     async def _go_timed(self, lease: CommandLease, rpm: float, revolutions: float) -> None:
-        """Turn for the time that the revolutions take at the speed within the power limits."""
+        """Turn without an encoder, for the time that the revolutions take.
+
+        The time is computed from the power after `min_power_pct` and `max_power_pct` are applied.
+        """
         power = rpm / self._attributes.max_rpm
         await self._drive(lease, power)
         await lease.wait(self._clock, revolutions / self._rpm_at_power(power) * 60)
@@ -223,7 +229,7 @@ class GpioMotor(NoGeometry, Motor):
         await self._drive(lease, 0.0)
 
     def _stall_timeout(self, power: float) -> float:
-        """Return the maximum seconds without a tick before the motor counts as stalled."""
+        """Return the seconds without a tick after which the motor counts as stalled."""
         tick = 60 / (self._rpm_at_power(power) * self._attributes.ticks_per_rotation)
         return max(_STALL_TIMEOUT, _STALL_TICKS * tick)
 
@@ -241,7 +247,7 @@ class GpioMotor(NoGeometry, Motor):
         )
 
     async def _drive(self, lease: CommandLease, power: float) -> None:
-        """Drive the motor, one command at a time, unless preempted meanwhile."""
+        """Wait for the pins, then set the power. Raise Interrupted if preempted meanwhile."""
         async with self._pin_lock:
             lease.raise_if_revoked()
             self._direction = int(math.copysign(1, power)) if power else self._direction
@@ -262,7 +268,7 @@ class GpioMotor(NoGeometry, Motor):
         return await self._read_revolutions() - self._zero
 
     async def _read_revolutions(self) -> float:
-        """Return the encoder's position in revolutions."""
+        """Return the position that the encoder reports, in revolutions."""
         assert self._encoder is not None
         request = self._encoder.get_position(PositionType.POSITION_TYPE_TICKS_COUNT)
         ticks, _ = await await_answer(f'encoder "{self._encoder.name}"', request)
@@ -286,6 +292,6 @@ class GpioMotor(NoGeometry, Motor):
 
 
 def _approach_speed(revolutions: float, rpm: float) -> float:
-    """Return the speed for the remaining distance."""
+    """Return the speed in rpm, which decreases shortly before the end."""
     braking = rpm / 60 * _BRAKING_TIME
     return rpm * min(1.0, max(revolutions / braking, _MIN_SPEED_FRACTION))

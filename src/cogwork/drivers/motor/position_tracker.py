@@ -1,4 +1,4 @@
-"""Shaft position from a counter that clients may reset meanwhile."""
+"""The position of a shaft, computed from a counter that clients may reset at any time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PositionReading:
-    """A position that the encoder, or the motor on the shaft, reported."""
+    """A position as reported by an encoder or a motor."""
 
     revolutions: float
     asked_at: float
@@ -26,12 +26,12 @@ class PositionTracker:
     tick_size: float
     """Revolutions per tick of the encoder."""
     impossible_speed: float = math.inf
-    """Maximum change of the counter in revolutions per second, even if `max_speed` is too low.
+    """Speed in revolutions per second that no shaft reaches, even if `max_speed` is set too low.
 
-    A faster change means that the counter was set to an arbitrary value.
+    A faster change of the counter means that it was set to an arbitrary value.
     """
     _offset: float = 0.0
-    """Revolutions that were lost by resets."""
+    """Revolutions to add to the counter to undo its resets."""
 
     @property
     def position(self) -> float:
@@ -41,7 +41,7 @@ class PositionTracker:
         seconds = reading.answered_at - self.last.asked_at
         possible = self.max_speed * seconds + self.tick_size
         jump = abs(reading.revolutions - self.last.revolutions)
-        # A shaft cannot jump: a jump to about zero is a reset of the counter.
+        # A shaft cannot jump: if the counter jumps to about zero, it was reset.
         if jump > possible >= abs(reading.revolutions):
             self._offset = self.position
         elif jump > self.impossible_speed * seconds + self.tick_size:

@@ -1,4 +1,4 @@
-"""Shaft motion: the position as a function of time, without a counter."""
+"""Shaft motion: the position, computed as a function of time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class ShaftMotion:
     since: float
     rpm: float = 0.0
     end: float | None = None
-    """The position where the motion ends by itself, or None."""
+    """The position at the end of the motion, or None if only a command ends it."""
 
     @property
     def seconds(self) -> float:
-        """The seconds until the motion ends by itself."""
+        """Duration of the motion; infinite if only a command ends it."""
         if self.end is None:
             return math.inf
         return abs(self.end - self.start) / abs(self.rpm) * 60
@@ -41,11 +41,13 @@ class ShaftMotion:
         return ShaftMotion(start, now, math.copysign(rpm, end - start), end)
 
     def stop_at_end(self, now: float) -> ShaftMotion:
-        """Return the state at rest in the final position, even if a timer fires slightly early."""
+        """Return the state at rest at the end of the motion, even if a timer fires slightly
+        early."""
         return ShaftMotion(self.position_at(now) if self.end is None else self.end, now)
 
     def shift_zero(self, offset: float, now: float) -> ShaftMotion:
-        """Return the same motion with the zero at `offset` beyond the current position."""
+        """Return the same motion in positions whose zero is at the current position plus
+        `offset`."""
         shift = -offset - self.position_at(now)
         end = None if self.end is None else self.end + shift
         return replace(self, start=self.start + shift, end=end)

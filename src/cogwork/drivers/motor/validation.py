@@ -38,7 +38,9 @@ def check_go_to(display_name: str, rpm: float, position: float, max_rpm: float) 
 
 def check_offset(display_name: str, offset: float) -> None:
     if not math.isfinite(offset):
-        raise InvalidRequest(f"{display_name} cannot move its zero by {offset:g} revolutions")
+        raise InvalidRequest(
+            f"{display_name} cannot move its zero by {offset:g} revolutions: give a finite number"
+        )
 
 
 def _check_move(display_name: str, command: str, rpm: float, max_rpm: float) -> None:

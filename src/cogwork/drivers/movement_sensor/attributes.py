@@ -47,7 +47,8 @@ class FakeMovementSensorAttributes(Attributes):
     """Reported velocity without a base, in meters per second: `x` to the right, `y` forward, `z`
     up."""
     angular_velocity: VectorAttributes = VectorAttributes()
-    """Reported angular velocity without a base, in degrees per second about these axes."""
+    """Reported angular velocity without a base, in degrees per second about the axes `x`, `y` and
+    `z`."""
     linear_acceleration: VectorAttributes = VectorAttributes()
     """Reported acceleration without a base, in meters per second squared."""
 
@@ -66,7 +67,7 @@ class WheeledOdometryAttributes(Attributes):
     right_motors: MotorNames
     """Motors on the right side of the base."""
     base: BaseName
-    """Base, which reports its width and its wheel circumference."""
+    """Base that the motors drive. It must report its width and its wheel circumference."""
     time_interval_msec: Annotated[float, Field(ge=10)] = 500.0
     """Milliseconds between two readings of the motors. The base is assumed to drive along an arc
     between them."""

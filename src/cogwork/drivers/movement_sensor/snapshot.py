@@ -54,7 +54,7 @@ class MovementSnapshot:
     def orientation(self) -> Orientation:
         """The orientation of an upright sensor.
 
-        It is rotated counterclockwise from north by theta, which is from -180 to 180 degrees.
+        It is rotated counterclockwise from north by theta, an angle from -180 to 180 degrees.
         """
         return Orientation(o_z=1, theta=180 - (self.compass_heading + 180) % 360)
 

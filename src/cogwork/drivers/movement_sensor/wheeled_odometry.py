@@ -28,7 +28,8 @@ from cogwork.spatial.geodesy import GeoCoordinate
 
 _ANSWER_TIMEOUT = 5.0
 _IMPOSSIBLE_SPEED_FACTOR = 10.0
-"""Tolerance of `max_rpm`. If a wheel seems to turn faster, its counter was set to another value."""
+"""Factor by which a wheel may turn faster than `max_rpm`, which is approximate. An even faster
+change means that the motor's position was set to another value."""
 
 
 class LostTrack(CogworkError):
@@ -44,11 +45,11 @@ class BaseDimensions:
     wheel_circumference: float
     """Distance per revolution of the wheels."""
     turning_width: float
-    """Distance between the wheels, multiplied by the slip when the base turns."""
+    """Distance between the wheels of a slip-free base that turns like this one."""
 
 
 class WheelPositions(NamedTuple):
-    """Revolutions of both sides at a time in seconds."""
+    """Revolutions of the left and right wheels at a time in seconds."""
 
     left: float
     right: float
@@ -147,7 +148,8 @@ class WheeledOdometry(SnapshotMovementSensor):
         return PositionReading(await motor.get_position(), asked_at, self._clock.monotonic())
 
     def _update_trackers(self, readings: Sequence[PositionReading]) -> WheelPositions:
-        """Add the readings to the trackers, which correct for resets of the motors."""
+        """Add the readings to the trackers, which detect resets; return the resulting wheel
+        positions."""
         if self._trackers:
             for tracker, reading in zip(self._trackers, readings, strict=True):
                 tracker.add(reading)
@@ -166,7 +168,8 @@ class WheeledOdometry(SnapshotMovementSensor):
         )
 
     def _integrate(self, wheels: WheelPositions) -> None:
-        """Integrate the arc since the last reading; the first reading is only the reference."""
+        """Add the arc since the last reading to the pose. The first reading is only the
+        reference."""
         before, self._last_positions = self._last_positions, wheels
         if before is None or wheels.time <= before.time:
             return
@@ -183,12 +186,12 @@ class WheeledOdometry(SnapshotMovementSensor):
 
     def _report_failure(self, error: Exception) -> None:
         if self._fault is None:
-            self.logger.warning("the motors do not report their positions: %s", error)
+            self.logger.warning("cannot read the positions of the motors: %s; retrying", error)
         self._fault = str(error) or f"no motor answered within {_ANSWER_TIMEOUT:g} s"
 
 
 def _unwrap(answer: PositionReading | BaseException) -> PositionReading:
-    """Return the reading, or raise the error that the motor returned."""
+    """Return the reading, or raise the error with which the request failed."""
     if isinstance(answer, BaseException):
         raise answer
     return answer

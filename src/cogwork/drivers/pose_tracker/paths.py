@@ -37,7 +37,8 @@ def body_pose(body: TrackedBody, seconds: float) -> Pose:
 
 
 def circle_pose(center: Vector, radius: float, turns: float) -> Pose:
-    """Return the pose after `turns` from the direction of x; its x axis points forward."""
+    """Return the pose after the given turns, counted from the direction of x. The x axis of the
+    pose points along the motion."""
     angle = math.tau * (turns % 1.0)
     x, y, z = center
     position = (x + radius * math.cos(angle), y + radius * math.sin(angle), z)

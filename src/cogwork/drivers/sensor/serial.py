@@ -25,13 +25,14 @@ _FIRST_LINE_TIMEOUT = 3.0
 
 
 class NoReadings(CogworkError):
-    """The sensor has sent no usable line, or none recently."""
+    """The sensor has not sent a valid line yet, or not recently."""
 
     status = "UNAVAILABLE"
 
 
 class SerialSensor(NoGeometry, Sensor):
-    """A sensor that is available without its cable: its readings then fail with the reason."""
+    """A sensor that can be built while its cable is unplugged. Readings then fail with the
+    reason."""
 
     def __init__(
         self, name: ResourceName, attributes: SerialSensorAttributes, clock: Clock

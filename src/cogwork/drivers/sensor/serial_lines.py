@@ -13,7 +13,7 @@ MAX_LINE_BYTES = 65_536
 """Maximum bytes of a line; anything longer is noise."""
 _MAX_DEPTH = 30
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# A key only matches at the start of a word; matching at every character takes quadratic time.
+# Match a key only at the start of a word: trying every character would take quadratic time.
 _PAIR = re.compile(r"(?<![^\s=,;])([^\s=,;]++)\s*+=\s*+([^\s,;]++)")
 
 Readings = dict[str, Any]
@@ -80,7 +80,7 @@ def _parse_json(text: str) -> Readings:
 
 
 def _check_fits_reply(value: Any, depth: int) -> None:
-    """Check that a reply can carry the value: UTF-8 text of limited nesting depth."""
+    """Check that a reply can carry the value: texts must be valid UTF-8, and nesting is limited."""
     if depth < 0:
         raise BadLine("its JSON is nested too deeply")
     if isinstance(value, str) and _SURROGATE.search(value):

@@ -26,7 +26,7 @@ _IO_TIMEOUT = 1.0
 _READ_SIZE = 4096
 """Maximum bytes of one read."""
 _JOIN_TIMEOUT = 5.0
-"""Seconds that the thread has to exit."""
+"""Maximum seconds to wait for the thread to end."""
 
 
 class PortFault(CogworkError):
@@ -54,11 +54,11 @@ class SerialPort:
         """`parse` raises BadLine for an invalid line."""
         self.newest: ReceivedLine | None = None
         self.opened_at: float | None = None
-        """Monotonic time of the first successful open."""
+        """Monotonic time when the port was first opened."""
         self.fault: str | None = None
-        """The reason why the port is not open."""
+        """The reason why the port could not be opened or was lost, or None."""
         self.parse_error: str | None = None
-        """The reason why the newest line is invalid, until a valid one arrives."""
+        """The reason why the newest line is invalid, or None if it is valid."""
         self.received = 0
         self.rejected = 0
         self._port = port
@@ -90,13 +90,13 @@ class SerialPort:
         try:
             device.write(text.encode())
         except serial.SerialTimeoutException:
-            raise PortFault(f"{self._port} accepts no data: the device does not read it") from None
-        except Exception as error:  # also errors of a port that was closed meanwhile
+            raise PortFault(f"{self._port} accepts no data: the device is not reading") from None
+        except Exception as error:  # the thread may have closed the port
             raise PortFault(f"{self._port} was lost: {error}") from None
 
     async def aclose(self) -> None:
         self._stop.set()
-        with suppress(Exception):  # the thread may be closing it already
+        with suppress(Exception):  # the thread may have closed the port already
             self._device.cancel_read()
         await self._clock.wait([self._ended], _JOIN_TIMEOUT)
         if self._ended.done():
@@ -106,7 +106,7 @@ class SerialPort:
                 "%s did not close within %gs; abandoning its thread", self._port, _JOIN_TIMEOUT
             )
 
-    # Runs on the thread.
+    # The methods below run in the thread.
 
     def _run(self) -> None:
         failures = 0
@@ -115,8 +115,8 @@ class SerialPort:
             try:
                 self._read_lines()
             except Exception as error:
-                # pyserial passes on termios errors, and other errors when the port is closed
-                # meanwhile. Catch all of them: without this thread nothing is read.
+                # pyserial lets termios errors through, and closing the port causes other errors.
+                # Catch all of them: if this thread ended, nothing would read the port.
                 self._report_fault(explain_error(self._port, error))
             if self.received + self.rejected > before:
                 failures = 0
@@ -175,9 +175,9 @@ class SerialPort:
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            self._stop.set()  # the loop is closed, so there are no readers left
+            self._stop.set()  # the event loop is closed, so nothing reads the sensor
 
-    # Runs on the event loop.
+    # The methods below run on the event loop.
 
     def _mark_ended(self) -> None:
         self._ended.set_result(None)

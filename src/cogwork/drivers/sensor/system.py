@@ -22,13 +22,14 @@ Numbers = dict[str, float]
 
 
 class SystemSensor(NoGeometry, Sensor):
-    """A system sensor. The processor load covers the time since the previous reading of any
-    client."""
+    """A sensor of the server's computer. Each reading measures the processor load since the
+    previous reading, by any client."""
 
     def __init__(self, name: ResourceName, attributes: SystemSensorAttributes) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
-        # Use one thread: a disk may hang, and psutil keeps the previous processor times per thread.
+        # Use a thread, because a disk may hang, and only one, because psutil keeps the previous
+        # processor times per thread.
         self._thread = Workers(f"sensor-{name.name}", waiting=100)
 
     @classmethod
@@ -38,7 +39,7 @@ class SystemSensor(NoGeometry, Sensor):
         del dependencies
         sensor = cls(name, attributes)
         try:
-            # Set the processor times from which the next reading counts.
+            # Read once now, so that the first reading of a client covers the time since then.
             await sensor.get_readings()
         except BaseException:
             await sensor.close()
@@ -100,8 +101,7 @@ def _read_disk(path: str) -> Numbers:
 
 
 def _read_temperatures() -> Numbers:
-    """Return the temperatures, which are empty on machines without sensors, such as virtual
-    ones."""
+    """Return the temperatures. Machines without sensors, such as virtual machines, have none."""
     return {
         _temperature_key(chip, number, sensor.label): sensor.current
         for chip, sensors in psutil.sensors_temperatures().items()
@@ -110,6 +110,6 @@ def _read_temperatures() -> Numbers:
 
 
 def _temperature_key(chip: str, number: int, label: str) -> str:
-    # Many sensors have no label, and some share one.
+    # Include the number: many sensors have no label, and some have the same label.
     words = re.sub(r"\W+", "_", f"{chip} {number} {label}".strip().lower())
     return f"temperature_{words}_celsius"

@@ -38,7 +38,7 @@ class GpioServo(NoGeometry, Servo):
         self._pin_lock = asyncio.Lock()
         self._last_angle = attributes.start_angle
         """The last angle written to the pin."""
-        # Setting an angle takes until the end of a pulse; a shorter interval would queue writes.
+        # Setting an angle waits for the end of a pulse, so shorter steps would queue writes.
         self._step_interval = max(_STEP_INTERVAL, 2 / attributes.frequency_hz)
         self._mover = Mover(f'servo "{name.name}"', (attributes.start_angle,), clock)
 
@@ -99,7 +99,8 @@ class GpioServo(NoGeometry, Servo):
         }
 
     async def _write_angle(self, lease: MoverLease) -> None:
-        """Write the current angle to the pin, one command at a time, unless preempted meanwhile."""
+        """Wait for the pin, then write the current angle. Raise Interrupted if preempted
+        meanwhile."""
         async with self._pin_lock:
             lease.raise_if_revoked()
             (angle,) = self._mover.joints

@@ -27,13 +27,13 @@ from cogwork.resource.model import logger_of
 _HOME_VARIABLE = "VIAM_HOME"
 """The name under which clients look up the server's state directory."""
 _BUILDS = "packages-local"
-"""The folder in the state directory for development builds of modules. Command lines copy files to
-it without creating it."""
+"""The folder in the state directory for development builds of modules. The command line copies
+builds into it and expects it to exist."""
 _DISK_TIMEOUT = 10.0
 _TERM = "xterm-256color"
 _MAX_CONCURRENT_STARTS = 2
 _START_INTERVAL = 0.05
-"""Seconds between two starts in the same slot: many starts at once would starve other clients."""
+"""Seconds that a slot stays occupied after a start: many starts at once would starve clients."""
 
 
 class NoShell(CogworkError):
@@ -152,14 +152,14 @@ class BuiltinShell(ServiceBase):
     def _log_skipped(self, skipped: Sequence[str]) -> None:
         if skipped:
             self._log.warning(
-                "skipped %d entries that are not files or are links to outside the directory: %s",
+                "skipped %d entries (special files, unsuitable links, names that are not text): %s",
                 len(skipped),
                 ", ".join(skipped[:5]),
             )
 
 
 class RefusedShell:
-    """The replacement of the shell where shells are not allowed."""
+    """Replaces the shell in untrusted configurations, where it cannot be built."""
 
     @classmethod
     async def new(

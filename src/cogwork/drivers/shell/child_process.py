@@ -1,4 +1,4 @@
-"""Child processes. They are started in threads, because a start blocks."""
+"""Child processes. They are started in worker threads, because starting a process blocks."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ _FILE_TYPES = {
 
 
 class LinkInPath(Exception):
-    """A path component is a link, or something else that is not a directory."""
+    """A component of a path is a link, or is not a directory."""
 
 
 def open_root(path: Path) -> int:
-    """Open a directory that the client named; links in this path are followed once."""
+    """Open the directory that the client named. Links in its path are followed."""
     return os.open(path, _SEARCH_FLAGS)
 
 
@@ -57,7 +57,7 @@ def _open_or_make(parent: int, name: str) -> int:
     try:
         return _open(parent, name, _SEARCH_FLAGS | os.O_NOFOLLOW)
     except FileNotFoundError:
-        with contextlib.suppress(FileExistsError):  # created meanwhile
+        with contextlib.suppress(FileExistsError):  # it was created meanwhile
             os.mkdir(name, DIRECTORY_MODE, dir_fd=parent)
         return _open(parent, name, _SEARCH_FLAGS | os.O_NOFOLLOW)
 
@@ -82,7 +82,7 @@ def create(parent: int, name: str) -> int:
 
 
 def stat_entry(parent: int, name: str) -> os.stat_result | None:
-    """Return the status of the entry itself, without following a link, or None if it is missing."""
+    """Return the status of the entry, or None if it is missing. A link is not followed."""
     try:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def why_not_replaceable(parent: int, name: str) -> str | None:
     try:
         mode = os.stat(name, dir_fd=parent).st_mode
     except OSError:
-        return None  # the entry is missing or a dangling link
+        return None  # the entry is missing, or is a link without a target
     if stat.S_ISREG(mode):
         return None
     kind = _FILE_TYPES.get(stat.S_IFMT(mode), "something else")

@@ -34,7 +34,7 @@ _PERMISSION_BITS = 0o777
 _FILE_MODE = 0o640
 _MAX_NAME_BYTES = 4096
 _MAX_SKIPPED = 100
-# O_NONBLOCK: opening a pipe without a writer would block.
+# O_NONBLOCK: otherwise opening a named pipe would wait for a writer.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -58,8 +58,9 @@ def translated_errors(action: str, path: Path) -> Iterator[None]:
 class FileSender:
     """Sends files and, if `recursive`, directories with their contents.
 
-    A link is followed if the client names it, or if it is inside a directory and points to a file
-    of the same directory. Other entries that are not files or directories are skipped.
+    A link that the client names is followed. A link inside a directory is followed if it points to
+    a file in that directory. Other links, special files and entries whose names are not valid text
+    are skipped.
     """
 
     def __init__(self, paths: Sequence[Path], *, recursive: bool, preserve: bool) -> None:
@@ -149,8 +150,8 @@ class FileSender:
 class FileReceiver:
     """Receives files one after the other, each under a temporary name until it is complete.
 
-    Links in the destination that the client names are followed once, when the copy begins. Links
-    below the destination are never followed, even if they are created meanwhile.
+    Links in the destination path are followed once, when the copy begins. Links below the
+    destination are never followed, even if they are created meanwhile.
     """
 
     def __init__(
@@ -172,7 +173,7 @@ class FileReceiver:
             self._current = self._begin(chunk)
         elif chunk.name:
             raise InvalidRequest(
-                f'"{chunk.name}" started before "{self._current.header.name}" was complete'
+                f'the client sent "{chunk.name}" before "{self._current.header.name}" was complete'
             )
         with translated_errors("write", self._current.path):
             self._current.write(chunk.data)
@@ -200,8 +201,8 @@ class FileReceiver:
                 return _PendingEntry(parent, path, chunk)
         except directories.LinkInPath as error:
             raise InvalidRequest(
-                f'"{chunk.name}" leaves {self._root} by a link, or its part "{error}" is not a '
-                "directory; remove the link or the file"
+                f'cannot write "{chunk.name}" in {self._root}: "{error}" is a link, or is not a '
+                "directory; remove it"
             ) from error
 
     def _split_name(self, name: str) -> list[str]:
@@ -209,7 +210,7 @@ class FileReceiver:
         parts = list(posix_path.parts)
         if not parts or posix_path.is_absolute() or ".." in parts or "\0" in name:
             raise InvalidRequest(
-                f'"{name}" is not a valid name for a copied file: it leaves the destination'
+                f'"{name}" is not a valid name for a copied file: it leads out of the destination'
             )
         if len(os.fsencode(name)) > _MAX_NAME_BYTES:
             raise InvalidRequest(
@@ -221,10 +222,10 @@ class FileReceiver:
 
 
 class _PendingEntry:
-    """One file or directory that is being received."""
+    """A file or directory that is being received."""
 
     def __init__(self, parent: int, path: Path, header: messages.FileData) -> None:
-        """Take ownership of the descriptor of the parent directory."""
+        """`parent` is the descriptor of the parent directory, which this object closes."""
         self.path = path
         self.header = _strip_data(header)
         self._parent = parent
@@ -277,7 +278,7 @@ class _PendingEntry:
             raise CopyFailed(f"cannot write {self.path}: {reason}")
 
     def _file_mode(self) -> int:
-        """Return the mode from the header, or else the mode of the file to replace."""
+        """Return the mode from the header; without one, the mode of the file that is replaced."""
         if self.header.HasField("mode"):
             return self.header.mode & _PERMISSION_BITS
         status = directories.stat_entry(self._parent, self.path.name)
@@ -294,9 +295,9 @@ class _PendingEntry:
 
 class _CopySource(NamedTuple):
     path: Path
-    """The resolved path. A link that the client names is followed to any target."""
+    """The resolved path. If the client names a link, this is its target, which may be anywhere."""
     name: str
-    """The name that the client requested."""
+    """The name of the copy: the last part of the path that the client named."""
 
 
 def _resolve_source(path: Path, recursive: bool) -> _CopySource:
@@ -330,7 +331,7 @@ def _list_entries(directory: Path) -> list[os.DirEntry[str]]:
 
 
 def _resolve_inside(root: Path, link: Path) -> Path | None:
-    """Return the target of a link if it is inside the root."""
+    """Return the target of a link, or None if the target is missing or outside the root."""
     try:
         target = link.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -339,7 +340,8 @@ def _resolve_inside(root: Path, link: Path) -> Path | None:
 
 
 def _resolve_destination(destination: Path, source_type: SourceType) -> tuple[Path, str | None]:
-    """Return the destination directory, and the name that replaces the first part of each path."""
+    """Return the directory to write to, and the new name of the copy, or None to keep the sent
+    name."""
     if source_type not in (SINGLE_FILE, SINGLE_DIRECTORY, MULTIPLE_FILES):
         raise InvalidRequest(f"unknown source type {source_type}")
     if destination.is_dir():

@@ -22,14 +22,14 @@ from cogwork.drivers.shell import child_process
 
 _READ_SIZE = 1 << 16
 _MAX_FINAL_OUTPUT = 1 << 20
-"""Maximum bytes to read after the program has ended, because background jobs may write forever."""
+"""Maximum bytes to read after the program has ended: background jobs might write endlessly."""
 _HANGUP_GRACE = 1.0
 """Grace period in seconds between SIGHUP and SIGKILL."""
 _POLL_INTERVAL = 0.05
 """Seconds between two checks for remaining processes."""
-# The first terminal that the leader of a session opens controls the session. The shell opens it in
-# the new process before exec, so no code of ours runs between fork and exec, which is unsafe with
-# threads.
+# The first terminal that the leader of a session opens becomes its controlling terminal. The shell
+# opens the terminal before it executes the command. Python code between fork and exec is unsafe
+# with threads.
 _LAUNCH_COMMAND = ("/bin/sh", "-c", 'exec 0<>"$0" 1>&0 2>&0 && exec "$@"')
 
 
@@ -51,13 +51,14 @@ class PtyTerminal:
         self._process = process
         self._controller = controller
         self._tty = tty
-        """Keeps the terminal open while no program has it open."""
+        """Open until the end, so that the terminal stays usable while no program has it open."""
         self._exited: asyncio.Future[Any] = asyncio.ensure_future(child_process.wait(process))
         self._final_output_left = _MAX_FINAL_OUTPUT
         self._on_closed = on_closed
         self._closing: asyncio.Future[None] | None = None
         self._is_released = False
-        """Whether the terminal is closed; its descriptor number may have been reused."""
+        """Whether the descriptors are closed. Do not use them then: their numbers may belong to
+        other files."""
 
     @classmethod
     async def start(
@@ -114,7 +115,7 @@ class PtyTerminal:
                 return
 
     async def aclose(self) -> None:
-        """Hang up. Concurrent calls share one complete shutdown."""
+        """Close the terminal and end its processes. Concurrent calls wait for the same shutdown."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._close())
         await asyncio.shield(self._closing)
@@ -124,14 +125,14 @@ class PtyTerminal:
             await self._hang_up()
         finally:
             await self._signal_session(signal.SIGKILL)
-            await self._signal_session(signal.SIGKILL)  # processes that were started meanwhile
+            await self._signal_session(signal.SIGKILL)  # processes started meanwhile
             self._release()
         await self._exited
         self._on_closed(self)
 
     async def _hang_up(self) -> None:
         """Send SIGHUP; return when no process is left or the grace period expires."""
-        # A stopped process handles SIGHUP only after SIGCONT.
+        # Send SIGCONT, too: a stopped process handles SIGHUP only after it continues.
         await self._signal_session(signal.SIGHUP, signal.SIGCONT)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_HANGUP_GRACE):
@@ -159,7 +160,8 @@ class PtyTerminal:
         os.close(self._tty)
 
     def _read_available(self) -> bytes:
-        """Read what is available, up to one chunk: a terminal delivers small pieces."""
+        """Read what is available, up to one chunk. Read repeatedly: a terminal delivers small
+        pieces."""
         pieces: list[bytes] = []
         remaining = min(_READ_SIZE, self._final_output_left) if not self._is_released else 0
         while remaining > 0:
@@ -198,7 +200,7 @@ def _session_members(leader: int, *, leader_exited: bool) -> set[int]:
     """Return the processes of the session. This call blocks."""
     pids = psutil.pids()
     if leader_exited and leader in pids:
-        # The PID was reused, which only happens when no process of the session is left.
+        # Another process has the PID of the leader, so no process of the session is left.
         return set()
     return {pid for pid in pids if _session_id(pid) == leader}
 

@@ -30,7 +30,7 @@ class ThreadedReceiver:
         return await self._workers.run(self._receiver.write_chunk, chunk)
 
     async def aclose(self) -> None:
-        # A chunk of a disconnected client may still be in progress.
+        # A write for a disconnected client may still be running: close when it has ended.
         self._workers.close_after(self._receiver.close)
 
 

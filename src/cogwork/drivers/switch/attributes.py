@@ -59,7 +59,7 @@ class GpioSwitchAttributes(Attributes):
         return len(self.pins) if self.code == "one_of" else 2 ** len(self.pins)
 
     def levels(self, position: int) -> list[bool]:
-        """Return which pins are on."""
+        """Return for each pin whether it is on in the position."""
         if self.code == "one_of":
             return [index == position for index in range(len(self.pins))]
         return [bool(position >> index & 1) for index in range(len(self.pins))]

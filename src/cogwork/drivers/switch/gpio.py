@@ -26,7 +26,7 @@ class GpioSwitch(Switch):
         self._attributes = attributes
         self._links = links
         self._position: int | None = None
-        """The position, or None if it is unknown because a pin failed."""
+        """The position, or None if a pin failed and the position is unknown."""
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -80,13 +80,13 @@ class GpioSwitch(Switch):
             self._position = position
 
     async def _restore(self) -> None:
-        """Restore the previous position, or turn everything off if it is unknown."""
+        """Restore the previous position, or turn all pins off if it is unknown."""
         before, self._position = self._position, None
         await self._write(self._all_off if before is None else self._attributes.levels(before))
         self._position = before
 
     async def _write(self, levels: Sequence[bool]) -> None:
-        """Write the pins; turn pins off before others on, so that exclusive relays are never on
+        """Write the pins, first those that turn off, so that exclusive relays are never on
         together."""
         pairs = list(zip(self._links, levels, strict=True))
         await run_all(link.set(False) for link, on in pairs if not on)

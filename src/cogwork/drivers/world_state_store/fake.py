@@ -63,11 +63,11 @@ class FakeWorldStateStore(WorldStateStore):
             )
         return transform
 
-    # The SDK's service requires a generator, although the base class declares another type.
+    # The SDK's service needs a generator, although the base class declares another return type.
     async def stream_transform_changes(  # type: ignore[override]
         self, **_: Any
     ) -> AsyncGenerator[StreamTransformChangesResponse, None]:
-        """Stream the changes from the call on.
+        """Stream the changes since the start of the call.
 
         A client that lists the UUIDs after the start of the stream misses no change.
         """
@@ -96,7 +96,7 @@ class FakeWorldStateStore(WorldStateStore):
 
     def _current_step(self) -> int:
         """Return how many times the objects have moved."""
-        # Without the tolerance, a timer that fires on time could appear early because of rounding.
+        # Add a tolerance: because of rounding, a timer that fires on time might seem early.
         return math.floor((self._clock.monotonic() - self._since) * self._rate + 1e-6)
 
     def _transforms_at(self, step: int) -> Transforms:

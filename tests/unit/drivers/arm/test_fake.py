@@ -295,7 +295,7 @@ async def test_manual_mode_interrupts_and_refuses_moves(
             await call
         assert told.status is Status.FAILED_PRECONDITION
         assert told.words == (
-            f'arm "a" is in manual mode and rejects {command}: end it with set_manual_mode'
+            f'arm "a" is in manual mode and rejects {command}: end manual mode with set_manual_mode'
         )
     await client.stop()
     await client.set_manual_mode(False)

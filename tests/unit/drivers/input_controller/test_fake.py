@@ -167,7 +167,7 @@ async def test_failing_callback_does_not_affect_the_others(
     controller.register_control_callback(SOUTH, [EventType.ALL_EVENTS], heard.append)
     await controller.trigger_event(event())
     assert len(heard) == 1
-    assert "a callback for ButtonSouth failed" in caplog.text
+    assert "a callback for the control ButtonSouth failed" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,12 @@ async def test_failing_callback_does_not_affect_the_others(
         (
             event(value=2),
             Status.INVALID_ARGUMENT,
-            'input controller "pad" has values from -1 to 1, not 2',
+            'input controller "pad" accepts event values from -1 to 1, not 2',
         ),
         (
             event(EventType.ALL_EVENTS),
             Status.INVALID_ARGUMENT,
-            "AllEvents cannot be triggered: trigger a specific event",
+            "AllEvents stands for several events: trigger one of them",
         ),
     ],
 )

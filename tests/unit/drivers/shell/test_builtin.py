@@ -466,7 +466,7 @@ class TestToMachine:
                     end_of_file(),
                 )
             await wait_until(lambda: list(tmp_path.iterdir()) == [])
-        assert error.words == '"b" started before "a" was complete'
+        assert error.words == 'the client sent "b" before "a" was complete'
 
 
 async def copy_from_machine(
