@@ -1,10 +1,11 @@
-"""Contract tests: one suite per API, which drivers subclass to check what clients rely on."""
+"""Contract tests: one suite for each API, which checks what clients rely on. Drivers subclass
+it."""
 
 import pkgutil
 
 import pytest
 
-# Assertion rewriting makes failed contracts show the compared values.
+# Let pytest rewrite the assertions of the suites, so that failures show the compared values.
 pytest.register_assert_rewrite(
     *(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__))
 )

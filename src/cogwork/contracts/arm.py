@@ -176,8 +176,10 @@ class ArmContract(MovingContract):
 
     @contextlib.asynccontextmanager
     async def _streaming(self, resource: Any) -> AsyncIterator[asyncio.Task[None] | None]:
-        """Stream points back and forth until the block ends. Yield None if streams are
-        unsupported."""
+        """Stream points back and forth until the block ends.
+
+        Yield the task that streams, or None if the arm does not support streams.
+        """
         start = await _get_joints(resource)
 
         async def follow() -> None:

@@ -29,7 +29,7 @@ class AudioInContract(Contract):
     seconds: ClassVar[float] = 0.3
     """Recording duration in seconds; long enough for several chunks."""
     remembers: ClassVar[bool] = True
-    """Whether a recording can resume from a previous timestamp."""
+    """Whether a stream can resume from an earlier timestamp."""
 
     async def test_reports_audio_properties(self, resource: Any) -> None:
         properties = await resource.get_properties()

@@ -36,7 +36,7 @@ class AudioOutContract(Contract):
     streams: ClassVar[bool] = True
     """Whether the speaker plays streamed sounds."""
     waits: ClassVar[bool] = True
-    """Whether a call returns at the end of its sound, instead of when the sound is queued."""
+    """Whether a call returns when its sound ends. Otherwise it returns when the sound is queued."""
 
     async def info(self, resource: Any) -> AudioInfo:
         """Return the format of a sound that the speaker supports."""
@@ -69,7 +69,7 @@ class AudioOutContract(Contract):
         assert refused.value.status is Status.UNIMPLEMENTED
 
     async def test_cancelled_sound_ends(self, resource: Any) -> None:
-        """The next sound must not wait for the cancelled one."""
+        """After a sound is cancelled, the next sound must play at once."""
         info = await self.info(resource)
         long = asyncio.ensure_future(resource.play(self.silence(info, 30.0), info))
         await asyncio.wait({long}, timeout=0.1)

@@ -24,9 +24,9 @@ class BaseContract(MovingContract):
     client = BaseClient
 
     mm_per_sec: ClassVar[float] = 200.0
-    """A speed at which the base drives safely."""
+    """A speed in millimeters per second at which the base drives safely."""
     degs_per_sec: ClassVar[float] = 90.0
-    """A speed at which the base turns safely."""
+    """A speed in degrees per second at which the base turns safely."""
 
     def move(self, resource: Any) -> Coroutine[Any, Any, Any]:
         distance = int(self.mm_per_sec * TIMEOUT)

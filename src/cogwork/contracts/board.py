@@ -30,13 +30,13 @@ class BoardContract(Contract):
     readers: ClassVar[Sequence[str]] = ()
     """Analogs that may be read."""
     writers: ClassVar[Sequence[str]] = ()
-    """Analogs that may be written. Analogs that are in `readers`, too, must read back the value."""
+    """Analogs that may be written. Those that `readers` contains, too, must read back the value."""
     levels: ClassVar[Sequence[int]] = (1, 0)
     """Values that may be written to the analogs in `writers`."""
     interrupts: ClassVar[Sequence[str]] = ()
     """Names of the board's digital interrupts."""
     drives: ClassVar[Mapping[str, str]] = {}
-    """The GPIO pin that drives each interrupt, for interrupts that are wired to a pin."""
+    """For each interrupt that is wired to a GPIO pin: the pin that drives the interrupt."""
 
     async def drive(self, resource: Any, interrupt: str, high: bool) -> None:
         """Set the signal of an interrupt in `drives` high or low."""
@@ -126,7 +126,8 @@ class BoardContract(Contract):
     async def test_tick_stream_ends_with_board(self, harness: Harness, resource: Any) -> None:
         for name in self.interrupts[:1]:
             async with _stream_ticks(resource, name) as stream:
-                # The reply shows that the board has processed the stream opened before.
+                # When this call returns, the board has registered the stream, which was opened
+                # before.
                 await resource.get_geometries()
                 await harness.run(*self.other_resources)
                 with pytest.raises(GRPCError) as ended:
@@ -152,7 +153,8 @@ async def _stream_ticks(resource: Any, *interrupts: str) -> AsyncIterator[Any]:
 
 
 async def _wait_for_tick(stream: Any, interrupt: str, high: bool) -> None:
-    """Wait for a tick and skip earlier ones, from the previous signal or from contact bounce."""
+    """Wait for the tick. Skip earlier ticks, which the previous signal or contact bounce may
+    cause."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(TIMEOUT):
             while (tick := await stream.recv_message()) is not None:
@@ -165,7 +167,8 @@ async def _wait_for_tick(stream: Any, interrupt: str, high: bool) -> None:
 def _is_in_range(read: Any) -> bool:
     """Whether the value is in range, with a tolerance of one step.
 
-    Values count steps from zero or from the minimum; without a step size they are physical values.
+    With a step size, the value counts steps from zero or from the minimum; without one, it is a
+    physical value such as volts.
     """
     step = read.step_size or 1.0
     low, high = read.min_range - step, read.max_range + step

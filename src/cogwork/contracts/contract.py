@@ -33,16 +33,16 @@ from cogwork.resource.model import Model
 from cogwork.wire.messages.resource_field import name_field
 
 TIMEOUT = 5.0
-"""Maximum seconds for a reply, and for threads to end."""
+"""Maximum seconds to wait for a reply, or for threads to end."""
 SHORT_DURATION = 0.2
-"""Seconds that are long enough to measure and short enough to wait for."""
+"""A duration in seconds that is long enough to measure and short enough to wait for."""
 
 _OPTIONAL_METHODS = {"DoCommand", "GetStatus", "GetGeometries"}
 """Methods that most drivers do not implement."""
 MAX_BLOCKING = 0.5
 """Maximum seconds for which a call may block the event loop."""
 _BLOCKING_ATTEMPTS = 3
-"""Number of blocking calls that count as a failure; a busy computer may pause now and then."""
+"""Number of calls, at least one of which must not block: a busy computer pauses now and then."""
 _UNEXPLAINED_STATUSES = (Status.UNKNOWN, Status.INTERNAL)
 
 
@@ -118,7 +118,8 @@ class Contract:
                 )
 
     async def _check_not_blocking(self, harness: Harness, method: MethodDescriptor) -> None:
-        """Raise the error of the call, and fail if the call blocks the event loop."""
+        """Fail if every attempt to call the method blocks the event loop. Otherwise raise the error
+        of the call, if any."""
         blocked = 0.0
         for _ in range(_BLOCKING_ATTEMPTS):
             call = asyncio.ensure_future(_call(harness, method, "it"))
@@ -154,13 +155,13 @@ class Contract:
 
 @dataclass
 class CallOutcome:
-    """The error that a client received, if any."""
+    """The status of a call: OK, or the status of its error."""
 
     status: Status = Status.OK
 
 
 class allow_refusal:  # noqa: N801 - reads as a word of the language
-    """Allow the block to fail, but only with a gRPC status and a message."""
+    """Allow the block to raise an error, which must be a gRPC status with a message."""
 
     def __init__(self, what: str = "it") -> None:
         self._what = what
@@ -171,7 +172,7 @@ class allow_refusal:  # noqa: N801 - reads as a word of the language
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         if isinstance(error, NotImplementedError):
-            # Some SDK clients drop the message.
+            # Do not check the message, which some SDK clients drop.
             self._outcome.status = Status.UNIMPLEMENTED
             return True
         if not isinstance(error, GRPCError):
@@ -185,7 +186,8 @@ class allow_refusal:  # noqa: N801 - reads as a word of the language
 
 @contextlib.contextmanager
 def assert_duration(seconds: float) -> Iterator[None]:
-    """Check that the block takes at least half of `seconds`, and does not time out."""
+    """Check that the block takes at least half of `seconds`, and at most `TIMEOUT` longer than
+    `seconds`."""
     since = time.monotonic()
     yield
     took = time.monotonic() - since
@@ -197,7 +199,7 @@ def assert_duration(seconds: float) -> Iterator[None]:
 
 
 async def _measure_longest_block(call: asyncio.Future[Any]) -> float:
-    """Return how long the event loop was blocked during the call."""
+    """Return the longest time for which the call blocked the event loop."""
     longest, last = 0.0, time.monotonic()
     while not call.done():
         await asyncio.wait({call}, timeout=0.01)
@@ -244,6 +246,6 @@ def _build_request(method: MethodDescriptor, name: str) -> Message:
 
 def _running_work() -> set[object]:
     """Return the running threads, and all tasks but the current one."""
-    # Threads of the loop's own executor stay alive.
+    # Ignore the threads of the loop's own executor, which stay alive.
     threads = {each for each in threading.enumerate() if not each.name.startswith("asyncio_")}
     return {*threads, *asyncio.all_tasks()} - {asyncio.current_task()}

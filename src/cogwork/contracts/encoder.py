@@ -20,7 +20,7 @@ DEGREES = PositionType.POSITION_TYPE_ANGLE_DEGREES
 _SETTLE_TIME = 0.05
 """Seconds without a tick after which the shaft counts as stopped."""
 _TOLERANCE = 1.0
-"""Noise of the position of a stopped shaft, in ticks or else in degrees."""
+"""Noise of the position of a stopped shaft, in ticks; in degrees if the encoder has no ticks."""
 
 
 class EncoderContract(Contract):
@@ -35,10 +35,10 @@ class EncoderContract(Contract):
     """Ticks per revolution, if the encoder reports both ticks and degrees."""
 
     async def turn(self, harness: Harness, way: int) -> None:
-        """Turn the shaft forward for 1 and backward for -1, then stop it.
+        """Turn the shaft forward if `way` is 1, or backward if it is -1, and then stop the shaft.
 
-        Implement this method if the test can turn the shaft. The angle is at least three ticks or
-        degrees, and less than half a revolution.
+        Implement this method if the test can turn the shaft. Turn it by at least three ticks or
+        degrees, and by less than half a revolution.
         """
         del harness, way
         pytest.skip("counting is not tested; implement `turn` to turn the shaft")
@@ -102,7 +102,7 @@ class EncoderContract(Contract):
         assert (await resource.get_position(TICKS))[0] == pytest.approx(0, abs=_TOLERANCE)
 
     def _assert_units_agree(self, start: EncoderReading, end: EncoderReading) -> None:
-        """Check that ticks and degrees agree within two ticks, as each may be rounded."""
+        """Check that ticks and degrees agree within two ticks: both may be rounded."""
         around = self.ticks_per_revolution
         if around is None or None in (start.ticks, start.degrees):
             return
@@ -124,7 +124,8 @@ class EncoderReading:
         return abs(self.distance_from(start)) > _TOLERANCE
 
     def distance_from(self, start: EncoderReading) -> float:
-        """Return how far the shaft turned since `start`, in ticks or else in degrees."""
+        """Return how far the shaft turned since `start`, in ticks; in degrees if the encoder has no
+        ticks."""
         return self.ticks_from(start) if self.ticks is not None else self.degrees_from(start)
 
     def ticks_from(self, start: EncoderReading) -> float:
@@ -147,7 +148,7 @@ async def _read_encoder(resource: Any) -> EncoderReading:
 
 
 async def _wait_until_settled(resource: Any) -> EncoderReading:
-    """Wait until no more ticks arrive."""
+    """Wait until the shaft has stopped; return the final position."""
     async with asyncio.timeout(TIMEOUT):
         while True:
             before = await _read_encoder(resource)

@@ -53,7 +53,7 @@ class InputControllerContract(Contract):
         with pytest.raises(GRPCError) as refused:
             await _trigger(resource, self.control, 1.0)
         assert refused.value.status is Status.UNIMPLEMENTED
-        # The SDK's client matches on these words.
+        # The SDK's client recognizes the error by these words.
         assert "does not support triggering events" in (refused.value.message or "")
 
     @pytest.mark.parametrize("control", ["", "ButtonNowhere"])

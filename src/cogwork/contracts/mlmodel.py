@@ -15,7 +15,7 @@ from cogwork.contracts.contract import Contract
 
 _NUMPY_TYPES = {"float32": "f4", "float64": "f8"}
 _DEFAULT_SIZE = 2
-"""Extent of dynamic dimensions after the first, which is 1."""
+"""Size of dynamic dimensions in test inputs. A dynamic first dimension has the size 1 instead."""
 
 
 class MLModelContract(Contract):

@@ -161,7 +161,8 @@ class MotionContract(Contract):
         await assert_stops_in_time(stop_all)
 
     async def test_move_to_current_place_succeeds(self, resource: Any, harness: Harness) -> None:
-        """Only moves on a map can succeed; an unknown base must be refused."""
+        """A move to the current place on a map must succeed; a move of an unknown base must be
+        refused."""
         await _assert_refused(
             resource.move_on_map("missing", Pose(), self.slam or "missing"), Status.NOT_FOUND
         )

@@ -81,7 +81,7 @@ class MotorContract(MovingContract):
     async def _go_for(
         self, resource: Any, rpm: float, revolutions: float, expected: float
     ) -> float:
-        """Return how far the motor turned. Repeat inexact moves, because a busy computer may stop
+        """Return how far the motor turned. Repeat inexact moves: on a busy computer a move may end
         late."""
         turned = 0.0
         for _ in range(_ATTEMPTS):
@@ -134,7 +134,8 @@ class MotorContract(MovingContract):
         return resource.go_for(self.rpm, self.rpm / 60 * TIMEOUT * 2)  # type: ignore[no-any-return]
 
     async def _assert_turns(self, resource: Any, way: float) -> None:
-        """Check the direction of the motor by its position, or else by its power."""
+        """Check the direction of the motor by its position, or by its power if it reports no
+        position."""
         if not (await resource.get_properties()).position_reporting:
             power = (await resource.is_powered())[1]
             assert power * way > 0, f"it turns in the wrong direction, with a power of {power:g}"

@@ -86,7 +86,7 @@ class MovementSensorContract(Contract):
                 continue
             measured = _drop_altitude(await getattr(resource, f"get_{quantity}")())
             read = (await resource.get_readings())[_reading_key(quantity)]
-            # An orientation has several equivalent representations.
+            # Skip different types: an orientation can be represented in several ways.
             if type(read) is not type(measured):
                 continue
             here, there = _to_numbers(quantity, measured), _to_numbers(quantity, read)
@@ -101,17 +101,19 @@ class MovementSensorContract(Contract):
 
 
 def _reading_key(quantity: str) -> str:
-    """Return the key of the quantity in its readings."""
+    """Return the key of the quantity in the result of GetReadings."""
     return "compass" if quantity == "compass_heading" else quantity
 
 
 def _drop_altitude(answer: Any) -> Any:
-    """Return a position without its altitude, which the readings list separately."""
+    """Return the answer of GetPosition without the altitude, which the readings list separately;
+    return other answers as they are."""
     return answer[0] if isinstance(answer, tuple) else answer
 
 
 def _to_numbers(quantity: str, value: Any) -> list[float]:
-    """Return comparable numbers; orientations without theta, which is noisy when upright."""
+    """Return the numbers to compare. The theta of an orientation is left out: it is noisy if the
+    sensor is upright."""
     match quantity:
         case "position":
             return [value.latitude, value.longitude]
@@ -124,7 +126,7 @@ def _to_numbers(quantity: str, value: Any) -> list[float]:
 
 
 def _difference(quantity: str, one: float, other: float) -> float:
-    """Return the difference; headings and longitudes wrap around."""
+    """Return the absolute difference. Headings and longitudes wrap around."""
     if quantity in ("compass_heading", "position"):
         return abs((one - other + 180) % 360 - 180)
     return abs(one - other)

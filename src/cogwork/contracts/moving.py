@@ -52,7 +52,8 @@ class MovingContract(Contract):
         await assert_stops_in_time(stop_all)
 
     async def test_cancelled_move_stops(self, resource: Any) -> None:
-        """Motions that continue after the call are exempt."""
+        """The motion must stop when its call is cancelled. A motion that outlasts its call is not
+        checked."""
         async with moving(resource, self.move) as call:
             if call.done():
                 return
@@ -63,14 +64,14 @@ class MovingContract(Contract):
 
 
 async def assert_stops_in_time(stop: Callable[[], Awaitable[float]]) -> None:
-    """Check that the fastest of several stops is in time; a busy computer delays some stops."""
+    """Check that at least one of several stops is in time: a busy computer may delay the others."""
     times = []
     for _ in range(_STOPS):
         times.append(await stop())
         if times[-1] < MAX_STOP_TIME:
             return
     raise AssertionError(
-        f"each of {_STOPS} stops took {min(times):.2f}s or more; allowed are {MAX_STOP_TIME:g}s"
+        f"each of {_STOPS} stops took at least {min(times):.2f}s; the limit is {MAX_STOP_TIME:g}s"
     )
 
 
@@ -78,7 +79,8 @@ async def assert_stops_in_time(stop: Callable[[], Awaitable[float]]) -> None:
 async def moving(
     resource: Any, move: Callable[[Any], Coroutine[Any, Any, Any]]
 ) -> AsyncIterator[asyncio.Task[Any]]:
-    """Run the block during a motion. The block ends the motion, and may make its call fail."""
+    """Start the motion and run the block, which must end the motion. The call of the motion may
+    then fail."""
     call = asyncio.ensure_future(move(resource))
     try:
         async with asyncio.timeout(TIMEOUT):

@@ -11,7 +11,7 @@ from viam.components.power_sensor.client import PowerSensorClient
 from cogwork.contracts.contract import Contract, allow_refusal
 
 _REL_TOLERANCE, _ABS_TOLERANCE = 0.2, 0.1
-"""Relative tolerance, and absolute tolerance in volts, amperes or watts."""
+"""The relative tolerance, and the absolute tolerance in volts, amperes or watts."""
 
 
 class PowerSensorContract(Contract):
@@ -46,8 +46,10 @@ class PowerSensorContract(Contract):
             )
 
     async def test_power_is_voltage_times_current(self, resource: Any) -> None:
-        """Signs are ignored, as not all sensors report the direction of power. With alternating
-        current, part of the power may be reactive."""
+        """For direct current, the power must be the product of voltage and current.
+
+        Signs are ignored, as not all sensors report the direction of power.
+        """
         measured = await _measure(resource)
         if {"voltage", "current", "power"} <= set(measured) and not measured["is_ac"]:
             watts = measured["voltage"] * measured["current"]

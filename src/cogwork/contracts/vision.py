@@ -51,7 +51,8 @@ class VisionContract(Contract):
         if not (await resource.get_properties()).object_point_clouds_supported:
             await _assert_unimplemented(resource.get_object_point_clouds(self.camera))
             return
-        # The camera may not support depth, which is not an error of the service.
+        # Allow errors: the camera may not support depth, which is not a fault of the vision
+        # service.
         with allow_refusal("GetObjectPointClouds"):
             assert isinstance(await resource.get_object_point_clouds(self.camera), list)
         with allow_refusal("GetDetections3D"):

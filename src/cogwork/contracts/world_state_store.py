@@ -22,13 +22,13 @@ class WorldStateStoreContract(Contract):
     client = WorldStateStoreClient
 
     changing: ClassVar[int] = 10
-    """Number of changes expected within a few seconds; 0 for a static world."""
+    """Number of changes that the test waits for, at most a few seconds; 0 for a static world."""
 
     async def test_listed_transforms_can_be_fetched(self, resource: Any) -> None:
         uuids = await resource.list_uuids()
         assert len(set(uuids)) == len(uuids)
         for uuid in uuids:
-            # A transform may have been removed since it was listed.
+            # Allow NOT_FOUND: the transform may have been removed since the UUIDs were listed.
             with allow_refusal("GetTransform"):
                 transform = await resource.get_transform(uuid)
                 assert transform.uuid == uuid
@@ -74,7 +74,7 @@ class WorldStateStoreContract(Contract):
 
 
 async def _stream_changes(resource: Any) -> AsyncGenerator[Any, None]:
-    """Yield changes, without the empty message with which a stream may begin."""
+    """Yield the changes; skip the empty message with which a stream may begin."""
     async with contextlib.aclosing(resource.stream_transform_changes()) as stream:
         async for change in stream:
             if change.ByteSize():
