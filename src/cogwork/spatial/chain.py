@@ -12,16 +12,16 @@ from cogwork.spatial.pose import ZERO, Pose, Quaternion, Vector, unit_vector
 
 WORLD = "world"
 
-# Inputs are converted to degrees and back on the wire; rounding must not violate a limit.
+# Tolerance of limits: converting inputs to degrees and back on the wire rounds them.
 _LIMIT_TOLERANCE = 1e-6
 
 
 _MAX_MESSAGE = 1000
-"""Maximum characters of an error message, which may quote texts of any length."""
+"""Maximum characters of an error message, because it may quote long texts of a file."""
 
 
 class BadKinematics(ValueError):
-    """A description is not a serial chain, or inputs do not fit a chain."""
+    """A description is not a serial chain, or the inputs do not fit the chain."""
 
     def __init__(self, message: str) -> None:
         shown = message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}…"
@@ -143,7 +143,7 @@ class Chain:
         }
 
     def check_inputs(self, inputs: Sequence[float]) -> None:
-        """Raise BadKinematics if there are too many or too few inputs, or one exceeds a limit."""
+        """Raise BadKinematics if the number of inputs is wrong or an input exceeds a limit."""
         self._check_count(inputs)
         for joint, value in zip(self.joints, inputs, strict=True):
             low, high = joint.limits
@@ -216,7 +216,8 @@ def _check_length(length_mm: float) -> float:
 
 
 def _order_elements(name: str, elements: list[ChainElement]) -> Iterable[ChainElement]:
-    """Return the elements from the base to the end. Raises BadKinematics if there is no order."""
+    """Return the elements from the base to the end. Raise BadKinematics if they do not form a
+    chain."""
     known = _collect_ids(name, elements)
     after: dict[str, ChainElement] = {}
     for element in elements:

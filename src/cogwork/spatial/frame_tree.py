@@ -34,7 +34,8 @@ class FramePart:
 
     @property
     def origin(self) -> str:
-        """The frame at the pose of the part: the base of its chain, if it has one."""
+        """The frame at the pose of the part. If the part has a chain, this is the base of the
+        chain."""
         return f"{self.name}_origin" if self.chain is not None else self.name
 
     @property
@@ -63,12 +64,12 @@ class FrameTree:
 
     @property
     def frames(self) -> tuple[str, ...]:
-        """The names of all frames including the world, parents first."""
+        """The names of all frames, parents first, including the world."""
         return (WORLD, *self._owners)
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """The parts that are not in the tree: their names, and the reasons."""
+        """The names of the parts that are not in the tree, with the reasons."""
         return self._broken
 
     def with_extra(self, parts: Iterable[FramePart]) -> FrameTree:
@@ -76,7 +77,7 @@ class FrameTree:
         return FrameTree((*self._all_parts, *parts))
 
     def path(self, name: str) -> tuple[str, ...]:
-        """Return the frames from the world to the named one, both included."""
+        """Return the frames on the path from the world to the frame `name`, including both."""
         self._check_known(name)
         upward = [name]
         while upward[-1] != WORLD:
@@ -90,13 +91,13 @@ class FrameTree:
     def transform(self, pose: Pose, source: str, destination: str, inputs: Inputs) -> Pose:
         """Transform a pose from one frame to another."""
         here, there = self.path(source), self.path(destination)
-        # Common ancestors cancel out, so their joint positions are not needed.
+        # Skip the common ancestors, which cancel out: their joint positions may be unknown.
         shared = sum(1 for one, other in zip(here, there, strict=False) if one == other)
         there_to_shared = self._compose(there[shared:], inputs).inverse()
         return there_to_shared.compose(self._compose(here[shared:], inputs)).compose(pose)
 
     def _index_frames(self) -> dict[str, FramePart]:
-        """Map each frame to its part, without parts whose names are in use."""
+        """Map each frame to its part. Skip parts with a frame that an earlier part already has."""
         owners: dict[str, FramePart] = {}
         for part in self._all_parts:
             taken = next((frame for frame in part.frames if frame in owners), None)
@@ -122,8 +123,10 @@ class FrameTree:
     def _unplaced_branch(
         self, part: FramePart, owners: Mapping[str, FramePart], placed: set[str]
     ) -> list[FramePart]:
-        """Return a part and its unplaced ancestors, or an empty list if they do not lead to the
-        world."""
+        """Return the part and its ancestors that are not placed yet.
+
+        If the ancestors do not lead to the world, record why and return an empty list.
+        """
         branch: dict[str, FramePart] = {}
         while part.name not in branch:
             if part.name in placed:
@@ -140,7 +143,8 @@ class FrameTree:
     def _mark_broken(
         self, branch: Mapping[str, FramePart], last: FramePart, owners: Mapping[str, FramePart]
     ) -> None:
-        """Record why each part of the branch is not connected. `last` is its topmost part."""
+        """Record why each part of the branch is not connected. `last` is the part at the top of the
+        branch."""
         names = list(branch)
         cycle = names[names.index(last.name) :] if last.parent in owners else []
         for name, part in branch.items():
@@ -181,7 +185,9 @@ def _chain_end(part: FramePart, inputs: Inputs) -> Pose:
     assert part.chain is not None
     values = inputs.get(part.name, () if not part.chain.joints else None)
     if values is None:
-        raise BadKinematics(f'the joint positions of "{part.name}" are required but not known')
+        raise BadKinematics(
+            f'cannot compute the pose of "{part.name}": its joint positions are unknown'
+        )
     return part.chain.pose(values)
 
 

@@ -57,7 +57,8 @@ class GeoCoordinate:
 
 
 def _longitude_scale(latitude: float, other: float) -> float:
-    """Return the length of the mean circle of latitude relative to the equator."""
+    """Return the length of the circle of latitude halfway between the two, relative to the
+    equator."""
     return math.cos(math.radians((latitude + other) / 2))
 
 

@@ -12,7 +12,7 @@ from cogwork.spatial.pose import Pose, Quaternion, Vector, cross
 _MAX_ATTEMPTS = 60
 _MAX_ITERATIONS = 40
 _MAX_SOLUTIONS = 4
-"""Number of solutions to compare, unless one is close to the start."""
+"""Number of solutions after which the search ends, even if none is close to the start."""
 _NEAR_DISTANCE = 1.0
 _MAX_STALLED = 6
 _MIN_REACH_MM = 100.0
@@ -53,7 +53,8 @@ class _Goal:
     tolerance_rad: float
 
     def pose_error(self, end: Pose) -> tuple[Vector, Vector]:
-        """Return the remaining translation in millimeters and the remaining rotation vector."""
+        """Return the translation in millimeters and the rotation vector that lead from `end` to the
+        target."""
         here, there = end.point, self.target.point
         offset = (there[0] - here[0], there[1] - here[1], there[2] - here[2])
         return offset, _rotation_vector(self.target.rotation * end.rotation.inverse())
@@ -66,7 +67,8 @@ class _Goal:
 
 @dataclass(frozen=True, slots=True)
 class _ReducedChain:
-    """A chain whose fixed transforms are merged: one before each joint, and one after the last."""
+    """A chain with all fixed transforms merged into one before each joint and one after the
+    last."""
 
     joints: tuple[Joint, ...]
     limits: tuple[JointLimits, ...]
@@ -173,7 +175,8 @@ def _levenberg_marquardt(
 def _compute_step(
     arm: _ReducedChain, state: _ChainState, offset: Vector, rotation: Vector, damping: float
 ) -> Sequence[float]:
-    """Return the step that reduces the error most, without joints that would exceed a limit."""
+    """Return the change that reduces the error most. Joints that it would move past a limit stay
+    fixed."""
     error = [*offset, *(arm.reach * part for part in rotation)]
     jacobian = arm.jacobian(state)
     change = _damped_least_squares(jacobian, error, damping * arm.reach**2)
@@ -193,7 +196,7 @@ def _compute_step(
 def _damped_least_squares(
     jacobian: list[list[float]], error: list[float], damping: float
 ) -> list[float]:
-    """Return the damped least-squares change of the joints for an error of the pose.
+    """Return the changes of the joints that correct a pose error, by damped least squares.
 
     `jacobian` holds one column for each joint.
     """
@@ -254,8 +257,11 @@ def _initial_guesses(chain: Chain, start: Sequence[float]) -> Iterator[list[floa
 
 
 def _search_range(joint: Joint, value: float) -> JointLimits:
-    """Return the range for guesses: the joint limits, reduced to one revolution around the start
-    for a rotary joint and to 10 m around it for a prismatic one."""
+    """Return the range of guesses for a joint.
+
+    It is within the joint limits, and within half a revolution of the start for a rotary joint, or
+    10 m for a prismatic one.
+    """
     low, high = joint.limits
     if not joint.is_rotary:
         return JointLimits(max(low, value - 1e4), min(high, value + 1e4))

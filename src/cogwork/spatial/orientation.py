@@ -68,7 +68,7 @@ def to_ov(rotation: Quaternion) -> tuple[float, float, float, float]:
     if _is_near_pole(direction):
         x, y, _ = rotation.rotate((1.0, 0.0, 0.0))
         return *direction, math.atan2(y, math.copysign(1.0, direction[2]) * x)
-    # The two angles are the half sum and the half difference of longitude and theta.
+    # These two arctangents are half the sum and half the difference of longitude and theta.
     theta = math.atan2(rotation.z, rotation.w) - math.atan2(-rotation.x, rotation.y)
     return *direction, math.remainder(theta, math.tau)
 
@@ -112,7 +112,7 @@ def _from_ov_at_pole(z_axis: Vector, theta: float) -> Quaternion:
     """Convert an orientation vector close to a pole.
 
     The x axis is perpendicular to the z axis, and its horizontal direction is theta. At the lower
-    pole the frame is upside down, so theta is measured from below.
+    pole the frame is upside down, so theta is the direction as seen from below.
     """
     x, y = math.copysign(1.0, z_axis[2]) * math.cos(theta), math.sin(theta)
     x_axis = unit_vector((x, y, -(z_axis[0] * x + z_axis[1] * y) / z_axis[2]))
@@ -163,7 +163,7 @@ def require_number(what: str, value: object) -> float:
 
     Raise ValueError if the value is not a finite number. `what` names the value in the error.
     """
-    # math.isfinite would raise for an integer that is too large for a float.
+    # Do not use math.isfinite: it raises an error for an integer that is too large for a float.
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)

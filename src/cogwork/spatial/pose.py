@@ -36,7 +36,7 @@ class Quaternion:
         largest = max(abs(self.w), abs(self.x), abs(self.y), abs(self.z))
         if not 0 < largest < math.inf:
             raise ValueError("a quaternion needs a finite w, x, y or z that is not zero")
-        # Scale first: the squares of very small or large numbers underflow or overflow.
+        # Scale first: otherwise the squares of very small or large numbers underflow or overflow.
         w, x, y, z = self.w / largest, self.x / largest, self.y / largest, self.z / largest
         length = math.sqrt(w * w + x * x + y * y + z * z)
         return Quaternion(w / length, x / length, y / length, z / length)
@@ -46,7 +46,7 @@ class Quaternion:
 
     def rotate(self, vector: Vector) -> Vector:
         x, y, z = vector
-        # Twice the cross product of the axis and the vector.
+        # u is twice the cross product of the quaternion's vector part and the vector.
         ux = 2 * (self.y * z - self.z * y)
         uy = 2 * (self.z * x - self.x * z)
         uz = 2 * (self.x * y - self.y * x)
@@ -83,7 +83,7 @@ class Pose:
         return cls(ZERO, Quaternion.identity())
 
     def compose(self, other: Pose) -> Pose:
-        """Convert `other` from the frame of this pose to the outer frame."""
+        """Convert `other`, a pose relative to this pose, to the outer frame."""
         # Normalize each time, so that a long chain does not drift.
         return Pose(
             self.transform_point(other.point), (self.rotation * other.rotation).normalized()

@@ -10,7 +10,7 @@ from cogwork.spatial.chain import BadKinematics, Chain, ChainElement, Joint, Joi
 from cogwork.spatial.orientation import from_axis_angle, parse_orientation, require_number
 from cogwork.spatial.pose import Pose, Quaternion, Vector, unit_vector
 
-# The format has no joints without limits: write a hundred revolutions, or a kilometer.
+# The format requires limits. Joints without limits get a hundred revolutions or a kilometer.
 _UNLIMITED_DEGREES = 36_000.0
 _UNLIMITED_MM = 1_000_000.0
 
@@ -52,7 +52,7 @@ def _load_json(text: str) -> JsonObject:
 
 
 def _parse_finite(text: str) -> float:
-    """Reject infinity and NaN, which `format_sva` cannot write."""
+    """Parse a float. Reject infinity and NaN, which `format_sva` cannot write."""
     value = float(text)
     if not math.isfinite(value):
         raise BadKinematics(f"the kinematics contain {text}, which is not a finite number")
@@ -199,7 +199,8 @@ def _format_link(element: ChainElement) -> JsonObject:
         "translation": _format_vector(pose.point),
     }
     if pose.rotation != Quaternion.identity():
-        # Other parsers lose the direction of an orientation vector close to straight up.
+        # Write a quaternion: other parsers lose the direction of nearly vertical orientation
+        # vectors.
         rotation = pose.rotation
         value = {"w": rotation.w, "x": rotation.x, "y": rotation.y, "z": rotation.z}
         data["orientation"] = {"type": "quaternion", "value": value}

@@ -31,14 +31,18 @@ def parse_urdf(text: str) -> Chain:
 
 
 def _parse_elements(robot: Element) -> Iterator[ChainElement]:
-    """Yield each link with its joint as the parent, and for each joint a link to its origin."""
+    """Yield the chain elements.
+
+    The parent of each link is the joint that leads to it. The parent of each joint is an additional
+    link at the joint's origin.
+    """
     joints = [(joint, *_parent_and_child(joint)) for joint in robot.findall("joint")]
     parent_joints = {child: _require_name(joint) for joint, _, child in joints}
     if len(parent_joints) < len(joints):
         raise BadKinematics("two joints of the URDF have the same child link; a chain allows one")
     for link in robot.findall("link"):
         name = _require_name(link)
-        # A base link that is called world is the root itself.
+        # Skip a base link that is called "world": it is the world itself.
         if name != WORLD or name in parent_joints:
             yield Link(name, parent_joints.get(name, WORLD), geometry=_parse_geometry(link))
     for joint, parent, _ in joints:
@@ -167,7 +171,7 @@ def _parse_number(text: str, what: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    # The value must also be finite in millimeters.
+    # Check the value in millimeters, which must be finite, too.
     if not math.isfinite(value * _MM_PER_M):
         raise BadKinematics(f'{what} contains "{text}", which is not a finite number')
     return value
