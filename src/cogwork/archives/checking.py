@@ -16,7 +16,7 @@ def check(
     """Read an archive to its end without unpacking it. Raise BadArchive if a check fails.
 
     The arguments are the same as for `extract`, which may still refuse an archive that passes: some
-    contradictions between entries only show on a disk.
+    contradictions between entries only show when the entries are created on a disk.
     """
     meter = MeteredReader(read, packed_size, limits)
     seen, directories = set[int](), _DirectoryCount(limits)
@@ -25,7 +25,7 @@ def check(
         path = split_path(member.path, limits)
         directories.add(path if member.kind is MemberKind.DIRECTORY else path[:-1])
         if limits.is_strict and member.kind is not MemberKind.DIRECTORY:
-            # Hashes need less memory than paths.
+            # Store hashes, because they need less memory than paths.
             if (key := hash("/".join(path))) in seen:
                 raise repeated_entry(path)
             seen.add(key)
@@ -37,7 +37,7 @@ def check(
 
 
 class _DirectoryCount:
-    """The number of directories that paths name, counted without creating them."""
+    """Counts the directories that paths name, without creating them."""
 
     def __init__(self, limits: ArchiveLimits) -> None:
         self._limits = limits

@@ -54,7 +54,8 @@ class _XzReader(io.RawIOBase):
         return len(data)
 
     def _find_stream(self) -> bytes:
-        """Return the beginning of the next stream in the file, without the padding before it."""
+        """Skip the padding before the next stream in the file, and return the stream's first
+        bytes."""
         fresh = self._decompressor.unused_data.lstrip(b"\0")
         while not fresh and (more := self._file.read(_CHUNK)):
             fresh = more.lstrip(b"\0")

@@ -33,7 +33,7 @@ from cogwork.core.files.complete_write import write_all
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
 _NAME_ERRORS: Final = (errno.ENAMETOOLONG, errno.EMLINK, errno.EINVAL, errno.EILSEQ)
-"""Errors of a file system that cannot store a name, or as many links to a file."""
+"""Errors of a file system that cannot store a name, or that allows no more links to a file."""
 
 
 def extract(
@@ -113,7 +113,7 @@ class _Extractor:
         target = split_path(member.target, self._limits)
         if target == path:
             return
-        # Opening the second directory may close the first one.
+        # Duplicate the descriptor: opening the second directory may close the first one.
         source = os.dup(self._directories.open(target[:-1]))
         try:
             if not target or not _is_file(target[-1], source):
@@ -139,7 +139,8 @@ class _Extractor:
         os.symlink(target, path[-1], dir_fd=parent)
 
     def _make_room(self, path: tuple[str, ...], parent: int) -> None:
-        """Remove an earlier entry with the same path. Raise BadArchive if the limits are strict."""
+        """Remove an earlier entry with the same path. Raise BadArchive if repeated entries are not
+        allowed."""
         if _remove(path, parent) and self._limits.is_strict:
             raise repeated_entry(path)
 

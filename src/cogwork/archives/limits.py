@@ -21,7 +21,7 @@ class ArchiveLimits:
     unpacked: int = 16 * _GIB
     """Total size of all files in bytes."""
     reserve: int = 256 << 20
-    """Bytes of disk space that stay free."""
+    """Bytes of disk space that must stay free."""
     path: int = 1024
     """Length of a path in bytes."""
     depth: int = 64

@@ -13,7 +13,7 @@ _MAX_NAME: Final = 255
 
 
 def split_path(path: str, limits: ArchiveLimits) -> tuple[str, ...]:
-    """Split a path of the archive into components. Raise BadArchive if it is not allowed.
+    """Split a path of the archive into components. Raise BadArchive if the path is not allowed.
 
     The result is empty for the root.
     """
@@ -35,8 +35,8 @@ def split_path(path: str, limits: ArchiveLimits) -> tuple[str, ...]:
 def check_target(path: tuple[str, ...], target: str, limits: ArchiveLimits) -> str:
     """Return the target of a link. Raise BadArchive if it may be outside of the directory.
 
-    `..` is allowed only at the beginning, where every component is a real directory, so the levels
-    can be counted. A component before a later `..` might be a link.
+    `..` is allowed only at the beginning. There, it leads from one real directory to its parent, so
+    the levels can be counted. Later, the component before `..` might be a link.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))

@@ -11,7 +11,7 @@ from cogwork.archives.tar import CHUNK_SIZE, BadArchive, NoSpace, ReadBytes
 _DISK_INTERVAL: Final = 256
 """Number of reads (at most 16 MiB) between two checks of the free disk space."""
 _FREE_FILES: Final = 1000
-"""Minimum number of files that the disk must still be able to store."""
+"""Minimum number of further files for which the disk must have room."""
 
 
 class MeteredReader:
@@ -61,7 +61,8 @@ class MeteredReader:
             )
 
     def _check_disk(self, root: int) -> None:
-        """Check the free disk space: small files need more than their bytes."""
+        """Check the free space of the disk, because small files take up more space than their
+        size."""
         disk = os.statvfs(root)
         free = disk.f_bavail * disk.f_frsize - self._limits.reserve
         if self._free_space is None:
@@ -72,9 +73,9 @@ class MeteredReader:
                 f"{_format_size(self._free_space)} (after a reserve of "
                 f"{_format_size(self._limits.reserve)}); free some space"
             )
-        # Some file systems have no limit on the number of files.
+        # `f_files` is 0 if the file system does not limit the number of files.
         if disk.f_files and disk.f_favail < _FREE_FILES:
-            raise NoSpace("the disk cannot store as many files; remove some")
+            raise NoSpace(f"the disk has room for fewer than {_FREE_FILES} more files; delete some")
 
 
 def _format_size(count: int) -> str:

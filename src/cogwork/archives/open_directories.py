@@ -16,7 +16,8 @@ DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLO
 class OpenDirectories:
     """The open descriptors of the current directory and its parents.
 
-    Archives list the entries of a directory together, so most entries find their directory open.
+    Archives list the entries of a directory together, so the directory of most entries is already
+    open.
     """
 
     def __init__(self, root: int, limits: ArchiveLimits) -> None:

@@ -21,7 +21,7 @@ CHUNK_SIZE: Final = 1 << 16
 _MAX_EXTENSIONS: Final = 16
 """Maximum number of extended headers before one member."""
 MAX_RECORDS = 1_000_000
-"""Maximum number of records in all extended headers: parsing many takes longer than unpacking."""
+"""Maximum number of records in all extended headers, because parsing records takes long."""
 
 ReadBytes = Callable[[int], bytes]
 """Function that returns the given number of bytes, or fewer at the end of the data."""
@@ -78,7 +78,8 @@ _UNSUPPORTED_TYPES: Final = {
 
 _SPARSE: Final = "GNU.sparse"
 _PAX_KEYS: Final = {key.encode(): key for key in ("path", "linkpath", "size", "mtime")}
-"""The attributes that the reader uses. Others are discarded, because global ones stay in memory."""
+"""The attributes that the reader uses. Other attributes are discarded, because those of global
+headers would stay in memory."""
 
 
 def quote(path: str) -> str:
@@ -117,7 +118,7 @@ class TarReader:
     def _next_header(self) -> bytes | None:
         block = self._read(BLOCK_SIZE)
         if not block and self._has_members:
-            # Some archivers omit the two empty blocks at the end of an archive.
+            # Accept this end: some archivers omit the two empty blocks at the end of an archive.
             return None
         if len(block) < BLOCK_SIZE:
             raise Truncated("the archive is incomplete")
@@ -159,7 +160,7 @@ class TarReader:
         return True
 
     def _read_pax(self, block: bytes) -> dict[str, str]:
-        """Return the attributes of an extended header that the reader uses."""
+        """Return those attributes of an extended header that the reader uses."""
         found: dict[str, str] = {}
         for key, value in _parse_pax(self._read_extension(block)):
             self._records += 1
@@ -186,7 +187,8 @@ class TarReader:
         path = found.get("path") or _parse_path(block)
         kind = _parse_kind(block[156:157], path, found)
         size = _parse_size(found["size"]) if "size" in found else _parse_number(block[124:136])
-        # Archivers write the size of a file into the headers of its hard links, too.
+        # Ignore the size of other members: for a hard link, archivers write the size of the linked
+        # file.
         size = size if kind is MemberKind.FILE else 0
         self._remaining, self._padding = size, -size % BLOCK_SIZE
         return Member(
@@ -212,7 +214,7 @@ def _parse_kind(flag: bytes, path: str, found: Mapping[str, str]) -> MemberKind:
     if kind is None:
         what = _UNSUPPORTED_TYPES.get(flag, f"an entry of the unknown type {flag!r}")
         raise BadArchive(f"{quote(path)} is {what}; only files, directories and links are unpacked")
-    # Archives older than the directory type mark directories with a slash at the end.
+    # Old archives have no type for directories: they mark directories with a slash at the end.
     return MemberKind.DIRECTORY if kind is MemberKind.FILE and path.endswith("/") else kind
 
 
@@ -222,7 +224,7 @@ def _is_checksum_valid(block: bytes) -> bool:
     except BadArchive:
         return False
     rest = block[:148] + b" " * 8 + block[156:]
-    # Some archivers sum the bytes as signed numbers.
+    # Accept both sums, because some archivers sum the bytes as signed numbers.
     return expected == sum(rest) or expected == sum(memoryview(rest).cast("b"))
 
 

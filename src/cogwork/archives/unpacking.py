@@ -44,7 +44,8 @@ def unpack(
             with decompress(file) as content:
 
                 def read(size: int) -> bytes:
-                    # A few bytes of a compressed file may contain many entries.
+                    # Report every read of content, too: a few bytes of the file may contain many
+                    # entries.
                     on_read(file.tell())
                     return content.read(size)
 
