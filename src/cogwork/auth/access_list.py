@@ -2,8 +2,8 @@
 
 The cloud makes one list for each part. The list decides every login, token, call and open
 connection, also while the cloud cannot be reached. It contains no credentials: a verifier is valid
-for this part only (`verifier.py`). This module imports only the standard library, because small
-servers need no more.
+for this part only (`verifier.py`). This module imports only the standard library, so that small
+servers can use it without other packages.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class AccessList:
     stored."""
 
     def find(self, principal: Principal) -> AccessEntry | None:
-        """Return the entry of a principal; None if its secret was replaced after the list was
-        made."""
+        """Return the entry of a principal; None if it is missing, or has another epoch because the
+        secret was replaced."""
         entry = self.entries.get((principal.kind, principal.id))
         return entry if entry is not None and entry.principal.epoch == principal.epoch else None
 

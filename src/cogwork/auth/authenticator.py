@@ -40,7 +40,7 @@ class Authenticator:
         """`granted` is the access from the cloud; None if the machine has not joined a cloud."""
         self._credentials = credentials
         self._granted = granted
-        # Computed once, because it iterates over the access list.
+        # Compute the types only once, because that iterates over the access list.
         self._accepted_types = {
             *credentials.accepted_types,
             *(granted.accepted_types if granted is not None else ()),
@@ -50,7 +50,7 @@ class Authenticator:
         self._limiter = limiter
         self._clock = clock
         self.refusals = RefusalDelay(clock)
-        """The delay of refused logins."""
+        """Delays the responses to clients that fail to log in too often."""
         self._verified: OrderedDict[str, tuple[Identity, Claims]] = OrderedDict()
         """Verified tokens by `authorization` header, the least recently verified first."""
 

@@ -88,7 +88,8 @@ def issue_certificate(
         .not_valid_before(now - _CLOCK_TOLERANCE)
         .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        # Clients written in Rust refuse the certificate of an authority as a server certificate.
+        # Set `ca=False`: clients written in Rust refuse the certificate of an authority as a server
+        # certificate.
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)

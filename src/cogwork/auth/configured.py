@@ -46,15 +46,16 @@ def read_granted(config: MachineConfig, access: AccessList) -> GrantedAccess:
     try:
         return GrantedAccess(access, partial(is_allowed_host, names=names))
     except ValueError as error:
-        _log.error("tokens of the cloud are refused: %s", error)
+        _log.error("cannot use the public keys of the cloud: %s; refusing its tokens", error)
         return GrantedAccess(replace(access, jwks={}), partial(is_allowed_host, names=names))
 
 
 def audience_of(config: MachineConfig, key: SigningKey) -> str:
-    """Return the audience of this machine's tokens: the ID of its part, if it has joined a cloud.
+    """Return the audience of this machine's tokens.
 
-    Another machine may get the same name later, but not the same ID. The audience is short, because
-    every call sends it.
+    The audience is the ID of the machine's part if it has joined a cloud: another machine may get
+    the same name later, but not the same ID. Otherwise, it is the name in the configuration, or the
+    start of the ID of the signing key. The audience is short, because every call sends it.
     """
     if config.cloud is not None:
         return config.cloud.id
@@ -74,5 +75,7 @@ def _read_external_keys(
             external.jwks, audience_of(config, key), config.network.fqdn or cloud_name
         )
     except ValueError as error:
-        _log.error("tokens of the external issuer are refused: %s", error)
+        _log.error(
+            "cannot use the public keys of the external issuer: %s; refusing its tokens", error
+        )
         return None

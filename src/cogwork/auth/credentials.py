@@ -51,10 +51,11 @@ class KnownCredentials:
         return tuple(kind for kind, is_accepted in accepted.items() if is_accepted)
 
     def check(self, entity: str, kind: str, digest: bytes) -> Identity | None:
-        """Return the identity of a client that presents a secret with this digest; None if it is
-        wrong.
+        """Return the identity of a client that presents a secret with this digest; None if the
+        secret is wrong.
 
-        Compare the digest with every secret that could match, and with at least one.
+        Compare the digest with every secret that could match. For an unknown entity, compare it
+        with a placeholder, so that the refusal takes as long.
         """
         if kind == CredentialType.API_KEY:
             candidates = [self.api_keys.get(entity, _NO_SECRET)]
@@ -95,7 +96,7 @@ class KnownCredentials:
     def grants(self, identity: Identity) -> bool:
         """Return whether the credential of an identity still exists and still grants its role."""
         if identity.type is CredentialType.SIGNALING:
-            # Its connection ends when the machine no longer trusts the signaling server.
+            # The client's connection ends when the machine no longer trusts the signaling server.
             return True
         if identity.type is CredentialType.CERTIFICATE:
             return identity.fingerprint in self.certificate_names

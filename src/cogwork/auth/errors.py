@@ -14,7 +14,7 @@ class Unauthenticated(CogworkError):
 class NotListed(Unauthenticated):
     """The cloud has authenticated the caller, but the caller is not on this machine's access list.
 
-    The list may be older than the caller's access.
+    The list may be outdated: the caller may have got access since.
     """
 
 
@@ -25,7 +25,7 @@ class RoleTooLow(CogworkError):
 
 
 class TooManyAttempts(CogworkError):
-    """Too many logins have failed. Correct ones are still accepted, except with a short secret."""
+    """Too many logins have failed. Correct secrets are still accepted, unless they are short."""
 
     status = "RESOURCE_EXHAUSTED"
 

@@ -17,7 +17,7 @@ class CredentialType(enum.StrEnum):
     LOCATION_SECRET = "robot-location-secret"  # noqa: S105 - a name, not a secret
     EXTERNAL = "external"
     CERTIFICATE = "certificate"
-    """A client certificate. The connection proves it, so clients do not log in."""
+    """A client certificate. The TLS handshake verifies it, so the client needs no login."""
     SIGNALING = "signaling"
     """A client that a trusted signaling server has authenticated."""
 

@@ -1,4 +1,4 @@
-"""Delays the responses to refused logins, to slow down clients that keep trying."""
+"""Delays the responses to clients that fail to log in too often, to slow them down."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RefusalDelay:
 
     @contextlib.asynccontextmanager
     async def apply(self) -> AsyncIterator[None]:
-        """Delay TooManyAttempts, but no other error."""
+        """Delay TooManyAttempts. Raise all other errors at once."""
         try:
             yield
         except TooManyAttempts:

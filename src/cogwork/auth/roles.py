@@ -42,8 +42,10 @@ _VIEWER_METHODS: Final = """
     AddStream GetStreamOptions ListStreams RemoveStream SetStreamOptions
 """
 """Methods that a viewer may call. The last lines are health, reflection, signaling and video.
-Starting a session moves nothing, and calls over WebRTC have the role of the client that opened the
-connection."""
+
+StartSession is included because starting a session moves nothing. Signaling is included because
+calls over WebRTC have the role of the client that opened the connection.
+"""
 
 _OPERATOR_METHODS: Final = """
     AddLocation AddRoute AddZone Cancel CancelOperation DeleteLocation DeleteRoute DeleteZone
@@ -80,13 +82,15 @@ ROLE_BY_OTHER_METHOD: Final = {
     "RemoveWaypoint": Role.OPERATOR,
     "SetMode": Role.OPERATOR,
 }
-"""The required roles of methods in other versions of the API, which modules and remotes may use."""
+"""The required roles of methods that only other versions of the API have. Modules and remotes may
+use those versions."""
 
 ROLE_BY_PATH: Final = {
     # A shell service may run any command.
     "/viam.service.shell.v1.ShellService/DoCommand": Role.OWNER,
 }
-"""The required roles that differ from the role of the method name, by method path."""
+"""The required roles, by method path, of methods that need another role than their name
+suggests."""
 
 
 def granted_role(name: str | None) -> Role:

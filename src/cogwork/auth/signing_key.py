@@ -83,6 +83,7 @@ def _save(path: Path, private: Ed25519PrivateKey) -> None:
         atomic.write(path, pem, 0o600)
     except OSError as error:
         _log.warning(
-            "cannot save the key that signs tokens to %s: %s; tokens will end with this process",
+            "cannot save the key that signs tokens to %s: %s; tokens become invalid when this "
+            "process ends",
             *(path, error.strerror),
         )

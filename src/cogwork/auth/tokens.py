@@ -122,14 +122,14 @@ def _verify(
     only_name: str = "",
     key_fingerprint: str = "",
 ) -> Claims:
-    """Verify a token. `only_name` is accepted as the audience if the token has no other."""
+    """Verify a token. `only_name` is also accepted if it is the only audience of the token."""
     try:
         claims = jwt.decode(
             token,
             key,
             algorithms=list(algorithms),
             audience=[each for each in (audience, only_name) if each],
-            # The caller compares the times with a clock that tests can control.
+            # Skip the time checks: the caller checks the times with a clock that tests can control.
             options={
                 "require": ["aud"],
                 "verify_exp": False,

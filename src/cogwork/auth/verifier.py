@@ -3,7 +3,7 @@
 Credentials are random and have 256 bits, so a fast digest is as strong as a slow one. The cloud
 stores a digest of a credential, and each part stores a verifier derived from it. Nobody can log in
 with a digest or a verifier, and the verifier of one part is useless on another. This module imports
-only the standard library, because small servers need no more.
+only the standard library, so that small servers can use it without other packages.
 """
 
 from __future__ import annotations
