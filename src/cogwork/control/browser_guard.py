@@ -90,12 +90,12 @@ def find_refusal(
 ) -> HttpRefusal | None:
     """Return the response if the request is rejected; None if it is allowed."""
     if "content-length" in headers and "transfer-encoding" in headers:
-        # Request smuggling: a proxy in front may use the other header to find the end of the
-        # request.
+        # Prevent request smuggling: a proxy in front may use the other header to find the end of
+        # the request.
         text = "the request has both Content-Length and Transfer-Encoding; send only one of them"
         return HttpRefusal(400, text, {"Connection": "close"})
     host = headers.get("host")
-    # HTTP/1.0 clients may omit the header; browsers never do.
+    # Accept a missing header: HTTP/1.0 clients may omit it, but browsers never do.
     if host is not None and not is_allowed_host(host, host_names):
         return HttpRefusal(
             421,
@@ -140,7 +140,7 @@ def _is_allowed_origin(headers: Mapping[str, str], origins: Collection[str]) -> 
 
 def _is_same_origin(origin: str, host: str) -> bool:
     scheme, _, rest = origin.partition("://")
-    # A proxy in front may terminate HTTPS.
+    # Accept both schemes, because a proxy in front may terminate HTTPS.
     return scheme in ("http", "https") and rest.lower() == host.lower()
 
 

@@ -1,4 +1,4 @@
-"""Devices that are connected to this computer, which owners can add to the configuration."""
+"""The devices on this computer that owners can add to the configuration."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class MachineApp:
             query = parse_history_query(request.query_params)
         except ValueError as error:
             return PlainTextResponse(f"{error}\n", 400)
-        # The last events of one resource may be far back in the journal.
+        # Read all events for one resource: its last events may be far back in the journal.
         is_recent = query.last is not None and query.resource is None
         events = await (self._latest_histories if is_recent else self._histories).get()
         return self._respond(events.encode(query), "application/json")

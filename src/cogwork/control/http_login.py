@@ -32,7 +32,7 @@ _REQUIRED_ROLE: Final = Role.VIEWER
 """The role that pages, status, logs and images require."""
 _MAX_BODY_SIZE: Final = 1 << 16
 _MAX_LIFETIME: Final = 366 * 24 * 3600
-"""Maximum lifetime in seconds. For a token without an end, a client omits the lifetime."""
+"""Maximum lifetime in seconds. A client that wants a token without expiry omits the lifetime."""
 _EXPECTED: Final = (
     'expected {"entity": "…", "credentials": {"type": "api-key", "payload": "…"}} as JSON'
 )
@@ -149,5 +149,7 @@ def _read_login(body: bytes) -> _Login:
     if login.lifetime is not None and not (
         type(login.lifetime) in (int, float) and 0 < login.lifetime <= _MAX_LIFETIME
     ):
-        raise InvalidLogin(f'"lifetime" must be seconds, more than 0 and at most {_MAX_LIFETIME}')
+        raise InvalidLogin(
+            f'"lifetime" must be a number of seconds, more than 0 and at most {_MAX_LIFETIME}'
+        )
     return login

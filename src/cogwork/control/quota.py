@@ -82,7 +82,7 @@ class Quota:
 
     def _release(self, allocation: _Allocation) -> None:
         if allocation not in self._allocations:
-            return  # evicted
+            return  # already evicted
         del self._allocations[allocation]
         self.held.release(allocation.address, allocation.amount)
 
@@ -93,8 +93,8 @@ class MeteredResponse:
     def __init__(
         self, response: Response, quota: Quota, amount: int = 1, *, evictable: bool = False
     ) -> None:
-        """Wrap a response. `evictable`: close its connection if another response needs the
-        quota."""
+        """Wrap a response. `evictable`: whether its connection may be closed if another response
+        needs the quota."""
         self._response = response
         self._quota = quota
         self._amount = amount

@@ -46,7 +46,7 @@ def _as_json(view: dict[str, Any]) -> str:
 
 
 def _dump_each(value: Any) -> str:
-    """Encode a list element by element, because the encoder holds the GIL for each call."""
+    """Encode a list element by element, because the encoder holds the GIL until a call returns."""
     if isinstance(value, list):
         return f"[{','.join(map(_dump, value))}]"
     return _dump(value)
