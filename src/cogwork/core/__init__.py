@@ -1,1 +1,1 @@
-"""What every other package may use: clocks, errors, back-off, threads and files."""
+"""Helpers for all other packages: clocks, errors, back-off, threads and files."""

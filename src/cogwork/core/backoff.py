@@ -14,7 +14,7 @@ _RANDOM: Final = random.Random()  # noqa: S311 - it only spreads attempts
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The delays between attempts. `Backoff` counts the failures of one user."""
+    """The delays between attempts. Each user of a policy counts its failures with a `Backoff`."""
 
     first: float
     """Seconds to wait after the first failure, which is also the minimum."""

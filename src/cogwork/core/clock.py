@@ -24,7 +24,7 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
     async def wait(self, waitables: Collection[Waitable], timeout: float | None) -> None:
-        """Wait until one of `waitables` is done or the timeout expires. Never cancels them."""
+        """Wait until one of `waitables` is done or the timeout expires. Never cancel a waitable."""
 
 
 class SystemClock:

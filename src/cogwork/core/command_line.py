@@ -7,7 +7,7 @@
         command("delete", "Delete a key", "keys:delete", argument("KEY", "its name or ID")),
     )
 
-A declaration is a function that adds what it declares to a parser of argparse.
+Each of these calls returns a function that adds the declared command or argument to argparse.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def run_until_cut_off(command: Callable[[], int]) -> int:
     try:
         try:
             return command()
-        finally:  # A parser may exit after it has printed its help.
+        finally:  # A parser may exit after it has printed its help
             sys.stdout.flush()
     except BrokenPipeError:
         if not _is_cut_off():

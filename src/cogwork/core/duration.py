@@ -15,7 +15,7 @@ _NANOSECONDS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-# Go stores nanoseconds in 64 bits. Both sides must agree on the range of durations.
+# Accept the same range of durations as clients in Go, which store nanoseconds in 64 bits.
 _MAX_NANOSECONDS = 2**63 - 1
 
 _PART = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(ns|us|µs|μs|ms|s|m|h)")

@@ -12,7 +12,7 @@ _CODE_ERRORS = (LookupError, TypeError, AttributeError, NameError, ImportError, 
 def error_text(error: BaseException) -> str:
     """Return the message of an exception, or the name of its type if it has none.
 
-    The message of a programming error, such as "'fps'", is meaningless without its type.
+    The message of a programming error, such as "'fps'", is meaningless alone, so add the type.
     """
     return typed_error_text(error) if is_code_error(error) else _render(error, "")
 
@@ -40,7 +40,7 @@ def _render(error: BaseException, prefix: str) -> str:
 
 
 def _message(error: BaseException) -> str:
-    # The SDK wraps the error of a call; grpclib renders its own errors as tuples.
+    # Unwrap errors of calls, which the SDK wraps. `str` would render grpclib errors as tuples.
     cause = getattr(error, "grpc_error", error)
     status = getattr(cause, "status", None)
     if isinstance(status, enum.Enum):

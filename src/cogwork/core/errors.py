@@ -32,7 +32,7 @@ CogworkError
 ├── Unauthenticated a caller that has not logged in (auth/errors.py, with the next two)
 ├── RoleTooLow      a caller whose role does not allow the call
 ├── TooManyAttempts logins that fail too often
-├── ProtectionMissing  a login that the file asks for and cannot have (config/source/watcher.py)
+├── ProtectionMissing  a configured login that is not possible (config/source/watcher.py)
 ├── InvalidCertificate a certificate that cannot be used (serving/certificate.py)
 ├── NotAnImage      camera data that is unsafe for a browser (control/camera_images.py)
 ├── Overloaded      more HTTP requests than the limits allow (control/quota.py)
@@ -87,7 +87,7 @@ CogworkError
 ├── CannotStop      a process that survives SIGKILL (subprocesses/process.py)
 ├── CannotLimit     a process limit that cannot be enforced here (subprocesses/limits.py)
 ├── AddressTooLong  a directory path too long for a Unix socket (net/local_address.py)
-├── PackageUnavailable a package that cannot be had now (packages/errors.py, with the next)
+├── PackageUnavailable a package that is not available now (packages/errors.py, with the next)
 ├── BadPackage      an archive that is not the package
 ├── BadMeta         an invalid meta.json (modules/meta.py)
 ├── BadArchive      an archive that is damaged or exceeds a limit (archives/tar.py)
@@ -100,15 +100,15 @@ CogworkError
 ├── BadRelease      a release that cannot be trusted (agent/errors.py, with the next ten)
 ├── DiskFull        not enough free space for a version
 ├── InstallFailed   a release that could not be installed
-├── BadState        a damaged record of versions
+├── BadState        a record of the versions that cannot be read
 ├── ServerSilent    a server that does not answer its agent
-├── SwitchFailed    a new version that did not prove itself
+├── SwitchFailed    a new version that failed its trial
 ├── SourceUnavailable  a source of updates that does not answer
 ├── BadSettings     settings of the agent that cannot be used
-├── AgentRunning    an agent beside another one
+├── AgentRunning    an agent that is already running
 ├── CannotInstallAgent  an agent that cannot be installed or removed
 ├── CannotJoin      a claim code that a cloud does not accept
-├── SystemctlFailed systemd does not do what it was asked to do (systemd/systemctl.py)
+├── SystemctlFailed a command of systemctl that failed (systemd/systemctl.py)
 ├── UsageError      an invalid command line of the server (server/options.py)
 ├── CannotInstallService a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
@@ -118,8 +118,8 @@ CogworkError
 ├── LogsUnavailable the cloud's logs cannot be used (cloud/storage/log_store.py, with the next)
 ├── SearchTooSlow   a search through a log that takes too long
 ├── DiskLow         a disk without space for logs and packages (cloud/storage/disk_space.py)
-├── LogQuotaSpent   a machine that logs more than it may (cloud/machine/log_intake.py)
-├── BlobsUnavailable no contents of packages (cloud/storage/blobs.py, with the next two)
+├── LogQuotaSpent   a machine that logs more than its quota (cloud/machine/log_intake.py)
+├── BlobsUnavailable blobs that cannot be used now (cloud/storage/blobs.py, with the next two)
 ├── BlobTooLarge    an upload that is larger than the limit
 ├── UploadStalled   an upload whose sender pauses for too long
 ├── RegistryFull    an organization with too many packages (cloud/registry/items.py)
@@ -131,14 +131,14 @@ CogworkError
 ├── ItemInUse       a registry item that machines use (cloud/registry/item_operations.py)
 ├── CannotUnseal    a secret that was stored with another key (cloud/keys/sealer.py)
 ├── NoRootKey       a root key of the cloud that is missing (cloud/keys/root_key.py)
-├── RotationPending a key of the cloud whose successor waits (cloud/keys/key_records.py)
+├── RotationPending a rotation while the next key already exists (cloud/keys/key_records.py)
 ├── UnknownPart     a part that the cloud's records do not know (cloud/identity/login.py)
-├── SecretNotKept   a secret that cannot be shown any more (cloud/machine/machine_http.py)
+├── SecretNotKept   a secret that can no longer be shown (cloud/machine/machine_http.py)
 ├── CannotBackUp    a copy of the cloud's records that cannot be written (cloud/commands/backup.py)
-├── SecretLimit     a secret too many, or the last one (cloud/fleet/secrets.py)
+├── SecretLimit     an owner with the maximum number of secrets (cloud/fleet/secrets.py)
 ├── NotEmpty        a location that is still used (cloud/fleet/locations.py)
 ├── StaleConfig     a configuration that someone else changed (cloud/fleet/part_configs.py)
-├── EditRefused     a configuration to be refused (cloud/configuration/config_checker.py)
+├── EditRefused     a configuration that machines refuse (cloud/configuration/config_checker.py)
 ├── CheckTooSlow    a check that takes too long (cloud/configuration/config_checker.py)
 ├── LastOwner       the last owner of an organization (cloud/fleet/keys.py, with the next)
 ├── KeyLimit        a resource on which too many keys have roles

@@ -12,7 +12,7 @@ T = TypeVar("T")
 async def await_shielded(work: Awaitable[T]) -> T:
     """Wait until the work is complete, and only then raise a cancellation.
 
-    Further cancellations do not interrupt the work either, so it needs its own deadline.
+    Further cancellations do not interrupt the work either, so the work needs its own deadline.
     """
     task = asyncio.ensure_future(work)
     cancellation: asyncio.CancelledError | None = None

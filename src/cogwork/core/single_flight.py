@@ -14,8 +14,9 @@ T = TypeVar("T")
 class SingleFlight(Generic[T]):
     """Runs the work once for each key, and never concurrently.
 
-    Requests that arrive during a run get its result, even if their key is newer, so slow work skips
-    images instead of queueing them. After a failure, the next request runs the work again.
+    Requests that arrive during a run get its result, even if their key is newer. So slow work on
+    camera images skips images instead of queueing them. After a failure, the next request runs the
+    work again.
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,9 @@ class SingleFlight(Generic[T]):
         if not future.done():
             await asyncio.wait([future])
         if future.cancelled():
-            raise Interrupted("the owner of the work was closed before the work was complete")
+            raise Interrupted(
+                "the work was not completed, because the resource that runs it was closed"
+            )
         try:
             return future.result()
         finally:
@@ -48,7 +51,7 @@ class SingleFlight(Generic[T]):
 
     def _begin(self, key: object, start: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
         if self._closed:
-            raise Interrupted("the owner of the work is closed")
+            raise Interrupted("the resource that runs the work is closed")
         self._future, self._key = start(), key
         self._future.add_done_callback(self._on_done)
         return self._future

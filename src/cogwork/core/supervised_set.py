@@ -39,8 +39,8 @@ class SupervisedSet(Generic[_Config, _Item]):
         """Create an empty set.
 
         `kind` names an item in the log: `module`. `comparable` returns the settings whose change
-        replaces an item. If `one_at_a_time`, an item starts after the previous item of the same
-        name has stopped.
+        replaces an item. If `one_at_a_time`, an item starts only after the previous item of the
+        same name has stopped.
         """
         self._kind = kind
         self._make = make

@@ -71,7 +71,8 @@ class LoopWatchdog:
         while not self._closed.wait(TICK):
             self._on_tick()
             now = time.monotonic()
-            # A wait that took longer than requested means that this thread could not run either.
+            # If the wait took longer than two ticks, this thread could not run either. Do not count
+            # that time.
             passed, before = min(now - before, 2 * TICK), now
             if self._heartbeats != seen:
                 if is_reported:
@@ -85,7 +86,7 @@ class LoopWatchdog:
             if stuck_for >= self._limits.stuck and not is_reported:
                 is_reported = True
                 self._on_stuck(self._format_stack())
-                # The time that the callback took does not count.
+                # Do not count the time that the callback took.
                 before = time.monotonic()
 
     def _format_stack(self) -> str:

@@ -59,7 +59,7 @@ class Workers:
             future.cancel()
             raise
         finally:
-            del future  # as in `await_future`
+            del future  # breaks a reference cycle, as in `await_future`
 
     def close(self) -> None:
         """Drop queued work, and do not wait for running work."""
@@ -98,7 +98,7 @@ async def await_future(future: Future[T]) -> T:
     if not future.done():
         await _wait_done(future)
     if future.cancelled():
-        raise Interrupted("the owner of the work was closed before the work was complete")
+        raise Interrupted("the work was dropped, because the thread pool that runs it was closed")
     try:
         return future.result()
     finally:
@@ -114,7 +114,7 @@ async def _wait_done(future: Future[Any]) -> None:
             done.set_result(None)
 
     def notify(_: Future[Any]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop and its waiter no longer exist
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits
             loop.call_soon_threadsafe(set_done)
 
     future.add_done_callback(notify)

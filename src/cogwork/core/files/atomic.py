@@ -22,7 +22,8 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
     """
     make_directory(path.parent)
     with _open(path.parent, _DIRECTORY_FLAGS) as directory:
-        # With one writer at a time, every temporary file found here belongs to a killed writer.
+        # Allow one writer at a time, so that every temporary file found here belongs to a killed
+        # writer.
         fcntl.flock(directory, fcntl.LOCK_EX)
         _remove_stale(path)
         _replace(path, data, mode)
@@ -55,7 +56,7 @@ def _replace(path: Path, data: bytes, mode: int) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     with _open(temporary, _CREATE_FLAGS, mode) as descriptor:
         try:
-            # The umask may have cleared some bits.
+            # Set the mode again, because the umask may have cleared some bits.
             os.fchmod(descriptor, mode)
             write_all(descriptor, data)
             os.fsync(descriptor)

@@ -16,8 +16,8 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def protect_home(home: Path) -> list[Path]:
     """Remove the write permission of others from directories, and return the changed directories.
 
-    Other users of this computer could replace a configuration or a key there. Earlier versions
-    created such directories if the umask was 0.
+    Otherwise, other users of this computer could replace a configuration or a key. Earlier versions
+    created directories with this permission if the umask was 0.
     """
     found = itertools.islice(_list_directories(home.resolve(), _DEPTH), _MAX_DIRECTORIES)
     return [each for each in found if _close(each)]
@@ -44,7 +44,7 @@ def _close(directory: Path) -> bool:
         return False
     try:
         status = os.fstat(descriptor)
-        # Directories such as /tmp are meant to be shared.
+        # The sticky bit marks directories that are meant to be shared, such as /tmp.
         is_shared = status.st_mode & stat.S_ISVTX
         if status.st_uid != os.geteuid() or not status.st_mode & stat.S_IWOTH or is_shared:
             return False

@@ -10,11 +10,13 @@ from cogwork.core.limits.held_amounts import HeldAmounts
 _GIB = 1 << 30
 _MAX_MEMORY = 3 * _GIB
 _COPIES = 3
-"""Copies of a request: the received bytes, the parsed message, and the copy of the resource."""
+"""Number of copies of a request in memory: the received bytes, the parsed message, and the copy of
+the resource."""
 _UNCOUNTED_SIZE = 4096
 """Size in bytes up to which a message is not counted."""
 _OVERCOMMIT_FACTOR = 4
-"""Factor by which all clients together may exceed the total if each holds a single message."""
+"""If each client holds a single message, all clients together may hold this many times the
+total."""
 
 
 class OverBudget(CogworkError):
@@ -25,7 +27,7 @@ class OverBudget(CogworkError):
 class ByteBudget:
     """Counts the bytes held for each client, without I/O.
 
-    A client that holds nothing may exceed the limits with its first message, up to
+    The first message of a client that holds nothing may exceed the limits, up to
     `_OVERCOMMIT_FACTOR` times the total.
     """
 
@@ -47,8 +49,8 @@ class ByteBudget:
         crowded = held and (held + size > self.per_client or after > self.total)
         if crowded or after > self.most:
             raise OverBudget(
-                f"your {self.label} hold {held} bytes, of {self.held.total} for all clients; "
-                "wait for some of them to finish"
+                f"your {self.label} hold {held} bytes, and those of all clients together "
+                f"{self.held.total}; wait for some of them to finish"
             )
         self.held.hold(client, size)
 

@@ -18,7 +18,7 @@ class Holder(NamedTuple):
 
 
 def choose_displaced(holders: Mapping[K, Holder], newcomer: Holder) -> K | None:
-    """Return the place that a newcomer takes over when all places are taken; None if there is none.
+    """Return the place that a newcomer takes over when all places are taken; None if it gets none.
 
     Candidates are places of a lower rank, and places of the same rank whose identity has more
     places than the newcomer's identity would have. The order is: lowest rank, then the identity

@@ -33,8 +33,9 @@ class TokenBucket:
     def wait(self, rate: Rate, now: float, tokens: float = 0.0) -> float:
         """Return the seconds until the bucket has this many tokens; 0 if it has them now.
 
-        Without `tokens`, return the seconds until the number is no longer negative. So a request
-        that is larger than the burst is accepted as well, and the next request waits longer.
+        Without `tokens`, return the seconds until the number of tokens is not negative. So a
+        request that is larger than the burst is accepted, too, but makes the next request wait
+        longer.
         """
         self.refill(rate, now)
         return max(0.0, (tokens - self._tokens) / rate.per_second)

@@ -1,7 +1,7 @@
 """The version that clients and clouds of the public API see, and how to recognize other servers.
 
-Go's command line compares semantic versions with the versions of another server, and treats any
-other version as recent enough.
+Go's command line compares a semantic version with the versions of another server. It treats any
+other text, such as ours with its prefix, as recent enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ NAMED_VERSION: Final = f"{_PREFIX}{__version__}"
 def is_another_make(machine: Mapping[str, Any]) -> bool:
     """Return whether a machine with this description runs another server than Cogwork's.
 
-    An empty description counts as Cogwork's. Unreleased builds of other servers have no version.
+    An empty description counts as Cogwork's. A description without a version counts as another
+    server's, because only unreleased builds of other servers have none.
     """
     version = str(machine.get("version", ""))
     is_known = any(key in machine for key in _ALWAYS_TOLD)

@@ -21,7 +21,7 @@ class ProductProgress:
     version: str
     detail: str = ""
     since: float = 0.0
-    """Seconds since 1970."""
+    """The time when the phase began, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ _RANKS: Final = {
     **dict.fromkeys(("post", "rev", "r"), 2),
 }
 _CANDIDATE: Final = -1
-"""The rank of other words: before the release, and after its alphas and betas."""
+"""The rank of all words that are not listed above, such as `rc`: after the alphas and betas of a
+release, and before the release."""
 _END: Final = (0, 0)
 _NUMBER: Final = 1
 

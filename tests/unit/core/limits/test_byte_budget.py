@@ -17,7 +17,7 @@ def test_client_may_hold_its_share() -> None:
     budget = make_budget()
     budget.acquire("a", 30)
     budget.acquire("a", 30)
-    with pytest.raises(OverBudget, match="your replies hold 60 bytes, of 60 for all clients"):
+    with pytest.raises(OverBudget, match="your replies hold 60 bytes, and those of all"):
         budget.acquire("a", 1)
     budget.release("a", 30)
     budget.acquire("a", 10)
