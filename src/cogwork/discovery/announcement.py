@@ -61,7 +61,7 @@ class Announcement:
     def concerns(self, data: bytes) -> bool:
         """Return whether an undecoded query may ask for this machine.
 
-        The labels in a question are readable in the message, even if names are compressed.
+        Search the bytes for labels, which are readable even if names are compressed.
         """
         lowered = data.lower()
         return any(

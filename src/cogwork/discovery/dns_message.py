@@ -13,7 +13,8 @@ MAX_SIZE = 9000
 """Maximum size of a message in bytes."""
 MAX_QUESTIONS = 16
 MAX_RECORDS = 64
-"""Maximum records of a response. The records of a query, its known answers, are not decoded."""
+"""Maximum records of a response. The known answers, which are the records of a query, are not
+decoded."""
 MAX_NAME_SIZE = 255
 """Maximum size of an uncompressed name in bytes, as in RFC 1035."""
 _MAX_LABELS = 40

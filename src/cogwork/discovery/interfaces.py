@@ -66,8 +66,8 @@ class Endpoint(NamedTuple):
 def open_endpoints(interface: Interface, port: int = PORT) -> list[Endpoint]:
     """Open the IPv4 and IPv6 sockets of an interface for multicast DNS.
 
-    Use the default port to answer queries, and 0, for any port, to send queries. Raise OSError if
-    no socket can be opened.
+    `port`: the default to answer queries; 0, for any port, to send queries. Raise OSError if no
+    socket can be opened.
     """
     found: list[Endpoint] = []
     errors: list[OSError] = []
@@ -130,6 +130,6 @@ def _open_v6(interface: Interface, port: int) -> Endpoint:
 def _open(family: socket.AddressFamily) -> socket.socket:
     opened = socket.socket(family, socket.SOCK_DGRAM)
     opened.setblocking(False)
-    # Other programs on this computer may answer on the same port.
+    # Share the port with other programs on this computer that answer queries.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return opened

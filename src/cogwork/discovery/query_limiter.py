@@ -11,9 +11,9 @@ from typing import Final
 from cogwork.core.limits.token_bucket import Rate, TokenBuckets
 
 SOURCE: Final = Rate.every(0.1, burst=30)
-"""Queries from one address. A client sends several queries within a second."""
+"""Rate limit of queries from one address. A client sends several queries within a second."""
 TOTAL: Final = Rate.every(0.02, burst=100)
-"""Queries from all addresses, which may be forged."""
+"""Rate limit of queries from all addresses together, because addresses may be forged."""
 _MAX_SOURCES: Final = 256
 
 

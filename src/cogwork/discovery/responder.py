@@ -199,7 +199,8 @@ class _Link:
             query = decode(data)
         except InvalidMessage:
             return
-        # A client that queries from another port does not receive packets to the group.
+        # Answer a client that queries from another port directly: it receives no packets to the
+        # group.
         is_simple = asker[1] != PORT
         wants_unicast = is_simple or all(each.wants_unicast for each in query.questions)
         to = asker if wants_unicast else self._group

@@ -70,8 +70,8 @@ def _identify(
     machine, sender = sighting.machine, computer.locate(sighting.sender)
     yield machine.port, machine.plain_name, sender
     # A machine lists the same addresses under all its names, with IPv4 and IPv6. Another machine
-    # may list one of these addresses, such as the address of a container bridge, but sends nothing
-    # from it.
+    # may list one of these addresses, too, such as the address of a container bridge. So an address
+    # identifies a machine only together with the sender, or if the address has sent answers.
     yield machine.port, sender, machine.address
     other = computer.locate(machine.address)
     if machine.address in senders and (other != _HERE or sender == _HERE):
@@ -129,7 +129,7 @@ def _choose(
 
 
 def _rank_name(name: str) -> tuple[bool, int, str]:
-    """Return a sort key that puts the shortest name with dots first; longer ones contain
+    """Return a sort key: names with dots first, then shorter names, because longer ones contain
     `local`."""
     return "." not in name, len(name), name
 
