@@ -45,6 +45,6 @@ def _write_some(descriptor: int, lines: bytes) -> int:
     try:
         return os.write(descriptor, lines)
     except BlockingIOError:
-        # The parent process may have made the descriptor non-blocking.
+        # Wait, because the parent process may have made the descriptor non-blocking.
         select.select([], [descriptor], [])
         return 0

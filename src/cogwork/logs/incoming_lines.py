@@ -24,7 +24,7 @@ class IncomingLines:
         self._bytes = 0
         """Bytes of the lines that are pending, or were taken but not forgotten yet."""
         self._emptied = threading.Condition(self._lock)
-        # A condition would lose a notification between the last check and the wait.
+        # A queue, because a condition would lose a notification just before the wait.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._is_awake = False
         self._listener: Callable[[], object] | None = None
@@ -72,14 +72,14 @@ class IncomingLines:
             return self._emptied.wait_for(lambda: not self._bytes, timeout)
 
     def wake(self) -> None:
-        """Wake up the waiting thread, unless that was already done since it last took lines."""
+        """Wake up the waiting thread, unless it was woken since it last took lines."""
         with self._lock:
             if not self._is_awake:
                 self._is_awake = True
                 self._wakeups.put(None)
 
     def interrupt(self) -> None:
-        """Wake up the waiting thread in any case."""
+        """Wake up the waiting thread, even if it was woken since it last took lines."""
         self._wakeups.put(None)
 
     def wait(self, timeout: float | None) -> None:

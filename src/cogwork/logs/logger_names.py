@@ -67,7 +67,7 @@ def matching_names(logger: str, module: str | None = None) -> Iterator[str]:
 
 
 def _resource_names(resource: str) -> Iterator[str]:
-    """Yield the names of a resource. A child logger's name may follow the name in `resource`."""
+    """Yield the names of a resource. The name in `resource` may end with that of a child logger."""
     api, _, name = resource.partition("/")
     short = name.partition(".")[0]
     namespace, _, rest = api.partition(":")

@@ -344,7 +344,8 @@ def find_fitting_end(lines: bytes, start: int, room: int) -> int:
 def find_start_time(beginning: bytes, changed: float) -> float:
     """Return the first timestamp in the file, which survives restarts, copies and `touch`.
 
-    If there is none, return the modification time. Such a file only ages while it is not written.
+    If there is none, return the modification time. Every write changes that time, so such a file
+    ages only between writes.
     """
     found = TIMESTAMP.search(beginning)
     seconds = parse_utc(found[0].decode()) if found else None

@@ -61,13 +61,13 @@ class LevelRules:
         return self._pattern_level(logger, module)
 
     def launch_level(self, module: str) -> Level:
-        """Return the lowest level of all loggers of a module, except its resources."""
+        """Return the lowest level of all loggers of a module, except the loggers of its
+        resources."""
         logger = f"{MODULE_LOGGER_PREFIX}{module}"
         level = self.level_of(logger)
         if self.debug or self.modules.get(module) is not None:
             return level
-        # The loggers of a module are not all known, so a rule for one of them applies to the
-        # module.
+        # Not all loggers of a module are known, so apply a rule for one of them to the module.
         below = [rule for pattern, rule in self.patterns if pattern.text.startswith(f"{logger}.")]
         return min(level, *below) if below else level
 

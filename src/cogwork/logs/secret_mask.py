@@ -60,7 +60,7 @@ def _encodings(secret: str) -> Iterator[bytes]:
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
-        # If a text contains both kinds of quotes, `repr` escapes the single quotes.
+        # The form in a text that contains both kinds of quotes: `repr` then escapes single quotes.
         repr(f'"{secret}')[2:-1],
     ):
         yield form.encode(errors="surrogatepass")

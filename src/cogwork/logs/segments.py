@@ -110,8 +110,8 @@ class SegmentFiles:
     def read_lines(
         self, start: int, stop: int, mark: LinePosition
     ) -> Generator[QueuedLine, None, None]:
-        """Yield lines, from the first segment that contains any of these numbers, or from the mark
-        in it."""
+        """Yield the lines of all segments that end after `start`. In the segment of the mark, begin
+        at the mark."""
         for segment, end in segment_ranges(self.segments, stop):
             if end > start:
                 offset = mark.offset if mark.segment == segment.first else 0

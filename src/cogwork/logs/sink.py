@@ -29,7 +29,7 @@ class Sink:
         self._closed = False
         # Reentrant: a signal handler or a destructor may log while its thread is inside `put`.
         self._lock = threading.RLock()
-        # A condition would lose a notification between the last check and the wait.
+        # A queue, because a condition would lose a notification just before the wait.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._notified = False
         # A daemon: the process may exit while the thread waits for a blocked reader.

@@ -175,7 +175,8 @@ class Spool:
     def drop_older(self, kept: int) -> int:
         """Drop all queued lines except the newest `kept`. Return the number of dropped lines.
 
-        The next batch reports them. If the process is killed before, they are queued again.
+        The next batch reports the dropped lines. If the process is killed before that, they are
+        queued again.
         """
         with self._disk_lock:
             self._assign_numbers()
@@ -283,7 +284,7 @@ class Spool:
         except BlockingIOError:
             raise SpoolInUse(self.directory) from None
         except OSError:
-            self._files.close_files()  # The thread retries and reports the error.
+            self._files.close_files()  # The spool's thread tries again and reports the error.
 
     def _load(self) -> None:
         """Load the state from the disk, unless it is already loaded."""
@@ -333,7 +334,8 @@ class Spool:
             self._schedule_sync()
         used = count_delivered(self._files.segments, self._ledger.position)
         if used:
-            # Otherwise, a power failure could lose both the lines and the record of delivery.
+            # Sync the ledger first: a power failure could otherwise lose both the lines and the
+            # record of their delivery.
             self._files.sync()
             self._files.remove_oldest(used)
 
@@ -345,14 +347,14 @@ class Spool:
         with self._handling_disk_errors():
             self._load()
         if not self._loaded and self._files.segments:
-            return None  # The segments may still exist, and precede the lines in memory.
+            return None  # The segments may still exist: their lines come before those in memory.
         end = self._files.end_position()
         first = max(self._ledger.position, self._first_kept)
         on_disk = self._files.read_lines(first, self._first_unwritten(), self._read_position)
         in_memory = (QueuedLine(number, body, end) for number, body in self._unwritten)
         try:
             with contextlib.closing(on_disk):
-                # A segment may contain lines before the first kept line.
+                # Skip lines before the first kept line, which a segment may contain.
                 lines = (line for line in chain(on_disk, in_memory) if line.number >= first)
                 batch, position = collect_batch(
                     lines, self._ledger.position, self._ledger.following, limit

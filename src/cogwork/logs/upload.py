@@ -38,8 +38,8 @@ DROPPED = "dropped"
 """Field of a notice that contains the number of lines missing before it."""
 
 Send = Callable[[Sequence[Entry]], Awaitable[None]]
-"""A function that returns when the entries are delivered. If it raises an error, they are sent
-again; after QuotaSpent, older ones may be dropped."""
+"""A function that returns when the entries are delivered. If it raises an error, the entries are
+sent again; after QuotaSpent, older entries may be dropped first."""
 
 _log = logging.getLogger(LOGGER)
 _T = TypeVar("_T")
@@ -106,7 +106,7 @@ class Uploader:
             _resolve(self._retry)
 
     async def _wait_for_quota(self, seconds: float, thread: Workers) -> None:
-        """Wait until the cloud accepts lines again, and drop all but the newest meanwhile.
+        """Wait until the cloud accepts lines again, and drop all but the newest lines.
 
         Otherwise, lines would arrive hours late, because they are logged faster than the quota
         allows.
@@ -124,7 +124,7 @@ class Uploader:
         self._report_drops()
 
     def _report_drops(self) -> None:
-        """Log periodically how many lines were dropped. The report enters the queue as well."""
+        """Log rarely how many lines were dropped, because the report enters the queue as well."""
         now = self._clock.monotonic()
         if self._reported_at is None or now - self._reported_at < REPORT_INTERVAL:
             return
