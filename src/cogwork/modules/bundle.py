@@ -139,7 +139,7 @@ class _Unpacker:
             self._check_cancelled()
             part.rename(folder)
         except OSError:
-            # Otherwise, another process has unpacked the archive first.
+            # If the folder exists, another process has unpacked the archive first.
             if not folder.is_dir():
                 raise
         finally:

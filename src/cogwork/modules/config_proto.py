@@ -34,7 +34,7 @@ def resource_to_proto(config: ResourceConfig, level: Level | None = None) -> app
 
 
 def _frame_to_proto(frame: FrameConfig, name: str) -> app.Frame:
-    """Convert a frame. `name` is used for its geometry if that has no label."""
+    """Convert a frame. `name` is the label of its geometry if the geometry has none."""
     geometry = geometry_to_proto(frame.geometry, name) if frame.geometry is not None else None
     translation, rotation = frame.translation, frame.pose.rotation
     return app.Frame(

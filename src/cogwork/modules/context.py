@@ -45,8 +45,8 @@ class ModuleContext:
     socket_directory: Path
     """Directory that only the server's user can access."""
     open_parent_socket: Callable[[str, Path], AbstractContextManager[str]]
-    """Function that opens a socket in a folder, on which the module with this name calls the
-    machine."""
+    """Function that opens a socket for the named module in the given folder. The module calls the
+    machine on this socket."""
     home: Path
     environment: Mapping[str, str]
     get_log_rules: Callable[[], LevelRules]
@@ -57,8 +57,8 @@ class ModuleContext:
     is_in_process: Callable[[Api, ModelName], bool] = lambda *_: False
     """Function that returns whether the model is built in, so that no module provides it."""
     resource_modules: dict[str, str] = field(default_factory=dict)
-    """Module names by the full names of the resources that they provide. The log holds the
-    same dict, to apply the log level of a module to its resources."""
+    """Module names by the full names of the resources that they provide. The log uses the same
+    dict, to apply the log level of a module to its resources."""
     cloud: CloudIds = field(default_factory=CloudIds)
     deadlines: Deadlines = field(default_factory=Deadlines)
     retry: RetryPolicy = RETRY
@@ -91,6 +91,6 @@ def _read_seconds(environment: Mapping[str, str], name: str, default: float) -> 
     try:
         seconds = duration.parse(text)
     except ValueError as error:
-        _log.warning("%s has no effect: %s", name, error)
+        _log.warning("the environment variable %s has no effect: %s", name, error)
         return default
     return seconds if seconds > 0 else default

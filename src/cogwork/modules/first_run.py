@@ -132,8 +132,8 @@ def _check_exit(name: str, status: ExitStatus | None, timeout: float) -> None:
     if status.code:
         lines = "".join(f"\n{line}" for line in status.last_lines)
         raise FirstRunFailed(
-            f'the first run of module "{name}" failed: it {_describe_exit(status)}; fix what '
-            f"it reports, and it runs again{':' if lines else ''}{lines}"
+            f'the first run of module "{name}" failed: its script {_describe_exit(status)}; '
+            f"fix what the script reports, and it runs again{':' if lines else ''}{lines}"
         )
 
 

@@ -44,7 +44,8 @@ class Handshake:
         self._clock = clock
 
     async def perform(self, child: Child, client: ModuleClient) -> ModuleCapabilities:
-        """Wait until the module is ready. Raise NotRunning if it exits first or times out."""
+        """Wait until the module is ready. Raise NotRunning if its process exits first or the
+        timeout expires."""
         handshake = asyncio.ensure_future(self._wait_ready(client))
         try:
             await self._clock.wait({handshake, child.exited}, self._timeout)

@@ -131,7 +131,7 @@ async def _make_directory(data: Path, account: UserAccount | None) -> None:
         command = (*switch_user_command(account), "mkdir", "-p", "-m", "750", str(data))
         made = subprocess.run(  # noqa: S603 - a program and a path, no shell
             command,
-            env=account.environment,  # the environment of the server contains secrets
+            env=account.environment,  # not that of the server, which contains secrets
             check=False,
             capture_output=True,
             text=True,

@@ -44,10 +44,10 @@ class ModuleManager:
         self._restricted: frozenset[str] = frozenset()
         self._notify_graph = context.notify_changed
         self._module_by_model: dict[tuple[Api, ModelName], Module] = {}
-        """The first module in the configuration that provides each model."""
+        """The module that provides each model: the first one in the configuration."""
         self._pending: tuple[str, bool] | None = None
-        """The reason why modules that may provide missing models are not ready, and whether all of
-        them are still starting. None if all modules are ready."""
+        """If some modules are not ready: the reason, and whether all of them are still starting.
+        None if all modules are ready."""
         self._duplicates: frozenset[str] = frozenset()
         """Warnings about models that several modules provide."""
         self._trusted = None if trusted is None else frozenset(trusted)
@@ -207,8 +207,8 @@ class ModuleManager:
             reasons = starting if each.state is State.PENDING else failed
             reasons.append(f'module "{each.name}" waits: {each.error}')
         if len(starting) > 1:
-            # Without names: otherwise the reason of every waiting resource would change with each
-            # module.
+            # Omit the names: otherwise, every change of one module would change the reason of every
+            # waiting resource.
             starting = ["several modules are starting"]
         return "; ".join((*failed, *starting)), not failed
 

@@ -42,7 +42,7 @@ def _resolve_path(folder: Path, value: object) -> Path | None:
     """Return the file in the folder; None if the value is not a valid path."""
     try:
         found = (folder / value).resolve() if isinstance(value, str) else None
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: a link loop, before 3.13
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a link loop, before Python 3.13
         return None
     return None if found is None or _is_link_loop(found) else found
 

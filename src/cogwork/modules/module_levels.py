@@ -61,8 +61,8 @@ class ModuleLevels:
                 )
 
     def on_provided(self, name: ResourceName, is_provided: bool) -> None:
-        """Apply the module's level to a resource if the module provides it, and remove it
-        otherwise."""
+        """Record whether the module provides a resource, so that the module's level applies to
+        it."""
         if is_provided:
             self._context.resource_modules[str(name)] = self._module
             self._warn_overruled_level(name)

@@ -98,8 +98,8 @@ class _Listener:
 
     def close(self) -> None:
         self._acceptor.close()
-        # Close these too: once the socket is removed, their calls can no longer be assigned a
-        # module.
+        # Close open connections, too: once the socket is removed, calls on them can no longer be
+        # assigned to a module.
         for connection in tuple(self._connections):
             connection.close()
 

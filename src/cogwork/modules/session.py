@@ -149,7 +149,7 @@ class ModuleSession(Builder):
         await self._ensure_removed(spec.name)
         await self._add(spec.name, _make_message(spec, level), dependencies)
         if self._ended:
-            raise ModuleEnded("its module exited while it was being built")
+            raise ModuleEnded("its module exited while the resource was being built")
         self._names_by_id[id(resource)] = spec.name
         self._live_resources.add(spec.name)
         self.levels[spec.name] = level

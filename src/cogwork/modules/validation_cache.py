@@ -34,7 +34,8 @@ class _CacheEntry:
 
 
 class ValidationCache:
-    """Validates each configuration of a resource once. Rejected ones are retried with back-off."""
+    """Validates each configuration of a resource once, and rejected ones repeatedly with
+    back-off."""
 
     def __init__(
         self,
@@ -57,8 +58,9 @@ class ValidationCache:
     def get(self, spec: Spec, *, lives: bool) -> ValidationResult | Unavailable:
         """Return the cached result, or start a validation and report the resource unavailable.
 
-        `lives`: whether the resource exists, maybe with an earlier configuration. If it exists, the
-        earlier result is used and it keeps running; the change is validated when it is applied.
+        `lives`: whether the resource exists, maybe with an earlier configuration. An existing
+        resource keeps running, so return its earlier result: a changed configuration is validated
+        when it is applied.
         """
         entry = self._entries.get(spec.name)
         if entry is None or (entry.spec is not spec and not lives):
@@ -73,7 +75,7 @@ class ValidationCache:
     async def ensure_validated(self, spec: Spec) -> None:
         """Validate the configuration unless the cache has its result.
 
-        Raise ModuleCallError if it is rejected, or if the dependencies have changed.
+        Raise ModuleCallError if the configuration is rejected, or if the dependencies have changed.
         """
         entry = self._entries.get(spec.name)
         if entry is not None and entry.spec is spec:
@@ -118,7 +120,8 @@ class ValidationCache:
         task.add_done_callback(self._retry_timers.discard)
 
     async def _mark_due_later(self, entry: _CacheEntry, delay: float) -> None:
-        """After a delay, mark an entry for validation, which the next call of `get` starts."""
+        """After a delay, mark an entry as due, so that the next call of `get` starts a
+        validation."""
         await self._clock.sleep(delay)
         name = entry.spec.name
         if self._entries.get(name) is entry:
