@@ -57,7 +57,7 @@ class CloudPackages:
         return ArchiveSource(url, credentials=self._credentials_for(url))
 
     def _credentials_for(self, url: str) -> dict[str, str]:
-        """Return the headers that log in to the server of the URL. The cloud chose this URL."""
+        """Return the headers that log in to the server of the URL, which the cloud has chosen."""
         parts = urlsplit(url)
         is_private = parts.scheme == "https" or is_loopback(parts.hostname or "")
         if not is_private and not self._allow_plaintext:

@@ -108,8 +108,10 @@ def _hold(
     missing: Mapping[Pointer, frozenset[str]],
     former: Mapping[str, T],
 ) -> _Held[T]:
-    """Decide which settings of modules or processes to run. `pointers` are in the order of
-    `wanted`."""
+    """Decide which settings of modules or processes to run.
+
+    `pointers` are the places of the `wanted` settings in the configuration, in the same order.
+    """
     running: list[T] = []
     waiting: dict[str, frozenset[str]] = {}
     held: dict[str, frozenset[str]] = {}

@@ -1,6 +1,6 @@
 """Downloads, verifies, unpacks and publishes one package.
 
-`Fetch.run` blocks, so it needs a thread. After a crash, the next run continues from there.
+`Fetch.run` blocks, so it needs a thread. After a crash, the next run continues the download.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Fetch:
     def __init__(
         self, slot: PackageSlot, source: ArchiveSource, package: str, version: str, sha256: str
     ) -> None:
-        """Set up a fetch. `package` and `version` are recorded. `sha256`: the hash of the archive;
-        empty if unknown."""
+        """Set up a fetch. `package` and `version` are written to the record of the package.
+        `sha256`: the hash of the archive; empty if unknown."""
         self.progress = FetchProgress()
         self.received = 0
         """Bytes received in this attempt."""
@@ -191,7 +191,7 @@ class Fetch:
 
     def _check_cancelled(self) -> None:
         if self._cancelled.is_set():
-            raise Interrupted("it is not needed any more")
+            raise Interrupted("the package is no longer needed")
 
 
 def _pad_checksum(checksum: str) -> str:

@@ -11,8 +11,8 @@ from cogwork.packages.manager import PackageManager
 
 
 class PackageGate:
-    """A provider that reports resources with missing packages as unavailable. It must come
-    first."""
+    """A provider that reports resources with missing packages as unavailable. It must be the first
+    provider."""
 
     def __init__(self, packages: PackageManager) -> None:
         self._packages = packages

@@ -93,8 +93,8 @@ class PackageManager:
             self._want(self._configs[name], directory, is_present=is_present)
 
     def is_ready(self, name: str) -> bool:
-        """Return whether a package is ready. Unknown names count as ready: the check has reported
-        them."""
+        """Return whether a package is ready. Unknown names count as ready, because the check of the
+        configuration has already reported them."""
         directory = self._directories.get(name)
         return directory is None or self._entries[directory].state is State.READY
 

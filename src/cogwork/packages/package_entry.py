@@ -12,7 +12,8 @@ from cogwork.packages.slot import PackageSlot
 from cogwork.robot.hosts import PackageState as State
 
 _STEP: Final = 10
-"""Percentage steps of the progress in the reason of a waiting resource. Each step is recorded."""
+"""Percentage points between two notifications of progress: each one changes the reasons of waiting
+resources, and each change is recorded."""
 
 
 @dataclass

@@ -32,8 +32,8 @@ class PackageStore:
         self._preparing: asyncio.Task[None] | None = None
 
     def prepare(self, directories: Collection[Path]) -> None:
-        """Record the used directories before new ones appear. The first call also removes
-        leftovers."""
+        """Record the directories that this machine uses, before they are created. The first call
+        also removes leftovers."""
         before = self._preparing
 
         async def prepare() -> None:
@@ -77,7 +77,8 @@ class PackageStore:
     async def remove_unused(self, list_wanted: Callable[[], Collection[Path]]) -> None:
         """Remove the versions that no configuration uses.
 
-        `list_wanted` returns the packages of this machine, which may include some not yet recorded.
+        `list_wanted` returns the directories that this machine uses, including those not recorded
+        yet.
         """
         async with self._cleanup_lock:
             await self.wait_until_prepared()

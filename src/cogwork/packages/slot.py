@@ -62,7 +62,7 @@ class PackageSlot:
         try:
             if not self._try_lock(lock):
                 raise PackageUnavailable(
-                    "another server on this computer is downloading it; waiting for it"
+                    "another server on this computer is downloading it; waiting for that server"
                 )
             yield
         finally:
@@ -71,7 +71,8 @@ class PackageSlot:
     def _try_lock(self, lock: int) -> bool:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The process that held the lock may have removed the directory meanwhile.
+            # Check that the lock file still exists: its last holder may have removed it before this
+            # lock succeeded.
             return os.path.samestat(os.fstat(lock), self._lock.stat())
         except (BlockingIOError, FileNotFoundError):
             return False
