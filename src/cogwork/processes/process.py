@@ -65,9 +65,9 @@ class SupervisedProcess:
             await asyncio.gather(self._run_task, return_exceptions=True)
 
     async def kill(self) -> None:
-        """Kill the process while it is being stopped."""
+        """Kill the process, even if it is being stopped and has time left."""
         if self._child is not None:
-            # If the process survives, the stop reports that.
+            # The stop reports a process that survives.
             with contextlib.suppress(CannotStop):
                 await self._child.kill()
 
