@@ -56,8 +56,8 @@ def inherited_environment(
 def _filter_inherited(base: Mapping[str, str]) -> dict[str, str]:
     environment = dict(base)
     if "PYTHONHOME" in environment:
-        # A bundled server sets both variables. If only PYTHONPATH is set, the user may need it for
-        # programs.
+        # A bundled server sets PYTHONHOME and PYTHONPATH. If only PYTHONPATH is set, the user may
+        # have set it for programs.
         environment.pop("PYTHONPATH", None)
     for variable in (*_INTERPRETER_VARIABLES, *_SYSTEMD_VARIABLES):
         environment.pop(variable, None)

@@ -48,7 +48,7 @@ def _iter_crashes(lines: Sequence[str]) -> Iterator[str]:
             in_traceback = True
             is_ignored = number > 0 and lines[number - 1].startswith(_IGNORED)
         elif in_traceback and line[:1].isspace():
-            continue  # a stack frame
+            continue  # skip a stack frame
         elif in_traceback and line:
             # This line is the exception itself, whatever the name of its class.
             in_traceback = False

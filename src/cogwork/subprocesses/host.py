@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 _THREADS = 2
 _TIMEOUT = 1.0
-"""Seconds to wait for a free thread. After that, the work gets a new thread, because a disk may
-hang."""
+"""Seconds to wait for a free thread. After that, the work runs in an additional thread, because a
+disk may block the others."""
 
 _REAP_DELAYS = (0.005, 0.05)
 
 
 class ProgramHost:
     def __init__(self, clock: Clock, reaper: Reaper | None = None) -> None:
-        """Create the host. `reaper` ends the programs if the server is killed. The host closes
-        it."""
+        """Create the host. `reaper` ends the programs if the server is killed. The host closes the
+        reaper."""
         self.clock = clock
         self.reaper = reaper
         self.output_budget = LoopBudget(clock)

@@ -32,7 +32,7 @@ _OUT_OF_FILES = ("too many open files", "emfile")
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
     memory_bytes: int | None = None
-    """Maximum memory in use, in a control group. Otherwise, maximum address space, of which
+    """With a control group: maximum memory in use. Without one: maximum address space, although
     programs in Go, Java or Node reserve far more than they use."""
     cpu_cores: float | None = None
     open_files: int | None = None
@@ -83,10 +83,10 @@ class Confinement:
 def confine(
     argv: tuple[str, ...], limits: ProcessLimits, name: str, delegated: Path | None
 ) -> Confinement:
-    """Return the command line that applies the limits.
+    """Return the command line that applies the limits. Raise CannotLimit.
 
-    If the limits need a control group and one is `delegated`, create a group of this name. Raise
-    CannotLimit.
+    `delegated`: the control group that systemd delegates to the server. If the limits need a
+    control group, create one with this name in it.
     """
     if limits.no_new_privileges:
         argv = (_find_setpriv(), "--no-new-privs", "--", *argv)
@@ -152,8 +152,10 @@ class Cgroup:
 
 
 def find_delegated_cgroup(own: Path = _OWN_CGROUP, groups: Path = _CGROUP_ROOT) -> Path | None:
-    """Return the control group that systemd delegates to the server, the parent of the server's
-    own; None if there is none."""
+    """Return the control group that systemd delegates to the server; None if there is none.
+
+    The delegated group is the parent of the server's own group.
+    """
     with contextlib.suppress(OSError):
         for line in own.read_text().splitlines():
             if not line.startswith("0::/"):

@@ -74,7 +74,8 @@ def list_children() -> Iterator[int]:
 
 
 def kill_children() -> None:
-    """Kill the children in other sessions and their process groups. No other code ends them."""
+    """Kill the children in other sessions, with their process groups: no other code ends these
+    children."""
     ours = os.getsid(0)
     for pid in tuple(list_children()):
         if _session_id(pid) != ours:

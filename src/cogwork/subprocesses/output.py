@@ -24,7 +24,7 @@ _READ_SIZE = 512
 _SKIP_READ_SIZE = 64 << 10
 """Bytes per read while lines are dropped: the capacity of a pipe."""
 _MAX_DEBT = 0.01
-"""Maximum debt, in seconds of pause, that is ignored, so that a burst of output is read at once."""
+"""Longest pause, in seconds, that a reader skips, so that a burst of output is read at once."""
 _TURN_COST = 0.0005
 """Seconds of event loop time that a reader reserves for its turn."""
 _DRAIN_TIMEOUT = 1.0
@@ -111,7 +111,7 @@ class LineSplitter:
     def _tail_lines(self) -> list[str]:
         lines = self._tail.split(b"\n")
         if len(self._tail) == _TAIL_BYTES and len(lines) > 1:
-            del lines[0]  # its beginning is lost
+            del lines[0]  # the beginning of this line is lost
         return [_decode_line(line) for line in lines]
 
     def _is_rate_exceeded(self, now: float) -> bool:

@@ -16,7 +16,7 @@ class OutputLog:
             OutputStream.STDOUT: (out, logging.INFO),
             OutputStream.STDERR: (err, logging.ERROR),
         }
-        """The logger of each stream, and the level of lines that contain none."""
+        """The logger of each stream, and the level for lines that name no level."""
 
     def write(self, stream: OutputStream, line: str) -> None:
         logger, level = self._loggers[stream]

@@ -186,7 +186,7 @@ class Child:
         if self._is_running():
             self._is_graceful = True
             orphans.signal_process(self.pid, number)
-            # A suspended process does not handle any other signal.
+            # Resume a suspended process, which would not handle any other signal.
             self._signal_group(signal.SIGCONT)
             await self._clock.wait({self.exited}, timeouts.process)
         if self._is_graceful and not self._group_gone:
@@ -215,7 +215,8 @@ class Child:
     async def _drain(self) -> None:
         for reader in (self._out, self._err):
             await reader.drain()
-            # Otherwise, descendants may still write output while they end.
+            # During a graceful stop, keep reading: descendants may still write output while they
+            # end.
             if not self._is_graceful:
                 reader.close()
 
@@ -232,7 +233,8 @@ class Child:
 
     def _reap(self) -> int:
         if not self._is_graceful:
-            # The number of the group cannot be reused until the process is reaped.
+            # Signal the group before reaping the process: until then, the group's number cannot be
+            # reused.
             self._signal_group(signal.SIGKILL)
         return self._process.wait()
 
@@ -344,7 +346,7 @@ async def _check_executable(launch: LaunchSpec, host: ProgramHost) -> None:
     except TimeoutError:
         raise CannotStart(
             f"{executable} cannot be started: its disk did not respond for {_CHECK_TIMEOUT:g} s; "
-            "check the disk, or put the program on another one"
+            "check the disk, or put the program on another disk"
         ) from None
 
 

@@ -135,6 +135,6 @@ def _stop_process(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
 def _environ_pattern() -> str:
     """Return a pattern that matches environments with the mark of this server.
 
-    The pattern does not match beyond a `=`, which belongs to another variable.
+    `[^=]*` stops at a `=`, so the pattern does not match the value of another variable.
     """
     return rf"{MARK_VARIABLE}=([^=]* )?{process_identity(os.getpid()).replace('.', '[.]')}[.]"
