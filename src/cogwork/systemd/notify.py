@@ -12,7 +12,7 @@ from cogwork.core.clock import Clock
 from cogwork.systemd.notify_socket import NotifySettings
 
 _RETRY = 0.5
-"""Seconds until a message is sent again for which the service manager had no space."""
+"""Seconds to wait before sending a message again, if the service manager had no space for it."""
 
 
 class SystemdNotifier:

@@ -33,7 +33,7 @@ class NotifySettings:
         except BlockingIOError:
             return False
         except OSError as error:
-            _log.warning("cannot tell systemd %s: %s", text.partition("\n")[0], error.strerror)
+            _log.warning("cannot send %s to systemd: %s", text.partition("\n")[0], error.strerror)
         return True
 
 

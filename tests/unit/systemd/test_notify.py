@@ -120,7 +120,7 @@ async def test_service_manager_that_is_gone_does_not_stop_the_server(
     notifier = SystemdNotifier(NotifySettings(str(tmp_path / "gone"), 1.0), clock)
     notifier.start()
     await clock.settle()
-    assert "cannot tell systemd READY=1: No such file or directory" in caplog.text
+    assert "cannot send READY=1 to systemd: No such file or directory" in caplog.text
     await clock.advance(3)
     notifier.report_stop(restarts=False)
     await notifier.aclose()
