@@ -185,9 +185,10 @@ class WheeledOdometry(SnapshotMovementSensor):
         self._speed = Speed(distance / seconds, turn / seconds)
 
     def _report_failure(self, error: Exception) -> None:
+        reason = str(error) or f"no answer within {_ANSWER_TIMEOUT:g} s"
         if self._fault is None:
-            self.logger.warning("cannot read the positions of the motors: %s; retrying", error)
-        self._fault = str(error) or f"no motor answered within {_ANSWER_TIMEOUT:g} s"
+            self.logger.warning("cannot read the positions of the motors: %s; retrying", reason)
+        self._fault = reason
 
 
 def _unwrap(answer: PositionReading | BaseException) -> PositionReading:
