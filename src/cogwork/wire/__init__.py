@@ -1,9 +1,9 @@
 """Calls: from a socket to the handler of a method, over every transport.
 
-`table` has the handler table: every method that a server serves, independent of the transport,
-its limits and its middleware. `transports` serves the table over gRPC, gRPC-web and WebRTC data
-channels. `clients` makes calls to other servers. `messages` encodes and decodes what is handled
-without parsing it.
+`table` has the handler table: every method that a server serves, with its limits and middleware,
+for all transports. `transports` serves the table over gRPC, gRPC-web and WebRTC data channels.
+`clients` makes calls to other servers. `messages` has the messages of Cogwork's own methods, and
+reads parts of other messages without parsing them.
 
 1. `transports/grpc.py` finds the method in the table (`table/handlers.py`).
    `transports/grpc_method.py` checks the size of the request (`table/request_limits.py`),

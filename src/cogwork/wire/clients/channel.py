@@ -34,7 +34,7 @@ class ForwardChannel(Protocol):
 
 
 class SdkChannel:
-    """An adapter around a grpc.aio channel, which it neither opens nor closes."""
+    """An adapter around a grpc.aio channel. The adapter neither opens nor closes the channel."""
 
     def __init__(self, channel: ForwardChannel) -> None:
         self._channel = channel
@@ -121,7 +121,8 @@ class ClientStream:
                 if end:
                     await self._call.done_writing()
         except (GRPCError, asyncio.InvalidStateError):
-            # The status that ended the call is more useful than the error of this write.
+            # If the call has failed, raise its status, which explains more than the error of this
+            # write.
             await self._raise_if_failed()
             raise
 
@@ -171,8 +172,8 @@ class ClientStream:
 
 
 class _ErrorConversion:
-    """A context manager as a class, because a generator takes three times as long, and every
-    forwarded call uses this."""
+    """A context manager that is run for every forwarded call. It is a class, because a generator
+    would take three times as long."""
 
     __slots__ = ()
 
@@ -190,7 +191,8 @@ class _ErrorConversion:
         if isinstance(error, grpc.aio.UsageError):
             raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None
         if isinstance(error, asyncio.CancelledError):
-            # Closing a connection cancels its calls, which cancels the tasks that await them.
+            # If this task was not cancelled itself, the connection was closed, which cancels its
+            # calls.
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None

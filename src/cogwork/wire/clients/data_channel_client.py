@@ -37,9 +37,9 @@ MAX_CALLS: Final = 768
 """Maximum number of calls and streams in flight, the same as in a Cogwork server."""
 _MIB: Final = 1 << 20
 _MAX_UNSENT: Final = 4 * _MIB
-"""Number of bytes unread by the other side above which no call starts."""
+"""Maximum bytes that wait to be sent. Above that, no call starts."""
 _ERROR_DELAY: Final = 0.05
-"""Seconds to wait after the headers for an error that follows immediately."""
+"""Seconds to wait after empty headers, because an error may follow immediately."""
 
 MetadataPairs = Iterable[tuple[str, str | bytes]]
 Coding = Callable[[Any], Any]
@@ -65,7 +65,7 @@ class DataChannelClient(FrameSender):
         return self._method(path, request_serializer, response_deserializer)
 
     unary_stream = stream_stream = unary_unary
-    """Calls of all cardinalities use the same class, of which each uses different methods."""
+    """All cardinalities use the same class of calls, but different methods of it."""
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -82,7 +82,7 @@ class DataChannelClient(FrameSender):
             except DecodeError:
                 continue
             call = self._calls.get(response.stream.id)
-            if call is not None:  # the call has not ended
+            if call is not None:  # None: the call has ended
                 call.receive(response)
 
     def forget(self, number: int) -> None:
@@ -180,8 +180,8 @@ class DataChannelCall:
         self._sending: asyncio.Task[None] | None = None
 
     def prepare(self, request: Any) -> Iterable[bytes]:
-        """Return the frames to send with the headers. Large or streamed requests are sent later by
-        a task."""
+        """Return the frames to send together with the headers. For a large or streamed request,
+        return none, and send the request in a task."""
         if request is None:
             return ()
         loop = asyncio.get_running_loop()
@@ -232,9 +232,10 @@ class DataChannelCall:
             yield message
 
     async def initial_metadata(self) -> grpc.aio.Metadata:
-        """Return the initial metadata; empty if the call fails immediately.
+        """Return the initial metadata.
 
-        Servers send headers even before an error. Over HTTP/2, the error would replace the headers.
+        Servers send headers even before an error. So if the headers are empty, wait briefly for an
+        error, as over HTTP/2, where an immediate error replaces the headers.
         """
         initial = await asyncio.shield(self._initial)
         if not initial:
@@ -305,7 +306,7 @@ class DataChannelCall:
 
     def _take_message(self) -> Any:
         data, charge = self._replies.messages.popleft()
-        if not self.done():  # the end of the call releases all bytes
+        if not self.done():  # a call that has ended holds no bytes
             self._unread.reduce(self._unread.size - charge)
         return data if self._deserialize is None else self._deserialize(data)
 
@@ -313,7 +314,7 @@ class DataChannelCall:
         reply = await self.read()
         if reply is grpc.aio.EOF:
             raise grpc.aio.AioRpcError(_NO_REPLY.code, details=_NO_REPLY.details)
-        # Read to the end, because only the status tells whether the call succeeded.
+        # Read to the end, because only the final status shows whether the call succeeded.
         while await self.read() is not grpc.aio.EOF:
             pass
         return reply

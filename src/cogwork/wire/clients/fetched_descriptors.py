@@ -26,7 +26,7 @@ class NotDescribed(CogworkError):
 
 
 class DescriptorBudget:
-    """A limit on the bytes of descriptors, because parsed descriptors take many times the
+    """A limit on the encoded bytes of descriptors, because parsing them takes many times as much
     memory."""
 
     def __init__(self, count: int) -> None:

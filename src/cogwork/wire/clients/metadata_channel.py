@@ -13,7 +13,7 @@ _OF_ONE_CONNECTION: Final = frozenset(("authorization", "viam-sid"))
 """Headers with the client's login and session, which must not be sent to the next machine."""
 
 _MAX_PATHS: Final = 1_000
-"""Maximum number of cached methods. A client can call any path."""
+"""Maximum number of cached methods. It is limited because a client can call any path."""
 
 
 class MetadataChannel:
@@ -24,14 +24,14 @@ class MetadataChannel:
     ) -> None:
         """`find_channel` returns the channel to use, which may change between calls.
 
-        `metadata` is called for every call. Its result replaces the login and the session of the
-        call.
+        `metadata` is called for every call, and returns the metadata that replaces the login and
+        the session of the call.
         """
         self._find_channel = find_channel
         self._metadata = metadata
         self._raw_calls: dict[str, Callable[..., Any]] = {}
-        """Cached functions that start unary calls of raw bytes, because most forwarded calls are
-        unary."""
+        """Functions that start unary calls of raw bytes, by path. Only these are cached, because
+        most forwarded calls are unary."""
 
     def unary_unary(self, path: str, /, *coding: Any, **named_coding: Any) -> Any:
         if coding or named_coding:

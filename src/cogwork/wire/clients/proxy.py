@@ -130,7 +130,7 @@ async def _forward_requests(call: Any, stream: Stream, first: Any) -> None:
 async def _forward_replies(call: Any, stream: Stream) -> None:
     initial = MultiDict(_filter_metadata(await call.initial_metadata()))
     if initial or not call.done():
-        # Send the metadata even if it is empty, because it tells the client that the stream is
+        # Send the metadata even if it is empty, because it shows the client that the stream is
         # open.
         await stream.send_initial_metadata(metadata=initial)
     while (message := await call.read()) is not grpc.aio.EOF:

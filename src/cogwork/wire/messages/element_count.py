@@ -14,9 +14,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from cogwork.wire.messages.protobuf_encoding import read_varint
 
 _NUMBERS_PER_ELEMENT = 8
-"""Numbers that count as one element, because they take less memory than a message or a string."""
+"""How many numbers count as one element: a number takes less memory than a message or a string."""
 _FIELDS_PER_ELEMENT = 8
-"""Maximum number of parsed fields, as a multiple of the element limit."""
+"""Maximum number of fields to scan, as a multiple of the maximum number of elements."""
 
 _VARINT, _FIXED64, _LENGTH_DELIMITED, _FIXED32 = 0, 1, 2, 5
 """Wire types of a field's value."""
@@ -31,24 +31,26 @@ _NUMBER_SIZES = {
 }
 """Bytes of a number in a list. Other types of numbers are varints."""
 _CONTINUED = bytes(range(0x80, 0x100))
-"""All values of a varint's bytes except the last byte."""
+"""The bytes that do not end a varint: their highest bit is set."""
 
 
 class _Field(NamedTuple):
     weight: int
-    """The cost of each occurrence, in numbers. A list of numbers costs the number of its items
-    instead."""
+    """The cost of each occurrence of the field, where a number costs 1. A packed list of numbers
+    costs 1 per number instead."""
     message: Descriptor | None
-    """The type of nested messages; None for types that contain only numbers and strings."""
+    """The type of nested messages; None for fields without messages, and for maps to numbers or
+    strings."""
     number_size: int | None
-    """Bytes of a number, or 0 for varints; None if the field is not a list of numbers."""
+    """Bytes of each number in the list, or 0 for varints; None if the field is not a list of
+    numbers."""
 
 
 def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
     """Return the number of elements in all lists and maps of a message, at every depth.
 
-    If there are more than `limit`, stop and return a larger number. In a malformed message, only
-    the elements before the error count, because a parser stops there, too.
+    If there are more than `limit`, or too many fields, stop and return a larger number. Return 0
+    for a malformed message within these limits, because the parser rejects it.
     """
     try:
         numbers = _count(data, message, limit)
@@ -58,7 +60,8 @@ def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
 
 
 def _count(data: bytes, message: Descriptor, limit: int) -> int:
-    """Return the size of all lists and maps, counted in numbers."""
+    """Return the cost of all lists and maps, where a number costs 1. Raise IndexError if the
+    message is malformed."""
     most = limit * _NUMBERS_PER_ELEMENT
     numbers, fields_left = 0, limit * _FIELDS_PER_ELEMENT
     at, end, fields = 0, len(data), _fields_of(message)

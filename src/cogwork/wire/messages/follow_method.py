@@ -7,8 +7,7 @@ since 1970 (`id`, `time`), and returns a stream of Structs:
   revisions are sent immediately, and again after each change. Unchanged revisions are a hint to
   check everything else, such as whether to restart.
 - `ended` lists the IDs of principals whose access has just ended or changed.
-- `secret` is a new secret of the part. It is sent over the connection of the one server that uses
-  the old one.
+- `secret` is a new secret of the part. It is sent only to the server that uses the old secret.
 - `conflict` is an error message, sent if two servers use the credentials of the part.
 - An empty message is a heartbeat.
 
@@ -26,10 +25,10 @@ FOLLOW_HEARTBEAT: Final = 20.0
 """Seconds between two heartbeats."""
 
 ACCESS_METADATA: Final = ("cogwork-access", "list")
-"""Sent by machines that check clients by an access list. For all other machines, the cloud includes
-the keys in the configuration."""
+"""Metadata that a machine sends if it checks clients against an access list. For all other
+machines, the cloud includes the keys in the configuration."""
 
 INSTANCE_METADATA: Final = "cogwork-instance"
 HOST_METADATA: Final = "cogwork-host"
-"""Sent by machines with every call: a random number of this start, and the name of the computer.
-The cloud uses them to detect that two computers use the same credentials."""
+"""Metadata that a machine sends with every call: a random number, chosen at its start, and the name
+of its computer. The cloud uses them to detect two computers with the same credentials."""

@@ -39,7 +39,7 @@ class FragmentPreview:
     machines: int
     """The number of machines in the fragment's organization that use any version of it."""
     other_machines: int
-    """The number of machines in other organizations, which are not checked."""
+    """The number of machines in other organizations that use the fragment. They are not checked."""
     changes: list[PlannedChange]
     unchanged_parts: int
     """The number of parts that use another version of the fragment."""

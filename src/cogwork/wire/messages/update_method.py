@@ -58,9 +58,9 @@ class UpdateReport:
     id: str = ""
     """The ID of the part. A part that logged in with its own secret may omit it."""
     reason: str = ""
-    """A sentence about the reason why the update failed or is pending."""
+    """A sentence that explains why the update failed or is pending."""
     since: float | None = None
-    """The start of this state, in seconds since 1970."""
+    """The time since which the update has this outcome, in seconds since 1970."""
 
     def to_struct(self) -> Struct:
         found = Struct()
@@ -79,7 +79,7 @@ class UpdateReport:
 
 
 def write_rollbacks(settings: Struct, products: Collection[Product]) -> None:
-    """Set the products to roll back. This replaces the value from a configuration."""
+    """Set the products to roll back. They replace the products that a configuration has set."""
     if ROLLBACK in settings.fields:
         del settings.fields[ROLLBACK]
     if products:
@@ -119,5 +119,5 @@ def _parse_choice(message: Struct, key: str, choices: type[Any]) -> Any:
 def _read_text(message: Struct, key: str, limit: int, *, required: bool = False) -> str:
     found = message.fields[key].string_value[:limit] if key in message.fields else ""
     if required and not found:
-        raise InvalidRequest(f"{key} is missing")
+        raise InvalidRequest(f"the report has no {key}")
     return found

@@ -54,12 +54,13 @@ class ConcurrencyLimiter:
         self._event_streams = event_streams or EventStreams()
 
     def wrap(self, method: Method, handle: Handler) -> Handler:
-        # For an unregistered method, the handler calls `hold` as soon as it knows the resource.
+        # The handler of an unregistered method calls `hold` itself, as soon as it knows the
+        # resource.
         if method.path.endswith(STOP_METHODS) or method.is_unregistered:
             return handle
         service = method.service
-        # A method without a resource name has its own slots, so that many modules that log do not
-        # block requests for the machine's status.
+        # Each method without a resource name has separate slots. So many modules that send logs do
+        # not block requests for the machine's status.
         name_of = resource_name_reader(method)
         hold = self.hold_events if method.path in EVENT_STREAMS else self.hold
 
@@ -95,7 +96,7 @@ class ConcurrencyLimiter:
 
     @contextlib.asynccontextmanager
     async def _release_when_open(self, slot: CallSlot) -> AsyncIterator[None]:
-        """Release the slot after the stream in this block has opened."""
+        """Release the slot as soon as the stream in this block counts as open."""
 
         async def release() -> None:
             await self._clock.sleep(OPENING_TIME)
@@ -215,8 +216,8 @@ class SlotQueue:
             self._grant_waiting()
 
     def enqueue(self, client: str) -> asyncio.Future[None] | None:
-        """Return a future for the client's slot; None if too many of the client's calls wait
-        already."""
+        """Return a future that is done when the client gets a slot; None if too many calls of the
+        client wait already."""
         queue = self.queues.setdefault(client, deque())
         if len(queue) >= self.limits.waiting:
             return None
@@ -232,14 +233,15 @@ class SlotQueue:
         try:
             await clock.wait({turn}, self.limits.timeout)
         except asyncio.CancelledError:
-            # The slot may have been granted at the same moment.
+            # Release the slot if it was granted at the same moment.
             if self.leave_queue(client, turn):
                 self.release(client)
             raise
         return self.leave_queue(client, turn)
 
     def leave_queue(self, client: str, turn: asyncio.Future[None]) -> bool:
-        """Return whether the slot was granted. If it was, the caller must release it."""
+        """Leave the queue, and return whether the slot was granted. If it was, the caller must
+        release it."""
         if turn.done():
             return True
         self.queues[client].remove(turn)
@@ -262,9 +264,10 @@ class SlotQueue:
         self.held[client] = self.held.get(client, 0) + 1
 
     def _grant_waiting(self) -> None:
-        """Grant free slots to waiting calls.
+        """Grant slots to waiting calls until no client can get another one.
 
-        Usually one slot is free. But when a client disconnects, the shares of all others grow.
+        Several calls may get a slot at once, because the shares of all other clients grow when a
+        client disconnects.
         """
         while (client := self._next_client()) is not None:
             queue = self.queues.pop(client)

@@ -33,7 +33,8 @@ _PREFIXES: Final = ("Stream", "Watch", "Subscribe", "Listen")
 
 
 OPENING_TIME: Final = 0.25
-"""Seconds after which an event stream counts as open. Some send nothing until an event occurs."""
+"""Seconds after which an event stream counts as open, because some streams send nothing until an
+event occurs."""
 
 
 class TooManyStreams(CogworkError):
@@ -61,15 +62,15 @@ class EventStreams:
     def __init__(self, limits: EventStreamLimits | None = None) -> None:
         self._limits = limits or EventStreamLimits()
         self._streams: dict[str, list[asyncio.Timeout]] = {}
-        """The streams of each client, oldest first, as timeouts. A stream ends when its timeout
-        expires."""
+        """One timeout per stream of each client, oldest first. A stream is ended by letting its
+        timeout expire."""
         self._count = 0
 
     @contextlib.asynccontextmanager
     async def hold(self, client: str) -> AsyncIterator[None]:
         """Run the block with a place for an event stream of the client.
 
-        Raise TooManyStreams if there is no place, or if a client with fewer streams takes the
+        Raise TooManyStreams if there is no place, or later if a client with fewer streams takes the
         place.
         """
         self._make_room(client)
@@ -86,8 +87,8 @@ class EventStreams:
             if not place.expired():
                 raise
             raise TooManyStreams(
-                f"ended, because there are {self._limits.total} open event streams and other "
-                "clients have fewer than you; open fewer"
+                f"this stream was ended, because there are {self._limits.total} open event streams "
+                "and other clients have fewer than you; open fewer"
             ) from None
 
     def _make_room(self, client: str) -> None:
@@ -101,7 +102,7 @@ class EventStreams:
         largest = max(self._streams, key=lambda each: len(self._streams[each]))
         if len(self._streams[largest]) <= own + 1:
             raise TooManyStreams(
-                f"there are {self._count} open event streams, shared equally between "
+                f"all {self._count} event streams are in use, shared equally between "
                 "clients; try again later"
             )
         newest = self._streams[largest][-1]

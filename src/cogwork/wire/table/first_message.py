@@ -31,6 +31,6 @@ async def with_timeout(first: Awaitable[T], path: str) -> T:
             return await first
     except TimeoutError:
         raise InvalidRequest(
-            f"{path} received no message within {FIRST_MESSAGE_TIMEOUT:g}s; send the first one at "
-            "once, it names the target of the call"
+            f"{path} received no message within {FIRST_MESSAGE_TIMEOUT:g}s; send the first message "
+            "at once, because it names the target of the call"
         ) from None

@@ -21,7 +21,7 @@ from cogwork.core.memory import total_memory
 from cogwork.net.peer import Peer
 
 Metadata = Mapping[str, str | bytes]
-"""Metadata like grpclib's. A repeated name occurs several times among the items."""
+"""Metadata of a call, like grpclib's: `items()` contains a repeated name several times."""
 
 
 class Stream(Protocol):
@@ -63,13 +63,13 @@ Handler = Callable[[Stream], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ProxyRoute:
-    """The alternative handler of a method for resources in another process. It forwards raw
+    """The second handler of a method, which forwards calls to resources in other processes as raw
     bytes."""
 
     is_enabled: Callable[[], bool]
-    """Returns whether any such resources can exist."""
+    """Returns whether any resource in another process can exist."""
     matches: Callable[[bytes], bool]
-    """Returns whether the first message of a call names such a resource."""
+    """Returns whether the first message of a call names a resource in another process."""
     handle: Handler
 
     def accepts(self, first: bytes) -> bool:
@@ -91,7 +91,7 @@ class Method:
     refusal: str | None = None
     """The error that the method always returns; None if it is implemented."""
     proxy_route: ProxyRoute | None = None
-    """The alternative handler for resources in another process."""
+    """The handler for resources in other processes; None if there is none."""
 
     @property
     def service(self) -> str:
@@ -171,7 +171,8 @@ class HandlerTable:
                 return self._fallback_method(path)
             self.load(service)
             method = self._methods.get(path)
-        # A module may have another version of the service, with other methods.
+        # If the service lacks the method, fall back: a module may have another version of the
+        # service.
         return method or self._fallback_method(path)
 
     def services(self) -> list[str]:
@@ -232,7 +233,8 @@ def methods_from_service(service: Servable) -> list[Method]:
 
 
 def _refusal_of(path: str, handler: ServiceHandler) -> str | None:
-    """Return the error text of a method that is inherited from an `Unimplemented…` base class."""
+    """Return the error text for a method that is only inherited from an `Unimplemented…` base
+    class; None for all other methods."""
     owner = getattr(handler.func, "__qualname__", "")
     return f"{path} is not implemented here" if owner.startswith("Unimplemented") else None
 

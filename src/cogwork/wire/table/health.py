@@ -39,7 +39,7 @@ class _Health(HealthBase):
             if (status := self._find_status(request.service)) != last:
                 await stream.send_message(HealthCheckResponse(status=status))
                 last = status
-            await asyncio.wait({self._find_change()})  # others also wait for this future
+            await asyncio.wait({self._find_change()})  # does not cancel the shared future
 
     def _find_status(self, service: str) -> HealthCheckResponse.ServingStatus.ValueType:
         if not self._is_known(service):

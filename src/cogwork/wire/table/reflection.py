@@ -19,7 +19,8 @@ _T = TypeVar("_T")
 
 
 ExternalDescriptors = Callable[[], Mapping[str, DescriptorPool]]
-"""Returns the services that are not in the table, with their modules' current descriptors."""
+"""Returns the services that are not in the table, each with the current descriptors of its
+module."""
 
 
 def reflection_methods(

@@ -30,12 +30,13 @@ DEFAULT_MAX_SIZE = 1 << 18
 MAX_ELEMENTS = 10_000
 """Maximum elements in all lists and maps of a message, together."""
 MAX_COMMAND_ELEMENTS = 30_000
-"""Maximum elements of a command, which is converted outside the event loop."""
+"""Maximum elements of a command. It is higher than `MAX_ELEMENTS`, because a command is converted
+outside the event loop."""
 _MAX_FIELDS_SCANNED = 4096
 """Maximum fields to scan for the payload."""
 _UNCOUNTED_SIZE = 1 << 12
-"""Size in bytes up to which elements are not counted, because a small message cannot contain
-enough."""
+"""Size in bytes up to which elements are not counted, because such a small message cannot exceed
+the limit."""
 _NON_PAYLOAD_FIELDS = frozenset({"uuid", "trace_id", "span_id", "parent_span_id", "value"})
 """Names of `bytes` fields that hold an identifier or an arbitrary value, not a payload."""
 _FLEET_MESSAGES = frozenset(
@@ -143,8 +144,8 @@ def _is_payload(field: FieldDescriptor) -> bool:
 
 
 def _count_overhead(data: bytes, message: Descriptor) -> int:
-    """Return the number of bytes outside the payload; MAX_REQUEST_SIZE if there are too many
-    fields."""
+    """Return the number of bytes outside the payload; MAX_REQUEST_SIZE if there are too many fields
+    to scan."""
     overhead, fields = 0, 0
     pending: list[tuple[int, int, Descriptor]] = [(0, len(data), message)]
     while pending:

@@ -18,7 +18,7 @@ _MAX_DELAY: Final = 24 * 3600.0
 
 
 def encode_retry_info(error: CogworkError, seconds: float) -> Metadata:
-    """Return trailing metadata to send before an error is raised."""
+    """Return trailing metadata with the time to wait. Send it before the error is raised."""
     status = RpcStatus(code=Status[error.status].value, message=str(error))
     info = RetryInfo()
     info.retry_delay.FromMilliseconds(round(min(seconds, _MAX_DELAY) * 1000))

@@ -26,8 +26,8 @@ class RunnableCall(Stream, Protocol):
 async def run_call(method: Method, call: RunnableCall) -> tuple[Status, str]:
     """Run the call and return its status.
 
-    No error leaves this function, except the cancellation of the task: a driver that calls sys.exit
-    must not end the server.
+    Every error becomes a status, even SystemExit: a driver that calls sys.exit must not end the
+    server. Only the cancellation of the task itself is raised.
     """
     try:
         remaining = call.deadline.time_remaining() if call.deadline is not None else None

@@ -31,10 +31,10 @@ from cogwork.wire.table.handlers import Metadata
 from cogwork.wire.table.status import quote_message
 
 MAX_METADATA_SIZE = 64_000
-"""Maximum bytes of metadata. Headers and trailers cannot be split, and a frame has up to 65,535
+"""Maximum bytes of metadata. Headers or trailers must fit into one frame, which has at most 65,535
 bytes."""
 _ENTRY_SIZE = 16
-"""Maximum bytes of an entry's encoding, in addition to its name and its value."""
+"""Maximum bytes that the encoding of an entry adds to its name and its value."""
 REQUEST_PACKET_SIZE = 16_373
 """Bytes of a request per frame, the same as in other clients."""
 _MAX_TIMEOUT = 365 * 24 * 3600.0
@@ -43,8 +43,8 @@ _BINARY_SUFFIX = "-bin"
 _TRANSPORT_HEADERS = frozenset(
     {"te", "content-type", "user-agent", "grpc-timeout", "grpc-accept-encoding", "authorization"}
 )
-"""Headers that the SDK's peer copies from HTTP/2. They are not call metadata. The login of the peer
-itself applies to its calls."""
+"""Headers that the SDK's peer copies from HTTP/2. They are removed from the metadata of calls;
+instead of `authorization`, the login of the peer applies to all of its calls."""
 
 
 def encode_headers(number: int, metadata: Metadata) -> bytes:
@@ -110,7 +110,8 @@ def read_metadata(headers: RequestHeaders) -> MultiDict[str | bytes]:
 
 
 def read_deadline(headers: RequestHeaders) -> Deadline | None:
-    """Return the deadline from the field, or from the header that the SDK's peer sends instead.
+    """Return the deadline from the `timeout` field, or from the header that the SDK's peer sends
+    instead.
 
     Raise InvalidRequest if the header is invalid.
     """

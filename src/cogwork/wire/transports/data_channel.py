@@ -43,7 +43,8 @@ _LARGE_PACKET = 60_000
 SMALL_PACKET = 16_384
 """Bytes of a reply per frame. Larger frames are faster, but delay other calls."""
 _MAX_UNSENT = 1 << 20
-"""Number of unread bytes above which a client is disconnected if it makes another call."""
+"""Maximum bytes that a client may leave unread. If there are more when it sends a frame, it is
+disconnected."""
 _FRAME_BATCH = 64
 """Number of frames that are handled in one iteration of the event loop."""
 
@@ -120,7 +121,7 @@ class DataChannel(FrameSender):
             return
         call = self._calls.get(number)
         if call is None:
-            return  # the call has ended
+            return  # the frame belongs to a call that has ended
         if kind == "message":
             try:
                 call.receive(request.message)
@@ -147,15 +148,17 @@ class DataChannel(FrameSender):
         call.task = asyncio.get_running_loop().create_task(self._serve(number, call, method))
         self._tasks.add(call.task)
         call.task.add_done_callback(self._tasks.discard)
-        # Do not release this in the task, because a task that is cancelled before it starts runs no
-        # code.
+        # Release the bytes here and not in the task: a task that is cancelled before it starts runs
+        # no code.
         call.task.add_done_callback(lambda _: call.hold.reduce(0))
 
     def _find(self, path: str) -> Method:
-        """Return the method. Raise CogworkError if it cannot be called, or an error of its
-        service."""
+        """Return the method. Raise CogworkError if it cannot be called, or the error with which its
+        service failed to load."""
         if len(self._tasks) >= MAX_CALLS:
-            raise TooManyStreams(f"there are {MAX_CALLS} calls in flight; wait for some to end")
+            raise TooManyStreams(
+                f"this client has {MAX_CALLS} calls in flight; wait for some to end"
+            )
         method = self._table.find(path)
         if method is None:
             raise NotServed(path)
@@ -176,7 +179,7 @@ class DataChannel(FrameSender):
         call.finish(status, message)
 
     def _end(self, number: int, status: Status, message: str) -> None:
-        """End a call from outside its task."""
+        """End a call, and cancel its task."""
         call = self._calls.pop(number)
         call.finish(status, message)
         if call.task is not None:
@@ -201,7 +204,7 @@ class _Call(ReceivedCall):
         self._is_received = False
         self._sent_headers = False
         self._unsent: list[bytes] = []
-        """Frames that are sent together with the next frames."""
+        """Frames that wait to be sent together with the next frames."""
         self._trailers: Metadata = {}
         self._is_finished = False
 
@@ -215,8 +218,8 @@ class _Call(ReceivedCall):
             return
         if message.has_message and not self._requests.add(message.packet_message):
             return
-        # Some clients set `eos` in every packet of the last message, so read it only at the
-        # message's end.
+        # Some clients set `eos` in every packet of the last message, so read `eos` only at the end
+        # of the message.
         self._is_half_closed = message.eos
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)

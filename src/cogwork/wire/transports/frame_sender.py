@@ -32,7 +32,7 @@ class FrameSender(asyncio.Protocol):
             self._transport.write(join_messages(frames))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has its own class of transports.
+        # A cast instead of an assertion, because uvloop has its own class of transports.
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, _: Exception | None) -> None:

@@ -37,7 +37,8 @@ class _Call:
 
     @property
     def deadline(self) -> Deadline | None:
-        # The type stubs do not declare that this is None for a call without a deadline.
+        # `time_remaining` returns None for a call without a deadline, which its type stub does not
+        # declare.
         left: float | None = self._context.time_remaining()
         return Deadline.from_timeout(left) if left is not None else None
 
@@ -62,8 +63,8 @@ class _Call:
     async def send_message(self, message: Any, *, end: bool = False) -> None:
         del end
         if not self._sent_initial_metadata:
-            # If the first message is cancelled while it is sent, grpc sends neither the metadata
-            # nor the end of the call, and the client waits forever.
+            # Send the metadata separately: if the write of a message that includes it is cancelled,
+            # grpc sends neither the metadata nor the end of the call, and the client waits forever.
             await self.send_initial_metadata()
         await self._context.write(serialize(message))
 
@@ -144,7 +145,8 @@ class StreamStreamCall(_Call):
         return b"" if self._peeked is grpc.aio.EOF else self._peeked
 
     def switch_to_raw(self) -> None:
-        """Return later messages as raw bytes, unchecked: the receiver limits their size."""
+        """Deliver all later messages as raw bytes, unchecked: the process that receives them limits
+        their size."""
         self._parse = keep_bytes
         self._check = accept_any
 
@@ -152,7 +154,7 @@ class StreamStreamCall(_Call):
         data, self._peeked = self._peeked, None
         if data is None:
             data = await self._context.read()
-        # The handler has finished the previous message.
+        # Release the previous message, which the handler has finished.
         self._hold.reduce(self._held_by_metadata)
         if data is grpc.aio.EOF:
             return None

@@ -15,15 +15,15 @@ from cogwork.wire.transports.running_calls import RunningCalls
 from cogwork.wire.transports.unread_replies import UnreadReplies
 
 MIN_REPLY_SIZE = 4096
-"""Size in bytes up to which a reply does not count as unread."""
+"""Size in bytes up to which an unread reply is not counted."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
 PeerOf = Callable[[str], Peer]
-"""Maps the peer name that grpc reports to the client."""
+"""Returns the client for a peer name that grpc reports."""
 
 
 class GrpcClients:
-    """Tracks the clients behind the calls, and the bytes that the server holds for each."""
+    """Tracks the clients behind the calls, and the bytes that the server holds for each client."""
 
     def __init__(
         self,

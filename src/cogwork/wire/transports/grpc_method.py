@@ -160,7 +160,8 @@ def _set_error_status(context: Context, error: BaseException, method: Method) ->
 def _is_call_cancelled(error: BaseException) -> bool:
     """Return whether the call itself was cancelled.
 
-    If a driver awaited another task that was cancelled, the client must get an error.
+    If it was not, a driver awaited another task that was cancelled, and the client must get an
+    error.
     """
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -16,28 +16,28 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # If the two limits differed, gRPC would reject calls between them at random.
+    # Both limits are equal, because gRPC rejects calls between two limits at random.
     ("grpc.max_metadata_size", MAX_METADATA_SIZE),
     ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
 )
 """Options of servers and clients."""
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),
-    # Clients of this API ping every 20 s.
+    # Accept frequent pings: clients of this API ping every 20 s.
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
-    # Otherwise, the windows of all streams grow on a fast network. Larger requests get separate
-    # windows, which the relay withholds until memory is available for them.
+    # Keep the windows of streams small, even on a fast network. A larger request needs a window
+    # update, which the relay withholds until memory is available for the request.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", SMALL_SIZE),
     ("grpc.http2.max_frame_size", SMALL_SIZE),
-    # Effectively unlimited, because the relay limits bursts and gRPC would reject requests at
-    # random.
+    # Effectively unlimited: gRPC would reject requests at random, and the relay already limits
+    # bursts.
     ("grpc.server.max_pending_requests", 1 << 20),
     ("grpc.server.max_pending_requests_hard_limit", 1 << 20),
-    # Otherwise, cancelled streams count as open until they are cleaned up, and new streams are
-    # refused at random.
+    # Disabled: cancelled streams would count as open until they are cleaned up, and new streams
+    # would be refused at random.
     ("grpc.http.overload_protection", 0),
 )

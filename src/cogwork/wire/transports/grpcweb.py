@@ -163,7 +163,7 @@ class _Response:
         self._abort = abort
         self._is_started = False
         self._is_in_frame = False
-        """Whether a frame is incomplete."""
+        """Whether a frame of the reply was sent only in part."""
         self.trailers: Metadata = {}
         self.is_text = content_type.lower().startswith(_TEXT_CONTENT_TYPE)
 
@@ -192,7 +192,7 @@ class _Response:
 
     async def finish(self, status: Status, message: str = "") -> None:
         if self._is_in_frame:
-            # The client would interpret the status as a part of the message.
+            # Abort, because the client would read the status as a part of the incomplete message.
             self._abort()
             return
         lines = [f"grpc-status: {status.value}"]
@@ -205,14 +205,14 @@ class _Response:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_body(self, data: bytes) -> None:
-        # Base64 of a multiple of three bytes has no padding, so only the end of a frame has
-        # padding.
+        # Encode each chunk separately: all but the last chunk of a frame have a multiple of three
+        # bytes, so their base64 has no padding.
         body = base64.b64encode(data) if self.is_text else data
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 def _encode_value(value: str | bytes) -> bytes:
-    """Encode a metadata value. Names with bytes end in `-bin`."""
+    """Encode a metadata value. Bytes, whose names end in `-bin`, are encoded in base64."""
     if isinstance(value, bytes):
         return base64.b64encode(value).rstrip(b"=")
     return value.encode("latin-1", errors="replace").replace(b"\r", b" ").replace(b"\n", b" ")

@@ -42,7 +42,8 @@ class Http1Server:
         return len(self._server.connections) if self._server is not None else 0
 
     def listen(self, path: Path) -> None:
-        """Listen on a Unix socket. The relay is its only client, and limits the connections."""
+        """Listen on a Unix socket. Its only client is the relay, which limits the number of
+        connections."""
         listener = open_unix_listener(str(path))
         self._acceptor = Acceptor(listener, self._start, _report_pause)
 
@@ -94,7 +95,8 @@ def _report_pause(error: OSError) -> None:
 
 
 def _with_forwarded_client(application: Application, proxies: TrustedProxies) -> Application:
-    """Set the client from the headers of a trusted proxy. The client may differ by request."""
+    """Set the client of each request from the headers of a trusted proxy, whose connection may
+    carry requests of several clients."""
 
     def run(scope: Any, receive: Any, send: Any) -> Any:
         if proxies:

@@ -39,7 +39,8 @@ class Http1Protocol(H11Protocol):
         self.server = ("localhost", 0)
 
     def data_received(self, data: bytes) -> None:
-        # h11 limits the head of a request only if the head arrives in several chunks.
+        # Parse the data in chunks, because h11 limits the head of a request only if it arrives in
+        # several.
         for start in range(0, len(data), _CHUNK_SIZE):
             super().data_received(data[start : start + _CHUNK_SIZE])
             if self.transport.is_closing():
@@ -68,7 +69,7 @@ class Http1Protocol(H11Protocol):
         """Reject a malformed request, unless its response has already begun."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             if self.cycle is not None:
-                self.cycle.disconnected = True  # the application must not respond as well
+                self.cycle.disconnected = True  # prevents a second response from the application
             for event in _bad_request_events(msg):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

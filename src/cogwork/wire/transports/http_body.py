@@ -10,7 +10,8 @@ from cogwork.core.errors import InvalidRequest
 from cogwork.wire.table.request_limits import RequestTooLarge
 
 _GRACE = 5.0
-"""Maximum seconds for a body, in addition to the time for its bytes at the minimum rate."""
+"""Seconds that a client gets for a body, in addition to the time for its bytes at the minimum
+rate."""
 _MIN_RATE = 32 * 1024
 """Minimum bytes per second. Slower clients would occupy connections that others need."""
 

@@ -8,7 +8,7 @@ import hmac
 from typing import NamedTuple
 
 CREDENTIAL_LIFETIME = 24 * 3600
-"""Seconds for which generated credentials are valid. A connection may last that long."""
+"""Seconds for which generated credentials are valid: long, because connections may last long."""
 
 
 class IceServer(NamedTuple):
@@ -18,7 +18,8 @@ class IceServer(NamedTuple):
 
 
 def with_temporary_credential(urls: tuple[str, ...], secret: str, now: float) -> IceServer:
-    """Return a TURN server with temporary credentials, derived from a secret that it shares.
+    """Return a TURN server with temporary credentials, derived from the secret that this machine
+    shares with the server.
 
     The user name is the expiry time. coturn (`use-auth-secret`) and other servers support this.
     """

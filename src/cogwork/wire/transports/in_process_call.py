@@ -61,7 +61,7 @@ def _find_unary_method(table: HandlerTable, path: str) -> Method:
     if method is None:
         raise NotServed(path)
     streams = method.cardinality.client_streaming or method.cardinality.server_streaming
-    # Only the module that serves an unregistered method knows its cardinality.
+    # Accept an unregistered method, because only the module that serves it knows its cardinality.
     if streams and not method.is_unregistered:
         raise Unsupported(f"{path} is a streaming method; only unary methods can be called here")
     return method

@@ -37,7 +37,7 @@ class PacketAssembler:
     )
 
     def __init__(self, label: str, hold: Hold, charge: Charge) -> None:
-        """`label` names a message in errors: `reply`. The packets are charged to `hold`."""
+        """`label` names a message in errors, such as `reply`. The packets are charged to `hold`."""
         self.messages: deque[AssembledMessage] = deque()
         """Complete messages that were not read yet."""
         self._label = label
@@ -72,5 +72,5 @@ class PacketAssembler:
         return is_complete
 
     def drop_partial(self) -> None:
-        """Drop the packets of an incomplete message. They stay charged."""
+        """Drop the packets of an incomplete message. Their bytes stay charged."""
         self._packets, self._partial_size, self._partial_charge = [], 0, 0

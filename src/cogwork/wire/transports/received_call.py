@@ -50,7 +50,7 @@ class ReceivedCall:
             yield message
 
     def _take_request(self) -> bytes:
-        """Return the message of a call that takes exactly one."""
+        """Return the message of a call that takes exactly one message."""
         raise NotImplementedError
 
     def _choose_handler(self, method: Method, first: bytes) -> Handler:

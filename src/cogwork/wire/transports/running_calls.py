@@ -22,7 +22,8 @@ class RunningCalls:
         del self._calls[task]
 
     def count_cancelled(self) -> Counter[int]:
-        """Return the number of cancelled calls, by the number of the relayed connection."""
+        """Return how many cancelled calls each relayed connection has, by the number of the
+        connection."""
         numbers = (
             connection_number(context.peer())
             for task, context in self._calls.items()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import grpc.aio
 
 _POLL_INTERVAL = 0.25
-"""Seconds between two checks, and before a failed start is retried."""
+"""Seconds between two checks, and between a failed start and the next attempt."""
 _FINISH_GRACE = 5.0
 """Seconds that the calls of a replaced server get to finish."""
 
@@ -47,7 +47,7 @@ class SupervisedServer:
             try:
                 await server.wait_for_termination(_POLL_INTERVAL)
             except Exception as error:
-                _log.error("gRPC server stopped unexpectedly: %s; restarting", error)
+                _log.error("the gRPC server stopped unexpectedly: %s; restarting it", error)
                 await self._replace(server)
 
     async def _replace(self, old: grpc.aio.Server) -> None:

@@ -25,7 +25,7 @@ from cogwork.wire.transports.unread_replies import UnreadReplies
 MAX_PEERS = 64
 _MAX_PEERS_PER_IDENTITY = 48
 _RESERVED_FOR_OWNERS = 8
-"""Places that are reserved for owners."""
+"""Number of places that only owners can take."""
 _MAX_CANDIDATES = 50
 """Maximum candidates of a client. The effort to check them grows with the square of their
 number."""
@@ -92,7 +92,7 @@ class WebRtcPeers:
         self._table: HandlerTable | None = None
         self._channels: dict[str, DataChannel] = {}
         self._callers: dict[str, Holder] = {}
-        """The holder of each place, oldest first."""
+        """The holder of each place by peer ID, oldest first."""
         self._unopened: dict[str, Holder] = {}
         """The holders whose data channel is not open yet."""
         self._reactions: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
@@ -154,7 +154,7 @@ class WebRtcPeers:
         self._candidates[peer_id] += 1
         is_short = len(given.candidate) + len(given.sdp_mid) <= _MAX_CANDIDATE_LENGTH
         if self._candidates[peer_id] > _MAX_CANDIDATES or not is_short:
-            return  # ignore it; the other candidates must suffice
+            return  # ignored: the client's other candidates must suffice
         self.process.add_candidate(
             peer_id,
             given.candidate,
@@ -169,7 +169,8 @@ class WebRtcPeers:
             channel.close()
 
     def on_end(self, peer_id: str, react: Callable[[], None]) -> None:
-        """Call a function when a peer disconnects, or immediately if it already has."""
+        """Call a function when a peer disconnects, or immediately if the peer has already
+        disconnected."""
         if peer_id in self._channels:
             self._reactions[peer_id].append(react)
         else:

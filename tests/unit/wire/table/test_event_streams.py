@@ -76,8 +76,8 @@ async def test_new_client_gets_the_newest_place_of_the_client_with_most() -> Non
     await streams.open("c")
     assert streams.count() == {"a": 3, "b": 2, "c": 1}
     assert streams.refusals == [
-        "ended, because there are 6 open event streams and other clients have fewer than you; "
-        "open fewer"
+        "this stream was ended, because there are 6 open event streams and other clients have "
+        "fewer than you; open fewer"
     ]
     await streams.end_all()
 
@@ -90,7 +90,7 @@ async def test_no_place_is_taken_from_clients_with_as_few() -> None:
         await streams.open(client)
     assert streams.count() == {"a": 1, "b": 2, "c": 1}
     assert streams.refusals[1:] == [
-        "there are 4 open event streams, shared equally between clients; try again later"
+        "all 4 event streams are in use, shared equally between clients; try again later"
     ]
     await streams.end_all()
 
