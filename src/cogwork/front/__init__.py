@@ -9,7 +9,7 @@ terminates TLS.
 
 `relay.py` and `socket_relay.py` relay HTTP/2 to the private socket of gRPC, and HTTP/1.1 to the
 socket of `wire/transports/http1.py`. `http2_monitor.py` reads the relayed frames. It closes
-connections that break a rule (`control_frames.py`), paces bursts (`burst.py`; `held_frames.py`
-lets frames pass that running requests need), and delays large requests until there is memory for
-them (`uploads.py`).
+connections that break a rule (`control_frames.py`), paces bursts of requests (`burst.py`), and
+delays large requests until there is memory for them (`uploads.py`). While a burst is held back,
+`held_frames.py` still forwards the frames of running requests.
 """

@@ -24,13 +24,13 @@ class AcceptedConnection:
         self.address = address
         self.host = address[0]
         self.served: RelayedConnection | None = None
-        """The relayed connection, once the protocol is known."""
+        """The relayed connection; None until the protocol is known."""
         self.dispatch_task: asyncio.Task[None] | None = None
         self._is_forwarded = False
         """Whether the address belongs to a client behind a proxy."""
         self._is_encrypted_by_proxy = False
-        """Whether the client uses TLS to reach the proxy, and others cannot read the proxy's
-        connection."""
+        """Whether the whole path is confidential: the client uses TLS to reach the proxy, and the
+        connection of the proxy cannot be eavesdropped on."""
         self._accepted_at = time.monotonic()
         self._on_close = on_close
 
@@ -49,8 +49,8 @@ class AcceptedConnection:
             if self.dispatch_task is not None:
                 self.dispatch_task.cancel()
             if self.socket.fileno() >= 0:
-                # Do not leave this to the waiting task, because the descriptor may be reused before
-                # it runs.
+                # Remove the callbacks here and not in the cancelled task: another connection may
+                # reuse the descriptor before that task runs.
                 asyncio.get_running_loop().remove_reader(self.socket.fileno())
                 asyncio.get_running_loop().remove_writer(self.socket.fileno())
             self.socket.close()

@@ -20,7 +20,7 @@ _SHARE_TTL = 0.05
 
 
 class Burst:
-    """The places of one connection.
+    """The places of one connection: each recent, unanswered request occupies one.
 
     A cancelled request keeps its place while the server works on it. Otherwise, a client that opens
     and cancels requests in a loop would leave the server no time for others.
@@ -70,15 +70,15 @@ class Burst:
 
     def ask(self, now: float) -> None:
         """Select the cancelled requests for the next query to the server."""
-        self.count(now)  # drops streams that are too old
+        self.count(now)  # frees the places of old requests
         noticed = now - _NOTICE
         self._asked = [each for each in self._began if self._cancelled.get(each, now) <= noticed]
 
     def settle(self, working: int) -> None:
         """Free the places of cancelled requests that the server has finished.
 
-        `working` is the number of queried requests that the server still works on. The server does
-        not know which ones, so the latest requests keep their places.
+        `working` is the number of queried requests that the server still works on. The server
+        reports only their number, so the latest requests keep their places.
         """
         asked = [stream for stream in self._asked if stream in self._cancelled]
         for stream in asked[: max(0, len(asked) - working)]:
@@ -110,14 +110,14 @@ class Bursts:
         self._bursts.pop(connection, None)
 
     def ask(self) -> None:
-        """Choose the cancelled requests that a query to the server is about."""
+        """Select the cancelled requests of each connection for the next query to the server."""
         now = self._clock()
         for each in self._bursts.values():
             each.ask(now)
 
     def settle(self, working: Mapping[int, int]) -> None:
-        """Apply the answer: the number of cancelled requests that the server works on, per
-        connection."""
+        """Apply the server's answer: for each connection, how many cancelled requests it still
+        works on."""
         for connection, each in self._bursts.items():
             each.settle(working.get(connection, 0))
 

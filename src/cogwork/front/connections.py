@@ -114,8 +114,8 @@ class Connections:
             self._count_by_host += Counter()
 
     def _evict_least_used(self, host: str | None = None, *, urgent: bool) -> bool:
-        """Close the least used connection of one host or of all hosts. Return False if all are in
-        use."""
+        """Close the least used connection of one host or of all hosts. Return False if none may be
+        closed."""
         if self._clock() - self._ranked_at >= _RANKING_TTL:
             self._rank()
         for index in reversed(range(len(self._ranking))):
@@ -139,8 +139,9 @@ class Connections:
     def _rank(self) -> None:
         """Rank the candidates for eviction.
 
-        Connections of the host with the most connections are evicted first. The newest are evicted
-        last, because they have had no time to make a request.
+        The least used connections come first, and among these the connections of the host with the
+        most connections. Recently active connections come last: the new ones have had no time to
+        make a request.
         """
         self._ranked_at = now = self._clock()
 

@@ -52,7 +52,7 @@ class Dispatcher:
         limits: ListenerLimits,
         on_client: OnClient,
     ) -> None:
-        """`grpc` relays HTTP/2 connections, `http` all others.
+        """`grpc` relays HTTP/2 connections, and `http` relays all others.
 
         `on_client` is called when a gRPC client connects or disconnects.
         """
@@ -146,8 +146,8 @@ class Dispatcher:
         if not self._connections.move(connection, host):
             raise ConnectionRefusedError(f"{host} has too many connections")
         proxy = Peer.from_addresses(connection.address, plain.getsockname())
-        # A client without a port gets the port of the proxy's connection, to distinguish it from
-        # others.
+        # If the header has no client port, use the port of the proxy's connection, to distinguish
+        # the client from others with its address.
         connection.set_client(
             (host, port or connection.address[1]),
             is_encrypted=proxy.is_confidential and header.is_encrypted,
@@ -160,7 +160,8 @@ class Dispatcher:
             async with asyncio.timeout(self._limits.head_timeout):
                 await peek(plain, MAX_HEAD_SIZE, is_complete_head)
         if protocol is FirstProtocol.TLS:
-            # The HTTP server's reply tells a TLS client that the port serves plaintext.
+            # Relay TLS clients, too: the reply of the HTTP server explains that the port serves
+            # plaintext.
             self._mistakes.report_tls(connection.host, plain.getsockname()[1])
         # Starting to serve a connection takes time. Throttling prevents thousands of new
         # connections from delaying connected clients. A connection that is evicted while it waits
@@ -238,7 +239,7 @@ class Dispatcher:
             connection.notify_closed()
             self._on_client(peer.address, False)
 
-        # Report the client before the relay starts, because its first bytes may end the connection.
+        # Report the client before the relay starts, because the first bytes may end the connection.
         self._on_client(peer.address, True)
         try:
             connection.served = self._grpc.start(connection.socket, peer, on_close, first)
@@ -251,7 +252,7 @@ def _set_socket_options(connection: socket.socket, unread_timeout: float) -> Non
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if sys.platform == "linux":
-        # Otherwise, a client that stops reading would stay connected forever, because its kernel
-        # still answers keepalive probes.
+        # Limit the time for unacknowledged bytes. Keepalive probes do not detect a client that
+        # stops reading, because its kernel still answers them.
         milliseconds = round(unread_timeout * 1000)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)

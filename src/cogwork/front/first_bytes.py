@@ -45,8 +45,7 @@ async def peek(
     seen = b""
     try:
         while True:
-            # Peeked bytes stay in the socket, so report it as readable only when further bytes
-            # arrive.
+            # Peeked bytes stay in the socket, so wake up only when further bytes arrive.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(seen) + 1)
             await wait_readable(connection)
             try:

@@ -1,7 +1,7 @@
 """Holds back frames of a client, except the frames that may overtake them.
 
 A held request delays all later requests of the connection, because each header block depends on the
-previous one. Frames of running requests are forwarded. Otherwise, the client could not open the
+previous one. Frames of running requests overtake a held request, so that the client can open the
 windows for the replies that it waits for.
 """
 
@@ -21,15 +21,15 @@ _OF_A_STREAM = (DATA, RST_STREAM, WINDOW_UPDATE)
 
 class HeldFrames:
     def __init__(self, last_stream: int) -> None:
-        """Set the `last_stream`: the last stream that was forwarded to the server."""
+        """`last_stream` is the last stream that was forwarded to the server."""
         self._last_stream = last_stream
         self._kept = bytearray()
         self._partial = b""
         """The beginning of an incomplete frame header."""
         self._missing = 0
-        """Bytes of the last frame that have not arrived."""
+        """Number of bytes of the last frame that have not arrived yet."""
         self._goes_ahead = False
-        """Whether the last frame is forwarded."""
+        """Whether the last frame is forwarded instead of held back."""
 
     @property
     def size(self) -> int:
@@ -41,7 +41,7 @@ class HeldFrames:
         return self._goes_ahead and self._missing > 0
 
     def feed(self, data: bytes) -> bytes:
-        """Hold back frames, and return the bytes that are forwarded."""
+        """Return the bytes to forward, and hold back all others."""
         ahead = bytearray()
         data, self._partial, at = self._partial + data, b"", 0
         while at < len(data):

@@ -12,7 +12,7 @@ class Http1Monitor:
     with the first bytes of the response.
 
     While more bytes of the response follow, the connection counts as recently active. A connection
-    that follows a log without new lines counts as idle.
+    that streams a log counts as idle while no new lines arrive.
     """
 
     waiting_since = None

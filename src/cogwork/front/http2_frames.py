@@ -44,8 +44,8 @@ class FrameReader:
     def read(self, data: memoryview) -> Iterator[tuple[int, int, int, int, int, bytes]]:
         """Yield offset, type, flags, stream, payload size and payload of each frame.
 
-        The payload is yielded only for header blocks, for window updates, and for data that does
-        not end its stream: of data, only the first bytes. Otherwise, it is empty. The offset is
+        The payload is complete for header blocks and window updates. For data that does not end its
+        stream, it has only the first bytes. For all other frames, it is empty. The offset is
         negative if the frame began in an earlier chunk. A caller that stops early must pass the
         data again from the offset of the frame at which it stopped.
         """
@@ -91,13 +91,13 @@ class FirstMessage:
     def __init__(self, now: float) -> None:
         self.last_active = now
         self.size = 0
-        """The size of the message in bytes, once it is known."""
+        """The size of the message in bytes; 0 until it is known."""
         self._prefix = b""
         self._left = 0
-        """The number of missing bytes, once the size is known."""
+        """The number of bytes that have not arrived; 0 until the size is known."""
 
     def feed(self, flags: int, size: int, payload: bytes, now: float) -> bool:
-        """Process a DATA frame of `size` bytes that begin with `payload`. Return whether the
+        """Process a DATA frame of `size` bytes, whose first bytes are `payload`. Return whether the
         message is complete."""
         if flags & PADDED and payload:
             size, payload = size - 1 - payload[0], payload[1:]

@@ -42,12 +42,12 @@ _MAY_END_STREAM = (DATA, HEADERS)
 @dataclass(frozen=True, slots=True)
 class MonitorLimits:
     header_block: int = 128 * 1024
-    """Maximum bytes of the headers of one request. gRPC already refuses smaller headers, but keeps
-    the connection open."""
+    """Maximum bytes of the headers of one request. gRPC has a lower limit, but if a client exceeds
+    that, gRPC keeps the connection open."""
     continuations: int = 16
     """Maximum frames for the headers of one request."""
     control_frames: int = 1000
-    """Maximum frames per second without payload, not counting the exceptions of `ControlFrames`."""
+    """Maximum frames without payload per second, not counting the exceptions of `ControlFrames`."""
     window_updates: int = 30_000
     """Maximum window updates per second. A client that downloads sends many."""
     waiting: int = 64
@@ -66,8 +66,8 @@ class Http2Monitor:
     ) -> None:
         """Create a monitor with a monotonic `clock`, in seconds.
 
-        Without a `burst`, requests are not held back. Without `uploads`, their memory is not
-        limited.
+        Without a `burst`, requests are not held back. Without `uploads`, the memory of requests is
+        not limited.
         """
         self._clock = clock
         self._limits = limits or MonitorLimits()
@@ -86,7 +86,7 @@ class Http2Monitor:
         self._running: set[int] = set()
         """Streams with a complete request and an incomplete reply."""
         self._held: HeldFrames | None = None
-        """The frames that may not be forwarded yet; None if the burst is not full."""
+        """Frames that wait until the burst has room; None if no frames are held back."""
         self._last_stream = 0
         self._client_frames = FrameReader(skip=PREFACE_SIZE)
         self._server_frames = FrameReader()
@@ -101,12 +101,14 @@ class Http2Monitor:
 
     @property
     def held_size(self) -> int:
-        """Bytes that are held back. Call `feed_client` without bytes to retry them."""
+        """Number of bytes that are held back. To try again to forward them, call `feed_client`
+        without bytes."""
         return self._held.size if self._held is not None else 0
 
     @property
     def waiting_since(self) -> float | None:
-        """The time of the last progress of the stream that has waited longest for its message."""
+        """The time of the last progress of the stream that has waited longest for its message; None
+        if no stream waits."""
         times = [next(iter(self._waiting.values()))] if self._waiting else []
         times += [
             message.last_active
@@ -133,11 +135,11 @@ class Http2Monitor:
         for offset, kind, flags, stream, size, payload in self._client_frames.read(data):
             if kind == DATA and (size or flags & END_STREAM):
                 if flags & END_STREAM and waiting.pop(stream, None) is not None:
-                    running.add(stream)  # Most calls send the whole message in one frame.
+                    running.add(stream)  # the usual case: one frame with the message
                 elif stream not in running:
                     self._add_data(stream, flags, size, payload, now)
             elif kind == HEADERS:
-                if not self._is_open(stream):  # Headers of an open stream are trailers.
+                if not self._is_open(stream):  # otherwise, these are trailers
                     if self._burst.is_full(now):
                         return self._hold(before + bytes(data), len(before) + offset, now)
                     self._open_stream(stream, now, ended=bool(flags & END_STREAM))
@@ -158,14 +160,15 @@ class Http2Monitor:
         return memoryview(whole)[: len(whole) - after]
 
     def _hold(self, data: bytes, at: int, now: float) -> memoryview:
-        """Hold back the frames after an offset, and return the bytes that are forwarded."""
+        """Start to hold back the frames at an offset. Return the bytes that are forwarded
+        nevertheless."""
         self._held = HeldFrames(self._last_stream)
         ahead = self._take(memoryview(self._held.feed(data[at:])), now)
         return memoryview(data[:at] + bytes(ahead))
 
     def feed_server(self, data: memoryview) -> memoryview:
-        """Return the bytes to forward, without withheld window updates and with those granted
-        since."""
+        """Return the bytes to forward: without the window updates to withhold, and with earlier
+        ones that may be sent now."""
         before, withheld = self._server_frames.partial, []
         for offset, kind, flags, stream, _, payload in self._server_frames.read(data):
             self._control_frames.on_server_frame(kind, flags)
@@ -185,9 +188,10 @@ class Http2Monitor:
         return memoryview(self._rewrite(before + bytes(data), len(before), len(after), withheld))
 
     def _rewrite(self, data: bytes, earlier: int, later: int, withheld: Sequence[int]) -> bytes:
-        """Return the complete frames, except the withheld ones.
+        """Return the complete frames, without the withheld ones and with the granted window
+        updates.
 
-        Their offsets are relative to the end of the `earlier` bytes.
+        The offsets in `withheld` are relative to the end of the first `earlier` bytes.
         """
         pieces, at = [], 0
         for offset in withheld:
@@ -231,7 +235,9 @@ class Http2Monitor:
             self._uploads.begin(stream, message.size)
         self._uploads.receive(stream, size)
         if len(self._incomplete) > self._limits.incomplete:
-            raise ProtocolViolation(f"{len(self._incomplete)} requests sent incomplete messages")
+            raise ProtocolViolation(
+                f"{len(self._incomplete)} requests have sent incomplete messages"
+            )
 
     def _mark_running(self, stream: int) -> None:
         self._close_stream(stream)

@@ -1,4 +1,4 @@
-"""Names of relayed connections, which tell the server the client behind each connection.
+"""Names of relayed connections, from which the server learns the client of each connection.
 
 The servers behind the relay see only Unix sockets. The relay binds its end of each connection to a
 name that contains the client's address, so no other message about the client is needed.
@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from cogwork.net.peer import Peer, format_address
 
 _LOCAL, _REMOTE = "l", "r"
-"""Marks for local and remote clients; upper case if the connection is encrypted. One character,
-because paths of sockets must be short."""
+"""Marks for local and remote clients; upper case if the connection is encrypted. Each has one
+character, because the paths of sockets must be short."""
 _SOCKET_NAME = re.compile(
     r"(?P<number>\d+)(?P<place>[lrLR])(?P<certificate>[\w-]*)@(?P<address>.+)"
 )
@@ -60,7 +60,8 @@ def connection_number(path: str) -> int | None:
 
 
 def _pack(address: str) -> str:
-    """Shorten an IPv6 address. The full form would leave no room for a certificate."""
+    """Shorten an IPv6 address, because its full form would leave no room for the digest of a
+    certificate."""
     if not address.startswith("ipv6:"):
         return address
     host, _, port = address.removeprefix("ipv6:").rpartition(":")
@@ -76,7 +77,7 @@ def _unpack(address: str) -> str:
 
 
 def _parse_direct(address: str) -> Peer:
-    """Return a client that connected directly, to the gRPC-only address."""
+    """Return a client that connected without the relay, to `network.grpc_address`."""
     peer = Peer(address)
     if address.startswith("unix:"):
         return peer._replace(is_local=True)

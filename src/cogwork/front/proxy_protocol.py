@@ -30,8 +30,8 @@ _TLV: Final = struct.Struct(">BH")
 _SSL: Final = 0x20
 _CLIENT_USES_SSL: Final = 0x01
 UNKNOWN_CLIENT: Final = ("0.0.0.0", 0)  # noqa: S104 - nothing listens there
-"""The address of clients that a proxy does not name. With the address of the proxy, they could
-count as local clients, and forge another address with HTTP headers."""
+"""The address of clients that a proxy does not name. The address of the proxy would be unsafe: such
+a client could count as local, and forge another address with HTTP headers."""
 
 
 class InvalidProxyHeader(ValueError):
@@ -98,7 +98,7 @@ def _parse_binary(data: bytes) -> ProxyHeader | None:
 
 
 def _read_values(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the additional values, by their types."""
+    """Yield the type and the content of each additional value."""
     at = 0
     while at + _TLV.size <= len(data):
         kind, size = _TLV.unpack_from(data, at)

@@ -22,7 +22,8 @@ from cogwork.net.acceptor import Acceptor
 from cogwork.net.peer import OnClient
 
 _ACCEPT_BATCH = 8
-"""Connections accepted per iteration of the event loop. The others wait in the kernel's backlog."""
+"""Connections accepted per iteration of the event loop. Further connections wait in the kernel's
+backlog."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -35,7 +36,7 @@ class PublicListener:
         limits: ListenerLimits | None = None,
         on_client: OnClient = lambda *_: None,
     ) -> None:
-        """`grpc` relays HTTP/2 connections, `http` all others.
+        """`grpc` relays HTTP/2 connections, and `http` relays all others.
 
         `on_client` is called when a gRPC client connects or disconnects.
         """

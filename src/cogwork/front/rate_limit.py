@@ -20,5 +20,7 @@ class RateLimit:
         self._count += 1
         if self._count > self._limit:
             if now - self._since < 1.0:
-                raise ProtocolViolation(f"more than {self._limit} frames per second carry no data")
+                raise ProtocolViolation(
+                    f"the client sent more than {self._limit} frames without data in a second"
+                )
             self._count, self._since = 0, now

@@ -26,11 +26,11 @@ from cogwork.front.uploads import ConnectionUploads, Uploads
 from cogwork.net.peer import Peer, host_of
 
 REQUEST_TIMEOUT = 30.0
-"""Seconds without progress after which a connection is closed because one of its requests has no
-complete message. The check runs twice in that time."""
+"""Seconds after which a connection is closed if one of its requests has no complete message and
+makes no progress. This is checked twice in that time."""
 
 _ASK_INTERVAL = 0.005
-"""Seconds until the server is queried about cancelled requests."""
+"""Seconds from a cancellation until the server is queried about cancelled requests."""
 _ANSWER_TIMEOUT = 1.0
 """Seconds without an answer after which the query is repeated."""
 
@@ -51,7 +51,7 @@ class Monitor(Protocol):
 
     @property
     def waiting_since(self) -> float | None:
-        """The time since which a request has waited for its message."""
+        """The time since which a request has waited for its message; None if no request waits."""
 
     @property
     def held_size(self) -> int: ...
@@ -123,8 +123,8 @@ class GrpcRelay(Relay):
     def __init__(self, target: Path, limits: MonitorLimits | None = None) -> None:
         super().__init__(target)
         self.ask: Callable[[], None] = lambda: None
-        """Queries the server for the numbers of cancelled requests that it works on. `settle` takes
-        the answer."""
+        """Asks the server how many cancelled requests of each connection it still works on. The
+        answer is passed to `settle`."""
         self._limits = limits
         self._bursts = Bursts(time.monotonic, self._on_cancel)
         self._uploads = Uploads(upload_budget(total_memory()))
@@ -132,8 +132,8 @@ class GrpcRelay(Relay):
         self._answer_deadline = 0.0
 
     def settle(self, working: Mapping[int, int]) -> None:
-        """Apply the server's answer: the number of cancelled requests, by the number of the
-        connection."""
+        """Apply the server's answer: for each connection number, how many cancelled requests the
+        server still works on."""
         self._answer_deadline = 0.0
         self._bursts.settle(working)
         for each in tuple(self._connections.values()):
@@ -184,7 +184,7 @@ class RelayedConnection:
         return self._monitor.last_active
 
     def retry(self) -> None:
-        """Retry to forward the bytes that were held back."""
+        """Try again to forward the bytes that were held back."""
         self._socket_relay.retry()
 
     def ask_monitor(self) -> None:
@@ -217,7 +217,7 @@ def _connect(path: Path, own_name: Path) -> socket.socket:
     try:
         private.setblocking(False)
         private.bind(str(own_name))
-        # The socket keeps its name after the file is deleted.
+        # Delete the file at once, because the socket keeps its name nevertheless.
         own_name.unlink()
         private.connect(str(path))
     except OSError:

@@ -16,9 +16,10 @@ from cogwork.front.http2_frames import ProtocolViolation
 
 CHUNK_SIZE = 256 * 1024
 _INITIAL_CHUNK_SIZE = 16 * 1024
-"""Bytes per read at first, and after bytes were held back, because held bytes must be copied."""
+"""Bytes per read at first, and after bytes could not be forwarded at once, because such bytes are
+copied."""
 _LARGE_BACKLOG = 8 * 1024 * 1024
-"""Bytes held for all clients above which every read is small."""
+"""If more bytes than this are held for slow clients, every read is small."""
 _LINGER_TIMEOUT = 1.0
 """Seconds that the client gets to close its side after the server has closed."""
 _RETRY_DELAY = 0.05
@@ -92,7 +93,8 @@ class SocketRelay:
             public, private, buffer, backlog, monitor.feed_client, self._on_direction_end
         )
         inward.held_size = lambda: monitor.held_size
-        # A server may reply and close while the client still sends. The client must get the reply.
+        # A server may reply and close while the client still sends. Discard what the client still
+        # sends, so that the client gets the reply.
         inward.discards_if_closed = True
 
         def from_server(data: memoryview) -> memoryview:
@@ -112,7 +114,7 @@ class SocketRelay:
             inward.forward(first)
 
     def retry(self) -> None:
-        """Retry to forward the client's bytes that were held back."""
+        """Try again to forward the client's bytes that were held back."""
         inward = self._directions[0]
         if inward.held_size():
             inward.forward()
@@ -151,8 +153,8 @@ class SocketRelay:
         if broken or (from_public.has_ended and from_private.has_ended):
             self.close(violation)
         elif from_private.has_ended:
-            # A server that has closed its side does not read any more, but the client may not
-            # notice.
+            # Close the relay soon, even if the client does not notice that the server has closed
+            # its side: the server reads no more.
             self._linger_timer = asyncio.get_running_loop().call_later(_LINGER_TIMEOUT, self.close)
 
 
@@ -176,7 +178,8 @@ class _Direction:
         self._on_end = on_end
         self._buffer = buffer
         self._backlog = backlog
-        # A TLS connection may hold decrypted bytes while its socket is not readable.
+        # Ask a TLS connection for pending bytes: it may hold decrypted bytes while its socket is
+        # not readable.
         self._has_pending: Callable[[], bool] = getattr(source, "has_pending", _has_none)
         self._is_reading = False
         self._is_stopped = False
@@ -191,14 +194,14 @@ class _Direction:
         """Returns the number of bytes that are held back."""
         self.has_ended = False
         self.discards_if_closed = False
-        """Whether to continue reading, and discard the bytes, after the target was closed."""
+        """Whether to continue reading after the target was closed, and discard the bytes."""
 
     def start(self) -> None:
         try:
             self._loop.add_reader(self._source.fileno(), self._read)
         except RuntimeError:
-            # After an error of a socket, uvloop calls the reader once more and never again. That
-            # call may have read only the bytes before the error.
+            # The socket has failed. This may have gone unnoticed: after an error, uvloop calls the
+            # reader only once, and that call may have read only the bytes before the error.
             self._on_end(broken=True)
             return
         self._is_reading = True
@@ -224,7 +227,7 @@ class _Direction:
     def forward(self, data: bytes = b"") -> None:
         """Forward bytes that were already read from the source, and bytes that were held back."""
         if self._unsent or self.has_ended or self._is_stopped:
-            return  # this is called again when the unsent bytes are sent
+            return  # called again when the unsent bytes are sent
         if self._forward(memoryview(data)) and not self._is_stopped:
             self._resume()
 
@@ -302,7 +305,7 @@ class _Direction:
             self.forward()
 
     def _send(self, data: memoryview) -> int | None:
-        """Return the number of bytes that the target accepted; None if its connection is lost."""
+        """Send bytes, and return how many the target accepted; None if its connection is lost."""
         try:
             return self._target.send(data)
         except (BlockingIOError, InterruptedError):

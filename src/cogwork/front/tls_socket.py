@@ -19,7 +19,8 @@ class TlsSettings(NamedTuple):
     certificate: Path
     """A PEM file with the certificate chain and its key."""
     client_authority: Path | None = None
-    """A PEM file with the authorities that sign client certificates; None to request none."""
+    """A PEM file with the authorities that sign client certificates; None to request no client
+    certificate."""
     client_names: tuple[str, ...] = ()
     """The names in client certificates that are accepted as a login."""
 
@@ -46,7 +47,7 @@ class TlsSocket:
         self._has_ended = False
         """Whether the client has closed its side."""
         self._discards = False
-        """Whether further bytes of the client cannot be decrypted and are discarded."""
+        """Whether to discard further bytes of the client, because they cannot be decrypted."""
 
     async def handshake(self) -> None:
         while True:
@@ -61,7 +62,7 @@ class TlsSocket:
 
     async def read_first(self, max_size: int, is_enough: Callable[[bytes], bool]) -> bytes:
         """Read until `is_enough` returns true, until `max_size` bytes have arrived, or until the
-        end."""
+        client sends no more."""
         received = b""
         while len(received) < max_size and not is_enough(received):
             try:
@@ -89,8 +90,8 @@ class TlsSocket:
         return next((digest_of(name) for name in names if name.lower() in proven), "")
 
     def has_pending(self) -> bool:
-        """Whether decrypted bytes or the end of the data can be read although the socket is not
-        readable."""
+        """Return whether decrypted bytes, or the end of the data, can be read although the socket
+        is not readable."""
         if self._discards or self._socket.fileno() < 0:
             return False
         return self._has_ended or self._socket.pending() > 0
@@ -103,7 +104,8 @@ class TlsSocket:
         return name
 
     def recv_into(self, buffer: memoryview) -> int:
-        """Fill the buffer with as many TLS records as available. A record holds at most 16 KiB."""
+        """Fill the buffer with as many TLS records as are available. A record holds at most 16
+        KiB."""
         if self._discards:
             return self._discard(buffer)
         size = 0
@@ -121,7 +123,7 @@ class TlsSocket:
         return size
 
     def _discard(self, buffer: memoryview) -> int:
-        """Read and discard encrypted bytes, and return 0 at the end."""
+        """Read and discard encrypted bytes, and return 0 when the client sends no more."""
         while socket.socket.recv_into(self._socket, buffer):
             pass
         return 0
@@ -139,11 +141,11 @@ class TlsSocket:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass  # the client has not closed its side yet
         except ssl.SSLError:
-            # The client still sends, which OpenSSL cannot decrypt after this.
+            # The client still sends. OpenSSL cannot decrypt these bytes any more.
             self._discards = True
         else:
             return
-        # Do not call the method of SSLSocket, because it ends the decryption.
+        # Bypass `SSLSocket.shutdown`, because it would end the decryption.
         socket.socket.shutdown(self._socket, how)
 
     def close(self) -> None:

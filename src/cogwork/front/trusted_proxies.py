@@ -101,7 +101,7 @@ def _read_hops(headers: Iterable[tuple[str, str]]) -> list[_Hop] | None:
     """Return the hops of a request, the client first; None if no header names them.
 
     A proxy that sets one kind of header may pass on the other kind from the client, who may have
-    forged it. So if a request has both kinds, they must agree.
+    forged it. So if the two kinds disagree, return no hops.
     """
     lines: dict[str, list[str]] = {}
     for name, value in headers:
@@ -147,7 +147,7 @@ def _parse_address(text: str) -> tuple[str, int] | None:
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])  # without the network interface
+        address = ipaddress.ip_address(host.partition("%")[0])  # drops an interface such as %eth0
     except ValueError:
         return None
     mapped = getattr(address, "ipv4_mapped", None)

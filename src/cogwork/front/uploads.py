@@ -1,8 +1,8 @@
 """Limits the memory of large requests that have not arrived completely.
 
 A server opens the window for all of a large request at once, even before the caller has logged in.
-So its window updates are withheld here until memory is available for the request. The client waits,
-as it would on a slow network.
+So the server's window updates are withheld here until memory is reserved for the request. The
+client waits, as it would on a slow network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from cogwork.front.http2_frames import ProtocolViolation
 SMALL_SIZE = 1 << 19
 """Maximum bytes of a request that a client may send without a window update."""
 _MAX_SMALL_SHARE = 4
-"""Divisor of the budget: the part that one connection may use for uncharged requests."""
+"""The budget divided by this is the maximum number of received bytes for which no memory is
+reserved, for each connection."""
 
 _Waiting = tuple["ConnectionUploads", int]
 """A connection, and one of its streams."""
@@ -29,7 +30,7 @@ class Uploads:
         self._waiting: dict[str, dict[_Waiting, int]] = {}
         """The waiting requests and their sizes, oldest first, by client."""
         self._small = 0
-        """Received bytes of requests that are not charged."""
+        """Received bytes of incomplete requests for which no memory is reserved."""
 
     def open(self, client: str, on_grant: Callable[[], None]) -> ConnectionUploads:
         """Return the uploads of a connection. `on_grant` is called when a waiting request may
@@ -37,23 +38,25 @@ class Uploads:
         return ConnectionUploads(self, client, on_grant)
 
     def charge_of(self, size: int) -> int:
-        """Return the number of bytes to charge for a request.
+        """Return the number of bytes to reserve for a request.
 
-        A request larger than the budget is charged all of it: it waits until it is the only
-        request, and then the server refuses it.
+        For a request larger than the budget, this is the whole budget. So the request waits until
+        it is the only one, and then the server refuses it.
         """
         return min(size, self._budget.most)
 
     def hold_small(self, change: int, held: int) -> None:
-        """Count bytes of uncharged requests. `held` is the number of such bytes of the same
-        connection.
+        """Count received bytes for which no memory is reserved. `held` is the number of such bytes
+        of the connection.
 
         Raise ProtocolViolation if the connection holds too many.
         """
         self._small += change
         is_crowded = self._small > self._budget.most and held > SMALL_SIZE
         if change > 0 and (is_crowded or held > self._budget.most // _MAX_SMALL_SHARE):
-            raise ProtocolViolation(f"incomplete requests hold {held} bytes")
+            raise ProtocolViolation(
+                f"incomplete requests of the connection have {held} bytes, which is too much"
+            )
 
     def take(self, client: str, size: int) -> bool:
         """Reserve memory. Return whether enough was available."""
@@ -98,11 +101,11 @@ class ConnectionUploads:
         self._client = client
         self._on_grant = on_grant
         self._sizes: dict[int, int] = {}
-        """The charges of the incomplete large requests, by stream."""
+        """The bytes to reserve for each incomplete large request, by stream."""
         self._charged: set[int] = set()
-        """The streams whose requests are charged, because memory was available."""
+        """The streams for whose requests memory is reserved."""
         self._small: dict[int, int] = {}
-        """The received bytes of uncharged requests, by stream."""
+        """The received bytes for which no memory is reserved, by stream."""
         self._small_total = 0
         self._withheld: dict[int, int] = {}
         """The sum of the withheld window updates, by stream."""
@@ -117,7 +120,7 @@ class ConnectionUploads:
         return stream in self._withheld or stream in self._granted
 
     def begin(self, stream: int, size: int) -> None:
-        """Register a request of this size, which has arrived in part."""
+        """Register an incomplete request of this size."""
         if size > SMALL_SIZE:
             self._sizes[stream] = self._uploads.charge_of(size)
 
