@@ -6,11 +6,12 @@
 2. `serving/webrtc_process.py` starts this process with the first offer (`main.py`) and hands
    over one end of a socket. `peer.py` answers the offer. `data_relay.py` moves messages between
    the data channel and the socket; `inbound_stream.py` puts them in order. `aiortc_internals.py`
-   reaches what aiortc has no public interface for.
+   accesses internals of aiortc that have no public interface.
 3. The server serves the messages of the socket from its handler table
    (`wire/transports/data_channel.py`), with the login of the signaling call.
 4. For video, `robot/video` takes the frames of a camera and encodes them once for all viewers,
-   or passes on what the camera encodes itself. `video_negotiation.py` negotiates tracks,
-   `video_sections.py` (pure) decides what a client sees of them, and `track_frames.py` gives
-   them their frames (`video_track.py`). A track asks for a key frame when a viewer needs one.
+   or forwards the video that the camera encodes itself. `video_negotiation.py` negotiates tracks
+   with a client, and `video_sections.py` (pure) translates their descriptions. `track_frames.py`
+   passes the frames to the tracks (`video_track.py`). If a viewer needs a key frame, its track
+   requests one.
 """

@@ -1,4 +1,5 @@
-"""Access to internals of aiortc that have no public interface. Tested with the allowed releases."""
+"""Access to internals of aiortc that have no public interface. They are tested with all releases of
+aiortc that Cogwork allows."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from cogwork.webrtc.inbound_stream import InboundStream
 from cogwork.webrtc.retransmissions import Retransmissions
 
 _CONSENT_FAILURES = 5
-"""Failed checks of a connection, one every 5 s, after which the client counts as disconnected."""
+"""Number of failed checks after which a client counts as disconnected. A connection is checked
+every 5 s."""
 
 
 def allow_slow_networks() -> None:
@@ -99,7 +101,8 @@ def watch_feedback(
                 if bitrate is not None:
                     on_bitrate(bitrate)
                 return
-        # Do not call the method of this sender, because an earlier watch may have replaced it.
+        # Call the method of the class, because an earlier call may have replaced the method of this
+        # sender.
         await RTCRtpSender._handle_rtcp_packet(sender, packet)
 
     sender._handle_rtcp_packet = watch  # type: ignore[method-assign]

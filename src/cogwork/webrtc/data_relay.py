@@ -15,8 +15,8 @@ from aiortc import RTCDataChannel
 from cogwork.helpers.message_stream import MAX_MESSAGE_SIZE, MessageSplitter, join_messages
 
 _MAX_BUFFERED = 256 * 1024
-"""Bytes queued in the channel above which the server has to wait. Short messages, such as
-heartbeats, also wait for these bytes."""
+"""Bytes queued in the channel above which the server has to wait. The number is low, because short
+messages, such as heartbeats, also wait for these bytes."""
 _MAX_UNREAD = 16 << 20
 """Bytes unread by the server above which the peer is disconnected."""
 
@@ -25,8 +25,8 @@ _log = logging.getLogger("rdk.networking")
 
 class DataRelay(asyncio.Protocol):
     def __init__(self, channel: RTCDataChannel, on_end: Callable[[], None]) -> None:
-        """`on_end` is called when the server has closed the socket, or does not keep up with the
-        peer."""
+        """`on_end` is called when the relay cannot continue, such as when the server has closed the
+        socket."""
         self._channel = channel
         self._on_end = on_end
         self._splitter = MessageSplitter()
@@ -35,7 +35,7 @@ class DataRelay(asyncio.Protocol):
         channel.bufferedAmountLowThreshold = _MAX_BUFFERED // 2
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop has its own class of transports.
+        # A cast instead of an assertion, because uvloop has its own class of transports.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -59,7 +59,10 @@ class DataRelay(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         if len(message) > MAX_MESSAGE_SIZE or self._transport.get_write_buffer_size() > _MAX_UNREAD:
-            _log.warning("disconnecting a WebRTC peer: it sends faster than the server reads")
+            _log.warning(
+                "disconnecting a WebRTC peer: its messages are too large, or arrive faster than "
+                "the server reads them"
+            )
             self._on_end()
             return
         self._transport.write(join_messages((message,)))

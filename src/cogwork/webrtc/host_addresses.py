@@ -10,8 +10,8 @@ _LOOPBACK = "127.0.0.1"
 def host_addresses(use_ipv4: bool = True, use_ipv6: bool = False) -> list[str]:
     """Return the IPv4 addresses of all interfaces, including loopback.
 
-    This replaces a function of aioice that omits loopback, so its arguments are the same. Clients
-    of this API use IPv4.
+    This replaces a function of aioice that omits loopback, so the arguments are the same. IPv6
+    addresses are omitted, because clients of this API use IPv4.
     """
     del use_ipv4, use_ipv6
     found = [ip.ip for adapter in ifaddr.get_adapters() for ip in adapter.ips]

@@ -43,8 +43,8 @@ class Chunk(Protocol):
 
 
 class InboundStream:
-    """A replacement for the class of aiortc. The time per chunk does not grow with the number of
-    waiting chunks."""
+    """A replacement for aiortc's class. Its time per chunk does not grow with the number of waiting
+    chunks."""
 
     def __init__(self) -> None:
         self._expected = 0

@@ -48,7 +48,7 @@ class WebRtcWorker:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_handle_error)
         self._checking = loop.create_task(self._check_peers())
-        # aioice omits the loopback address, at which clients on this computer reach the server.
+        # Include the loopback address, which aioice omits: clients on this computer use it.
         aioice.ice.get_host_addresses = host_addresses
         allow_slow_networks()
         accept_any_order()
@@ -150,7 +150,7 @@ class WebRtcWorker:
             try:
                 await peer.videos.remove_track(name)
             except Exception as error:
-                _log.debug("cannot tell a client that a video ended: %s", error)
+                _log.debug("cannot notify a WebRTC client that a video ended: %s", error)
 
     async def _check_peers(self) -> None:
         """Disconnect peers that send too much, and report the bitrates of viewers' networks.
@@ -170,7 +170,7 @@ class WebRtcWorker:
         try:
             await peer.add_candidate(text, mid, index)
         except Exception as error:
-            _log.debug("ignored a candidate: %s", error)
+            _log.debug("ignored an invalid ICE candidate of a WebRTC peer: %s", error)
 
     def _on_end(self, peer_id: str) -> None:
         peer = self._peers.pop(peer_id, None)
@@ -202,7 +202,7 @@ def _handle_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
     """Log an error in a task or callback of a library."""
     error = context.get("exception")
     if isinstance(error, ConnectionError):
-        # aiortc continues to send after a peer has closed its connection.
+        # This is normal: aiortc continues to send after a peer has closed its connection.
         _log.debug("a WebRTC peer has disconnected: %s", error)
     else:
         loop.default_exception_handler(context)

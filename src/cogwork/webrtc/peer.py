@@ -65,7 +65,7 @@ class WebRtcPeer:
         self._data.on("message", self._on_message)
         self._data.on("bufferedamountlow", self._relay.resume)
         self._data.on("close", self._on_channel_closed)
-        # The peer may not open further channels.
+        # Disconnect a peer that opens further channels.
         self._connection.on("datachannel", lambda _: self.end())
         self._connection.on("connectionstatechange", self._on_state_change)
 
@@ -129,8 +129,8 @@ class WebRtcPeer:
             self._is_ended = True
             self._timer.cancel()
             if not self._opened.done():
-                self._opened.set_exception(NotConnected("the two cannot reach each other"))
-                self._opened.exception()  # nothing awaits this future if the peer is a client
+                self._opened.set_exception(NotConnected("the two peers cannot reach each other"))
+                self._opened.exception()  # avoids a warning if nothing awaits the future
             self._relay.close()
             self.videos.end()
             self._on_end()
@@ -139,7 +139,7 @@ class WebRtcPeer:
         """Close the connection. Call `end` first."""
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT):
-                # Otherwise, sockets that are still being gathered would stay open.
+                # Wait until all candidates are gathered: otherwise, their sockets would stay open.
                 await self._gathered.wait()
                 await self._connection.close()
         except TimeoutError:

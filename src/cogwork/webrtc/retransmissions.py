@@ -1,4 +1,4 @@
-"""Choose the lost packets of a video to send again. Pure.
+"""Chooses which lost packets of a video are sent again. Pure.
 
 A slow network loses many packets, and retransmitting all of them would congest it further.
 """
@@ -32,5 +32,5 @@ class Retransmissions:
 
     @property
     def are_exhausted(self) -> bool:
-        """Whether too many packets were lost in the last second."""
+        """Whether the maximum number of packets was retransmitted in the last second."""
         return len(self._sent) >= _MAX_PER_SECOND

@@ -33,7 +33,7 @@ class TrackFrames(asyncio.Protocol):
 
     def repeat(self, track: VideoTrack) -> bool:
         """Send the frames since the camera's last key frame to a viewer again. Return whether there
-        are any."""
+        are any such frames."""
         frames = self._group.repeat()
         if frames:
             track.repeat(frames)

@@ -53,7 +53,7 @@ class VideoNegotiation:
             elif transceiver.mid is not None:
                 self._sections.recycle(transceiver.mid)
                 renew_source(transceiver.sender)
-            # Clients recognize the video by this name.
+            # Clients recognize the video by its stream ID.
             set_stream_id(transceiver.sender, name.replace(":", "+"))
             self._transceivers[name] = transceiver
             try:
@@ -71,7 +71,8 @@ class VideoNegotiation:
             transceiver = self._transceivers.pop(name, None)
             if transceiver is None:
                 return
-            # The transceiver keeps its track for the next video.
+            # Restart the track instead of removing it, because the transceiver reuses it for the
+            # next video.
             assert isinstance(transceiver.sender.track, VideoTrack)
             transceiver.sender.track.restart()
             if transceiver.mid is not None and self._sections.reject(transceiver.mid):
@@ -117,7 +118,7 @@ class VideoNegotiation:
         try:
             self._answered.set_result(session_description.decode(message, "answer"))
         except ValueError as error:
-            _log.debug("ignored an invalid message of a client: %s", error)
+            _log.debug("ignored an invalid answer of a WebRTC client: %s", error)
 
 
 def _preferred_codecs() -> list[RTCRtpCodecCapability]:

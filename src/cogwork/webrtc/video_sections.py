@@ -75,7 +75,8 @@ class VideoSections:
     def _translate(self, section: str) -> str:
         mid = _mid_of(section)
         section = _MID_LINE.sub(f"a=mid:{self._name(mid)}", section)
-        # Packets would carry aiortc's name of the section, which the client does not know.
+        # Remove the extension: with it, packets would carry aiortc's name of the section, which the
+        # client does not know.
         section = _MID_EXTENSION.sub("", section)
         if mid in self._rejected:
             section = _DIRECTION.sub("a=inactive", _PORT.sub(r"\1 0", section))

@@ -1,4 +1,4 @@
-"""A video as one viewer receives it: encoded frames, without frames that a slow viewer skips."""
+"""A video as one viewer receives it: encoded frames, without those that a slow viewer skips."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class VideoTrack(MediaStreamTrack):
         self._awaits_key = True
 
     def repeat(self, frames: Sequence[EncodedFrame]) -> None:
-        """Continue with a group of frames, however many there are."""
+        """Continue with these frames, and queue all of them, even if they exceed the usual
+        maximum."""
         self._frames = deque(frames)
         self._awaits_key = False
         self._most_waiting = len(frames) + _MAX_WAITING

@@ -19,7 +19,8 @@ from cogwork.webrtc.video_track import VideoTrack
 _KEY_INTERVAL = 0.5
 """Minimum seconds between two requests for a key frame of a video."""
 _REPEAT_INTERVAL = 3.0
-"""Minimum seconds between two repetitions for a viewer, so that a lossy network is not flooded."""
+"""Minimum seconds between two repetitions of frames for a viewer, so that a lossy network is not
+flooded."""
 _BITRATE_LIFETIME = 5.0
 """Seconds after which a viewer's report of its bitrate expires."""
 
