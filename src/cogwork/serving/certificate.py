@@ -51,7 +51,7 @@ def read_certificate(
 ) -> Certificate:
     """Read the files of a certificate. Raise InvalidCertificate."""
     chain, key = _read(certificate_file), _read(key_file)
-    # Servers without TLS start faster without this import.
+    # Import here, so that servers without TLS start faster.
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

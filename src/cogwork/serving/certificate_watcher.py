@@ -1,4 +1,4 @@
-"""Updates the TLS certificate in use when its files change.
+"""Reloads the server's TLS certificate when its files change.
 
 Both files are read and checked together, and copied into one private file. A certificate without
 its matching key is therefore never used while the files are being replaced.
@@ -45,7 +45,7 @@ class CertificateWatcher:
         use: Callable[[TlsSettings | None], None],
         publish: Callable[[TlsReport | None], None],
     ) -> None:
-        """Create a watcher without files.
+        """Create a watcher that watches no files yet.
 
         `directory` is private to this process. `use` receives the TLS settings; None for plaintext.
         `publish` receives the TLS status.
@@ -56,7 +56,7 @@ class CertificateWatcher:
         self._copies = (directory / f"certificate{number}.pem" for number in itertools.count(1))
         self._files: CertificateFiles | None = None
         self._seen: object = None
-        """Signature of the files when they were last read."""
+        """The result of `_signature_of` when the files were last read."""
         self._current: Certificate | None = None
         self._settings: TlsSettings | None = None
         """The settings in use. Their files are private copies."""
@@ -101,7 +101,7 @@ class CertificateWatcher:
 
     async def _load(self, files: CertificateFiles | None) -> None:
         if files is not self._files:
-            return  # the files were replaced meanwhile
+            return  # `change_files` was called meanwhile
         if files is None:
             self._seen, self._fault = None, None
             if self._current is not None:
@@ -127,7 +127,7 @@ class CertificateWatcher:
     ) -> tuple[object, Certificate | InvalidCertificate, TlsSettings | None]:
         """Read and copy the certificate. Call it in a thread: checking a key takes up to a second.
 
-        Return no settings if the current settings are still valid.
+        Return no settings if the certificate and the names have not changed.
         """
         signature = _signature_of(files)
         settings = None
@@ -162,7 +162,7 @@ class CertificateWatcher:
         is_new = self._current is not None and certificate != self._current
         self._current = certificate
         self._use(settings)
-        # The front may still be about to read the replaced files.
+        # Delete the replaced files later, because the front may still be about to read them.
         asyncio.get_running_loop().call_later(_COPY_LIFETIME, _remove_copies, before)
         if certificate is not None and is_new:
             _log.info("the TLS certificate was replaced; open connections stay open")
@@ -200,5 +200,5 @@ def _stat(file: Path) -> object:
         found = file.stat()
     except OSError as error:
         return error.errno
-    # The change time also covers changes of the permissions.
+    # Compare the change time, too, which also reflects changes of the permissions.
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -23,9 +23,10 @@ from cogwork.net.peer import OnClient
 
 _RETRY = RetryPolicy(first=0.05, maximum=5.0)
 _STABLE_AFTER = 10.0
-"""Seconds of running after which the end of the front process does not increase the back-off."""
+"""If the front process has run for this number of seconds, the back-off before its restart is
+reset."""
 _REMEMBERED = 4
-"""Number of clients to remember for each connection that the front may accept."""
+"""Maximum number of remembered clients, as a multiple of the maximum number of connections."""
 
 _log = logging.getLogger("rdk.networking")
 
@@ -51,7 +52,7 @@ class Front(Protocol):
     async def serve(self, listeners: Sequence[socket.socket]) -> None:
         """Accept from these listeners, and close the previous ones. Open connections stay open.
 
-        The front copies the listeners, so the caller closes its own.
+        The front copies the listeners; the caller closes the originals.
         """
 
     async def aclose(self) -> None:
@@ -59,7 +60,7 @@ class Front(Protocol):
 
 
 CountCancelled = Callable[[], Mapping[int, int]]
-"""A function that returns the number of cancelled requests in progress, by connection number."""
+"""Returns how many cancelled requests the server still works on, by connection number."""
 
 
 def make_front(
@@ -101,7 +102,7 @@ class InProcessFront:
 class FrontProcess:
     """A front in a process, which is restarted when it ends or hangs.
 
-    During a restart, new clients wait in the backlog of the listening sockets, which this process
+    During a restart, new clients wait in the backlog of the listening sockets, which the server
     keeps open.
     """
 
@@ -144,8 +145,8 @@ class FrontProcess:
         self._send_listeners()
         await asyncio.wait({confirmed}, timeout=STOP_TIMEOUT)
         if not confirmed.done():
-            # Kill the process, which still uses the previous address. The next one gets the new
-            # listeners.
+            # Kill the process, which still uses the previous listeners. The next process gets the
+            # new ones.
             self._process.kill()
             await asyncio.wait({confirmed}, timeout=STOP_TIMEOUT)
 
@@ -167,7 +168,7 @@ class FrontProcess:
             if time.monotonic() - start >= _STABLE_AFTER:
                 backoff.reset()
             delay = backoff.next_delay()
-            _log.error("%s; restarting it in %.1fs", reason, delay)
+            _log.error("%s; restarting the front process in %.1fs", reason, delay)
             await asyncio.sleep(delay)
 
     async def _run_process(self) -> None:
@@ -209,7 +210,8 @@ class FrontProcess:
                 self._clients[peer] = None
                 self._on_client(peer, True)
                 if len(self._clients) > _REMEMBERED * self._connections.total:
-                    # The message that the oldest client disconnected must have been lost.
+                    # These are too many: the message that the oldest client disconnected must have
+                    # been lost.
                     self._disconnect(next(iter(self._clients)))
             case {"client": peer} if peer in self._clients:
                 self._disconnect(peer)

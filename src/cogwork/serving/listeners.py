@@ -89,20 +89,20 @@ class Listeners:
         before, self._desired = self._desired, listen
         if before is not None and listen.grpc not in (before.grpc, self._grpc):
             _log.warning(
-                "the change of network.grpc_address takes effect after a restart; until then it is "
-                "%s",
+                "the change of network.grpc_address takes effect after a restart; until then, "
+                "the address is %s",
                 self._grpc or "not served",
             )
         if before is not None and listen.front != before.front:
             _log.warning("the change of network.front takes effect after a restart")
         self._trust_proxies(listen.proxies)
         async with self._change_lock:
-            # A newer change may have arrived while this call waited for the lock.
+            # Skip this change if a newer one has arrived while this call waited for the lock.
             if listen is self._desired and listen.public != self._public:
                 await self._rebind(listen)
 
     async def _rebind(self, listen: ListenAddresses) -> None:
-        assert self._public_port is not None  # not None: `start` has created it
+        assert self._public_port is not None  # `start` has created it
         try:
             await self._public_port.listen(*listen.public)
         except CannotListen as error:
@@ -126,8 +126,8 @@ class Listeners:
         await asyncio.wait({stopping}, timeout=2 * GRACE)
         await self._http.aclose()
         if self._public_port is not None:
-            # Close its relay: a client that does not read would keep gRPC from closing its
-            # connection.
+            # Close the relay: otherwise, gRPC could not close the connection of a client that does
+            # not read.
             await self._public_port.aclose()
         await asyncio.wait({stopping}, timeout=GRACE)
         stopping.cancel()
@@ -136,7 +136,8 @@ class Listeners:
         server = grpc_server(
             self._table, parse_socket_name, self._proxies, self._running, self._max_request_size
         )
-        # Use a new socket for every server: the previous server may not have removed its own yet.
+        # Use a new socket for every server: the previous server may not have removed its socket
+        # yet.
         path = next(self._grpc_sockets)
         server.add_insecure_port(f"unix:{path}")
         if self._grpc is not None:

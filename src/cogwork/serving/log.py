@@ -58,20 +58,22 @@ class ServerLog:
             if file is None or self._file_sink is None
             else _make_line_writer(self._file_sink, _choose_file_format(file))
         )
-        """Function that writes an entry only to the output that users of this computer can read."""
+        """Function that writes an entry to standard output or the log file, but not to clients or
+        the cloud."""
         self.uplink: Callable[[Entry], None] | None = None
         """Function that sends an entry to the cloud; None without a cloud."""
         outputs = (self.ring.put, self._write_locally, self._put_uplink)
         self.pipeline = Pipeline(clock, outputs, self._close_sinks, self.redactor)
         self.resource_modules: dict[str, str] = {}
-        """Module names by the full names of the resources that they provide."""
+        """The name of the module that provides each resource, by the resource's full name."""
         self._rules = LevelRules(debug=debug)
         self._loggers = LoggerLevels()
         self._reveal_diffs = reveal_diffs
         self._last_text: str | None = None
 
     def open(self) -> None:
-        # logging would report its own errors to stderr, which is usually the output that failed.
+        # Do not let logging report its own errors to stderr, which is usually the output that
+        # failed.
         logging.raiseExceptions = False
         logging.getLogger().addHandler(self.pipeline)
         self._loggers.install()
@@ -114,7 +116,8 @@ class ServerLog:
             return
         message = "the configuration changed"
         if self._reveal_diffs:
-            # Bypass the pipeline, which would redact the secrets, and store the entry for clients.
+            # Bypass the pipeline: it would redact the secrets, and would store the entry for
+            # clients.
             diff = truncate(diff_revealed(before, text))
             now = self._clock.time()
             self._write_locally(

@@ -27,8 +27,8 @@ class PublicPort:
     async def listen(self, host: str, port: int) -> None:
         """Listen on this address instead of the current one. Open connections stay open.
 
-        Raise CannotListen. In this case, the current address is kept, unless another program has
-        taken it.
+        Raise CannotListen if that fails. The server then keeps the current address, unless another
+        program has taken it.
         """
         addresses = await resolve_addresses(host, port)
         before = [address_of(listener) for listener in self._listeners]

@@ -15,12 +15,13 @@ from cogwork.core.watchdog import run_with_timeout
 from cogwork.serving.process import STDERR
 
 SHUTDOWN_TIMEOUT = 60.0
-"""Timeout of the shutdown in seconds. After it, the process is forced to exit."""
+"""Timeout of the shutdown in seconds, after which the process is forced to exit."""
 SIGNAL_DEBOUNCE = 0.5
 """Seconds in which repeated signals count as one. Ctrl-C reaches every process of a terminal, and a
 supervisor may forward it again."""
 EXIT_TIMEOUT = 3.0
-"""Seconds from the end of the shutdown to the exit of the process: threads of drivers may hang."""
+"""Maximum seconds from the end of the shutdown to the exit of the process, because threads of
+drivers may hang."""
 
 _log = logging.getLogger("rdk")
 
@@ -33,7 +34,7 @@ class Shutdown:
         self.failed = False
         self.wants_restart = False
         self._first_signal_at: float | None = None
-        """Monotonic time of the first signal."""
+        """Monotonic time of the first signal; None before it."""
         self._forced_exit_hooks: list[Callable[[], None]] = []
 
     def install_signal_handlers(self) -> None:
@@ -82,12 +83,12 @@ class Shutdown:
         for act in self._forced_exit_hooks:
             with contextlib.suppress(Exception):
                 act()
-        # A blocked thread may hold a lock of the logging module.
+        # Limit the time, because a blocked thread may hold a lock of the logging module.
         run_with_timeout(EXIT_TIMEOUT, "last lines", logging.shutdown)
         os._exit(1)
 
 
 def _exit_after(seconds: float) -> None:
-    """Dump all stacks and exit after the timeout. The timer runs in C, even if the loop is
-    blocked."""
+    """After the timeout, dump all stacks and exit. This works even if the event loop is blocked,
+    because the timer is implemented in C."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)

@@ -14,8 +14,8 @@ _PREFIX = "cogwork-"
 _CERTIFICATE_NAME = re.compile(r"\.?certificate[0-9]+\.pem(\.[0-9a-f]{16}\.tmp)?")
 _STALE_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+")
 _MAX_PARENT_PATH = 20
-"""Maximum bytes of the parent's path. A socket path is limited to 107 bytes in total, and the name
-of a relayed connection contains the client's address."""
+"""Maximum bytes of the parent directory's path. It must be short: a socket path has at most 107
+bytes, which include the client's address for a relayed connection."""
 
 
 @contextlib.contextmanager

@@ -55,7 +55,8 @@ class WebRtcProcess:
     async def open(
         self, peer_id: str, offer: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Return the answer to an offer. `server` is the worker's end of its socket to the server.
+        """Return the answer to an offer. The WebRTC process takes `server`, its end of a socket to
+        the server.
 
         Raise InvalidOffer or CannotAnswer.
         """
@@ -69,7 +70,8 @@ class WebRtcProcess:
     async def dial(
         self, peer_id: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Return an offer for another machine. Then call `accept`. `server` is as for `open`.
+        """Return an offer for another machine. Call `accept` with its answer. `server` is used as
+        in `open`.
 
         Raise NoConnection or CannotAnswer.
         """
@@ -163,7 +165,8 @@ class WebRtcProcess:
         waiting = asyncio.ensure_future(self._process.wait(ended))
         try:
             await ended.wait()
-            # Do this before the process is reaped, because a new one may start meanwhile.
+            # Fail the pending requests before the process is reaped, because a new one may start
+            # meanwhile.
             self._fail_pending()
         finally:
             if not ended.is_set():

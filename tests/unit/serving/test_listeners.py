@@ -169,7 +169,7 @@ async def test_change_of_the_grpc_address_needs_a_restart(
             await listeners.change(listen_on("127.0.0.1", 0))
     assert [record.getMessage() for record in caplog.records] == [
         "the change of network.grpc_address takes effect after a restart; "
-        "until then it is 127.0.0.1:0"
+        "until then, the address is 127.0.0.1:0"
     ]
 
 
