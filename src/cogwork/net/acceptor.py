@@ -18,7 +18,7 @@ class Acceptor:
     """Owns a listening socket, and accepts from it until it is closed.
 
     When the process runs out of file descriptors, clients wait in the kernel's backlog until some
-    are free.
+    descriptors are free.
     """
 
     def __init__(

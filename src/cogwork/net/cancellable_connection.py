@@ -13,7 +13,7 @@ from cogwork.core.errors import Interrupted
 
 
 class CancellableConnection:
-    """The newest connection of a request. A redirect creates another connection."""
+    """The current connection of a request. Each redirect replaces it by another connection."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class CancellableConnection:
     def cancel(self) -> None:
         with self._lock:
             self._is_cancelled = True
-            # Closing would not wake the thread that connects or reads.
+            # Shut the socket down: closing it would not wake the thread that connects or reads.
             if self._socket is not None:
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
@@ -102,6 +102,6 @@ class _Https(urllib.request.HTTPSHandler):
 def _watch(
     made: http.client.HTTPConnection, connection: CancellableConnection
 ) -> http.client.HTTPConnection:
-    # The standard library has no public way to do this.
+    # The standard library has no public way to replace the function that connects.
     made._create_connection = connection.connect  # type: ignore[attr-defined]  # noqa: SLF001
     return made

@@ -28,11 +28,11 @@ _CHUNK: Final = 1 << 20
 _SCHEMES: Final = ("file", "http", "https")
 _PACE_INTERVAL: Final = 60.0
 _MIN_BYTES: Final = 1 << 16
-"""Minimum bytes in this interval. A slower server only keeps the connection open."""
+"""Minimum bytes per `_PACE_INTERVAL`. A slower server would only keep the connection open."""
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)", re.ASCII)
 
 OnProgress = Callable[[int, int | None], None]
-"""Gets the number of received bytes, and the size of the file if it is known. Called before the
+"""Takes the number of received bytes, and the size of the file if it is known. Called before the
 first byte and then often. An error that it raises ends the download."""
 
 
@@ -60,8 +60,8 @@ class RemoteFile(NamedTuple):
 class HttpDownload:
     """Downloads one file. `run` blocks; `cancel` ends it from another thread.
 
-    A note next to the partial file identifies the file on the server. Without it, the download
-    starts again.
+    A note next to the partial file identifies the file on the server. Without the note, the
+    download starts again from the beginning.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class HttpDownload:
         # Unbuffered, so that received bytes survive the end of this process.
         with self._partial.open("ab" if offset else "wb", buffering=0) as target:
             if not offset:
-                # The old content is deleted first, so that the note never describes it.
+                # The old content is deleted by now, so the new note never describes old content.
                 atomic.write(self._note, json.dumps(file).encode())
             pace = _Pace()
             while chunk := response.read1(_CHUNK):
@@ -183,7 +183,7 @@ class HttpDownload:
 
 
 class _Pace:
-    """Detects a server that sends almost nothing, but never pauses for long."""
+    """Detects a server that sends very little, but often enough to avoid the timeout."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
@@ -210,8 +210,8 @@ def open_url(
 ) -> Any:
     """Return the response. Raise OSError, and ValueError for a URL that cannot be used.
 
-    `credentials` are headers, too, but are not sent to servers of redirects. `connection` lets
-    another thread cancel the request.
+    `credentials` are further headers, which are sent only to the server in the URL, not after
+    redirects. `connection` lets another thread cancel the request.
     """
     if urlsplit(url).scheme not in _SCHEMES:
         raise ValueError(f"{show_url(url)} does not begin with one of {', '.join(_SCHEMES)}")

@@ -86,7 +86,8 @@ def _open_listener(family: int, address: tuple[Any, ...]) -> socket.socket:
 
 
 def open_unix_listener(path: str, backlog: int = socket.SOMAXCONN) -> socket.socket:
-    """Raise OSError if a file exists at the path, or its directory does not exist."""
+    """Listen on a Unix socket. Raise OSError if a file exists at the path, or if its directory is
+    missing."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)

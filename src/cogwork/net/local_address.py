@@ -22,7 +22,8 @@ class AddressTooLong(CogworkError):
 
 
 def unix_address(directory: Path, name: str, token: str) -> str:
-    """Return a path that the token makes unique. A long name is truncated and gets a hash."""
+    """Return the path of a Unix socket, which the token makes unique. A long name is truncated and
+    gets a hash."""
     full_name = f"{name}-{token}"
     path = f"{directory}/{full_name}{_SUFFIX}"
     if len(path.encode()) <= MAX_SOCKET_PATH:
@@ -39,7 +40,8 @@ def unix_address(directory: Path, name: str, token: str) -> str:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that is free now. Another program may take the port first."""
+    """Return a port of 127.0.0.1 that is free now. Another program may take it before the caller
+    does."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 OnClient = Callable[[str, bool], None]
-"""Takes the address of a peer, and whether it connected or disconnected. Must not block."""
+"""Takes the address of a peer, and whether the peer has connected (true) or disconnected (false).
+Must not block."""
 
 
 class Peer(NamedTuple):
@@ -34,7 +35,7 @@ class Peer(NamedTuple):
         is_encrypted: bool = False,
         certificate: str = "",
     ) -> Peer:
-        host, port = client[0].partition("%")[0], client[1]  # without the network interface
+        host, port = client[0].partition("%")[0], client[1]  # drops an interface such as %eth0
         is_loopback = ipaddress.ip_address(host).is_loopback
         is_local = is_loopback or host == server[0].partition("%")[0]
         return cls(format_address(host, port), is_local, is_encrypted, certificate)

@@ -38,8 +38,8 @@ def decode(text: str, kind: DescriptionType) -> str:
 
 
 def _require_fingerprint(sdp: str, kind: DescriptionType) -> None:
-    """Reject a description without encryption. The WebRTC library would fail in a background
-    task."""
+    """Reject a description without encryption. Otherwise, the WebRTC library would fail later, in a
+    background task."""
     has_media = re.search(r"^m=", sdp, re.MULTILINE)
     if has_media and not re.search(r"^a=fingerprint:", sdp, re.MULTILINE):
         raise ValueError(f"the {kind} has no fingerprint of a certificate")
@@ -55,7 +55,7 @@ def _check_media(sdp: str, kind: DescriptionType) -> None:
         is_rejected = re.match(r"\w+ 0 ", section)
         is_received = any(f"\na={each}" in section for each in ("recvonly", "inactive"))
         if not is_rejected and not is_received:
-            raise ValueError("the answer sends audio or video, which is not used")
+            raise ValueError("the answer sends audio or video, which this machine does not receive")
 
 
 def without_unusable_candidates(sdp: str) -> str:
