@@ -13,7 +13,7 @@ _HEAD = struct.Struct(">I??Q")
 class EncodedFrame(NamedTuple):
     data: bytes
     time: int
-    """Ticks of the monotonic clock."""
+    """The time of the frame in ticks, by the monotonic clock."""
     is_key: bool
     """Whether the frame can be decoded without earlier frames."""
     is_from_camera: bool = False

@@ -34,7 +34,7 @@ COLOR_TYPES = (JPEG, PNG, RGBA)
 DEPTH_TYPES = (DEPTH, PNG)
 
 _JPEG_QUALITY = 75
-"""The JPEG quality of the existing server; a higher quality costs clients bandwidth."""
+"""The JPEG quality. A higher quality would cost clients more bandwidth."""
 _PIXEL_CHUNKS = frozenset({b"IHDR", b"PLTE", b"IDAT", b"IEND"})
 _SAFE_SIZE = 2 * 1024 * 1024
 """Size in bytes up to which any image is decompressed within a few seconds. Only larger images are
@@ -143,8 +143,8 @@ def _decode_with_cv2(data: bytes, flags: int, width: int, height: int) -> Pixels
 def _strip_chunks(png: bytes, header: ImageHeader) -> bytes:
     """Remove the chunks that do not contribute to the pixels.
 
-    Texts and profiles are compressed, too, and a few of their bytes can take seconds to decompress.
-    The same applies to pixel data beyond the last row, which is rejected.
+    Texts and profiles are compressed, too: a few bytes of them can take seconds to decompress. So
+    can pixel data beyond the last row, which is rejected.
     """
     chunks, view = list(iter_png_chunks(png)), memoryview(png)
     packed = [view[start:end] for kind, start, end in chunks if kind == b"IDAT"]
@@ -170,7 +170,7 @@ def _decompressed_size(pieces: list[memoryview], most: int) -> int:
     """Return the decompressed size; stop counting once it exceeds `most`."""
     decompressor, size = zlib.decompressobj(), 0
     for piece in pieces:
-        for at in range(0, len(piece), 1 << 16):  # zlib copies the unconsumed rest each time
+        for at in range(0, len(piece), 1 << 16):  # small, because zlib copies the rest
             rest: bytes | memoryview = piece[at : at + (1 << 16)]
             while rest and not decompressor.eof and size <= most:
                 size += len(decompressor.decompress(rest, 1 << 20))

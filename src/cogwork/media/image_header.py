@@ -20,7 +20,7 @@ DEPTH = "image/vnd.viam.dep"
 PCD = "pointcloud/pcd"
 
 MAX_PIXELS = 36_000_000
-"""8K video has 33 million pixels, 8K cinema 35. Decoding that many takes up to 400 MB."""
+"""Maximum pixels of an image: 8K cinema has 35 million. Decoding that many takes up to 400 MB."""
 MAX_BYTES = 256 * 1024 * 1024
 _MAX_SIDE = 65_500
 """The longest side that a JPEG can have."""
@@ -45,13 +45,13 @@ _OTHER_FORMATS = {
     b"{": "text",
 }
 _PEEK_SIZE = 256 * 1024
-"""Bytes to search for the size; a thumbnail and EXIF data may precede it."""
+"""Bytes to search for the size, because a thumbnail and EXIF data may precede it."""
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GRAYSCALE = 0
 
 
 class BadImage(CogworkError, ValueError):
-    """Data is not a supported image."""
+    """The data is not a supported image."""
 
     status = "INVALID_ARGUMENT"
 
@@ -135,7 +135,8 @@ def _read_jpeg_header(data: bytes) -> ImageHeader:
 def _check_scans(data: bytes, at: int, pixels: int) -> None:
     most = min(_MAX_SCANS, _MAX_SCANNED_PIXELS // pixels)
     strides = range(at, len(data), _STRIDE)
-    # First a fast upper bound, which also counts matches in comments and after the image.
+    # First check an upper bound. It is fast, but also counts matches in comments and after the
+    # image.
     if sum(data.count(_SCAN, each, each + _STRIDE + 1) for each in strides) <= most:
         return
     scans = 0
@@ -201,7 +202,7 @@ def iter_png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
         length, kind = data[at : at + 4], data[at + 4 : at + 8]
         start = at + 8
         end = start + int.from_bytes(length, "big")
-        at = end + 4  # after the checksum
+        at = end + 4  # skips the checksum
         if at > len(data):
             raise _truncated_error("PNG")
         yield kind, start, end

@@ -34,8 +34,8 @@ class PictureGroup:
 
         The list is empty if no key frame has arrived yet, or if the group is too large.
         """
-        # A viewer shows each frame until the time of the next one, so the frames are one tick
-        # apart. Their times follow the last frame, because a time must not be sent twice.
+        # The frames are sent one tick apart, because a viewer shows each frame until the time of
+        # the next one. The times begin after the last frame, because no time may be sent twice.
         return [
             frame._replace(time=self._frames[-1].time + number)
             for number, frame in enumerate(self._frames, 1)
