@@ -95,7 +95,7 @@ class ControlChannel:
         for line in lines:
             message = json.loads(line)
             count = message.pop("sockets")
-            # The system drops sockets if this process has too many open files.
+            # Sockets are missing: the system drops them if this process has too many open files.
             if len(self._sockets) < count:
                 self._end()
                 return
@@ -110,7 +110,7 @@ class ControlChannel:
 def _duplicate(sockets: Sequence[socket.socket]) -> list[socket.socket]:
     with contextlib.ExitStack() as stack:
         copies = [stack.enter_context(each.dup()) for each in sockets]
-        stack.pop_all()  # all succeeded, so they stay open
+        stack.pop_all()  # all were duplicated, so keep them open
     return copies
 
 

@@ -98,8 +98,8 @@ class ChildProcess:
     async def _wait_for_end(self, ended: asyncio.Event, process: subprocess.Popen[bytes]) -> None:
         """Wait for the process to end, and kill it if it has sent no heartbeat for too long.
 
-        Missed heartbeats are counted rather than timed, because unread ones queue up if this loop
-        is blocked.
+        Count the intervals without a message instead of measuring the time since the last one,
+        because messages queue up unread while this event loop is blocked.
         """
         missed = 0
         while not ended.is_set():
@@ -127,7 +127,8 @@ def _start_process(module: str, control: socket.socket) -> subprocess.Popen[byte
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
-    """Wait until the process ends by itself, because its control channel is closed."""
+    """Wait until the process has ended by itself, as its control channel is closed. Kill it after a
+    timeout."""
     try:
         process.wait(STOP_TIMEOUT)
     except subprocess.TimeoutExpired:

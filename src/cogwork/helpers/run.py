@@ -29,11 +29,12 @@ class Worker(Protocol):
 
 
 MakeWorker = Callable[[Callable[[Message], None]], Worker]
-"""Creates the work, given a function that sends a message to the server."""
+"""Creates the worker, given a function that sends a message to the server."""
 
 
 def run(make_worker: MakeWorker) -> None:
-    # The server decides when this process ends; systemd sends signals to both.
+    # Ignore signals: systemd sends them to both processes, but the server decides when this one
+    # ends.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     connection = socket.socket(fileno=int(sys.argv[-1]))
