@@ -34,7 +34,7 @@ COLOR_TYPES = (JPEG, PNG, RGBA)
 DEPTH_TYPES = (DEPTH, PNG)
 
 _JPEG_QUALITY = 75
-"""The JPEG quality. A higher quality would cost clients more bandwidth."""
+"""The JPEG quality that viam-server uses; a higher quality costs clients bandwidth."""
 _PIXEL_CHUNKS = frozenset({b"IHDR", b"PLTE", b"IDAT", b"IEND"})
 _SAFE_SIZE = 2 * 1024 * 1024
 """Size in bytes up to which any image is decompressed within a few seconds. Only larger images are
