@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING
 
 from cogwork.spatial.chain import WORLD, BadKinematics, Chain, ChainElement, Joint, JointType, Link
 from cogwork.spatial.orientation import from_euler
 from cogwork.spatial.pose import Pose, Vector, unit_vector
 
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
 _MM_PER_M = 1000.0
 _DECLARATION = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
-
-Element = ElementTree.Element
 
 
 def parse_urdf(text: str) -> Chain:
     """Parse a robot description. Raise ValueError if it is invalid."""
+    # Imported when first used: few machines have a URDF, and all would start later.
+    from xml.etree import ElementTree
+
     if _DECLARATION.search(text):
         raise BadKinematics("the URDF declares a document type or entities; remove them")
     try:
