@@ -1,15 +1,17 @@
 """Patterns of the `log` section: wildcards or regular expressions for logger names.
 
 Patterns come from clients and configurations, so they are matched with RE2, which guarantees linear
-time.
+time. It is imported when it is first used: most machines have no patterns, and all would start
+later.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import re2
+if TYPE_CHECKING:
+    import re2
 
 MAX_LENGTH = 1000
 """Maximum number of characters in a pattern."""
@@ -29,6 +31,8 @@ class Pattern:
             raise ValueError("the pattern is empty; write a logger name, with * as a wildcard")
         if len(text) > MAX_LENGTH:
             raise ValueError(f"the pattern has {len(text)} characters; the maximum is {MAX_LENGTH}")
+        import re2
+
         wildcard = text.replace(".", r"\.").replace("*", ".*")
         expressions = []
         fault = ""
@@ -47,6 +51,8 @@ class Pattern:
 
 
 def _options() -> re2.Options:
+    import re2
+
     options = re2.Options()
     # Do not print errors: only one of the two expressions has to be valid.
     options.log_errors = False

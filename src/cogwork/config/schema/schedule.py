@@ -3,14 +3,14 @@
 When daylight saving time starts or ends, cron expressions behave as in Debian's cron: a time that
 is skipped is due right after the gap, and a time that occurs twice is due the first time. An
 expression with six fields, or with `*` at the start of minute or hour, follows real time.
+
+`cronsim` is imported when it is first used: most machines have no jobs, and all would start later.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-
-from cronsim import CronSim, CronSimError
 
 from cogwork.core import duration
 
@@ -51,6 +51,8 @@ class Cron:
     line: str
 
     def next(self, after: float, zone: tzinfo) -> float:
+        from cronsim import CronSim
+
         # In an hour that occurs twice, CronSim may first return times that are already past. Skip
         # them.
         moments = CronSim(self.line, datetime.fromtimestamp(after, zone))
@@ -90,6 +92,8 @@ def _parse_interval(text: str) -> Every:
 
 
 def _parse_cron(line: str) -> Cron:
+    from cronsim import CronSim, CronSimError
+
     try:
         first = next(CronSim(line, _ANY_DAY), None)
     except CronSimError as error:
