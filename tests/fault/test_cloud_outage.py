@@ -109,7 +109,7 @@ async def test_machine_outlives_its_cloud_and_tells_what_it_dropped(tmp_path: Pa
             await cloud.exit_code()
             await machine.out.wait_for("does not answer")
     async with joined.run_machine() as machine:
-        await machine.out.wait_for("running the last configuration of the cloud")
+        await machine.out.wait_for("running the stored configuration from the cloud")
         await machine.out.wait_for("1 ready")
         channel, login = await joined.log_in(machine)
         sensors = SensorServiceStub(channel)

@@ -150,7 +150,7 @@ async def test_machine_runs_without_its_cloud_and_catches_up(tmp_path: Path) -> 
             await machine.cloud.stop()
             await server.out.wait_for("does not answer")
         async with machine.run() as server:
-            await server.out.wait_for("running the last configuration of the cloud")
+            await server.out.wait_for("running the stored configuration from the cloud")
             await server.out.wait_for("1 ready")
             await machine.cloud.start()
             fleet = await machine.cloud.connect()
@@ -163,7 +163,7 @@ async def test_machine_runs_without_its_cloud_and_catches_up(tmp_path: Path) -> 
             await poll(
                 lambda: machine.client.get_robot_part_logs(machine.part, num_log_entries=1000),
                 lambda found: any(
-                    "running the last configuration" in each.message for each in found
+                    "running the stored configuration" in each.message for each in found
                 ),
             )
             fleet.close()

@@ -85,8 +85,8 @@ class AccessLink:
             return
         except (OSError, ValueError) as error:
             _log.error(
-                "the access list in %s cannot be used: %s; clients of the cloud can log in when "
-                "the cloud answers",
+                "the access list in %s cannot be used: %s; until the cloud answers, clients with "
+                "credentials of the cloud cannot log in",
                 *(self._file, error_text(error)),
             )
             return
@@ -118,7 +118,7 @@ class AccessLink:
                 return False
             except ValueError as error:
                 raise CloudUnavailable(
-                    f"cannot use the access list of the cloud: {error}"
+                    f"cannot use the access list from the cloud: {error}"
                 ) from None
             has_changed = access.revision != self.revision
             self._access, self._confirmed_at = access.without(self._ended), began
@@ -169,8 +169,8 @@ class AccessLink:
                 self._storing = asyncio.create_task(self._store_ended(), name="ended access")
 
     async def _store_ended(self) -> None:
-        """Store the list without the removed entries, in case the machine restarts without the
-        cloud."""
+        """Store the list without the removed entries, in case the machine restarts while the cloud
+        is unreachable."""
         async with self._lock:
             stored = None
             while self._access is not None and self._access is not stored:
@@ -221,8 +221,8 @@ class AccessLink:
                 await asyncio.to_thread(self._file.unlink, missing_ok=True)
             self._stored = None
             _log.warning(
-                "cannot store the access list in %s: %s; clients of the cloud cannot log in "
-                "after a restart without the cloud",
+                "cannot store the access list in %s: %s; after a restart, clients with "
+                "credentials of the cloud cannot log in until the cloud answers",
                 *(self._file, error_text(error)),
             )
         else:

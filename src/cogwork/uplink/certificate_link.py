@@ -28,7 +28,8 @@ class CertificateLink:
     def __init__(
         self, file: Path, client: CloudClient, part: str, clock: Clock, use: Callable[[Path], None]
     ) -> None:
-        """`file` stores the certificate and its key. `use` is called when the file is complete."""
+        """`file` stores the certificate and its key. `use` is called with the file once it has
+        both."""
         self._file = file
         self._client = client
         self._part = part

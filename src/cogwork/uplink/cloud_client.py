@@ -58,7 +58,7 @@ class CloudClient:
         target = target.removeprefix(TLS_PREFIX)
         if not is_encrypted and not is_loopback_address(target) and not allow_plaintext:
             raise CloudUnavailable(
-                f"the login would travel unencrypted to {target}; write https:// in "
+                f"the login would be sent unencrypted to {target}; write https:// in "
                 "cloud.app_address, or start the server with -allow-insecure-creds"
             )
         self.address = target
@@ -81,7 +81,8 @@ class CloudClient:
             except grpc.aio.AioRpcError as error:
                 if error.code() not in _LOGIN_NEEDED:
                     raise
-            # The token may be invalid, for example because the cloud's key was replaced.
+            # Log in again: the token may be invalid, for example because the cloud's key was
+            # replaced.
             token = await self._find_token(timeout, stale=token)
             return await self._call(path, request, reply, timeout, token)
         except grpc.aio.AioRpcError as error:
@@ -156,7 +157,7 @@ class CloudClient:
         await self._channel.close(None)
 
     async def _find_token(self, timeout: float, stale: str | None = None) -> str:
-        """Return the token. Log in first if there is no token, or only the token `stale`."""
+        """Return the token. Log in first if there is no token, or if the token is `stale`."""
         async with self._login_lock:
             if self._token is None or self._token == stale:
                 self._token = await self._log_in(timeout)

@@ -69,7 +69,8 @@ class FollowLink:
             except MethodMissing:
                 await self._clock.sleep(_MISSING_RETRY)
             except CloudUnavailable as error:
-                # `JoinedSource` already reports that the cloud cannot be reached.
+                # Only a debug line, because `JoinedSource` already reports that the cloud cannot be
+                # reached.
                 _log.debug("cannot receive notifications from the cloud: %s", error)
             finally:
                 self.is_listening = False

@@ -157,7 +157,8 @@ class JoinedSource:
     async def _wait_for_file(
         self, seconds: float | None, change: asyncio.Future[None] | None = None
     ) -> None:
-        """Wait until the file or the configuration in the cloud changes, or for so many seconds."""
+        """Wait until the file or the configuration in the cloud changes, at most this many
+        seconds."""
         assert self._following_file is not None  # `next` has already read the file
         waited_for: list[asyncio.Future[Any]] = [self._following_file]
         await self._clock.wait([*waited_for, change] if change is not None else waited_for, seconds)
@@ -177,7 +178,7 @@ class JoinedSource:
             self._report_failure(error)
             message = cached
             if cached is not None:
-                _log.warning("running the last configuration of the cloud")
+                _log.warning("running the stored configuration from the cloud")
         found = self._make_candidate(link, message) if message is not None else None
         if found is None:
             _log.error("no configuration from the cloud yet; waiting for the cloud")
@@ -217,7 +218,7 @@ class JoinedSource:
         try:
             text = link.render(message, self._document)
         except ValueError as error:
-            _log.error("the configuration of the cloud cannot be read: %s", error)
+            _log.error("the configuration from the cloud cannot be read: %s", error)
             return None
         if text == self._text:
             return None
@@ -234,11 +235,12 @@ class JoinedSource:
                 return None
             return bytes.fromhex(document["message"])
         except (CogworkError, ValueError, KeyError, TimeoutError) as error:
-            _log.error("the last configuration of the cloud cannot be used: %s", error)
+            _log.error("the stored configuration from the cloud cannot be used: %s", error)
             return None
 
     async def _save_applied(self, part: str) -> None:
-        """Store a configuration once the machine runs it, to start without the cloud."""
+        """Store a configuration once the machine runs it, so that the machine can start without the
+        cloud."""
         if self._unsaved is None or not self._unsaved[0].verdict.done():
             return
         (candidate, message), self._unsaved = self._unsaved, None
@@ -251,8 +253,8 @@ class JoinedSource:
             )
         except (OSError, TimeoutError) as error:
             _log.warning(
-                "cannot store the configuration of the cloud: %s; the machine cannot start "
-                "without its cloud",
+                "cannot store the configuration from the cloud: %s; until this works, the machine "
+                "cannot start while the cloud is unreachable",
                 error_text(error),
             )
 
@@ -260,7 +262,7 @@ class JoinedSource:
         self._backoff.next_delay()
         if type(error) not in self._reported:
             self._reported.add(type(error))
-            _log.warning("%s; keeping the configuration, and trying again", error)
+            _log.warning("%s; keeping the current configuration and trying again", error)
 
 
 async def _parse_document(candidate: ConfigCandidate, parse: ParseText) -> dict[str, Any]:

@@ -15,7 +15,7 @@ LOG_DIRECTORY: Final = "log"
 
 
 def link_directory(home: Path, cloud: CloudConfig) -> Path:
-    """Return the directory of one part of one cloud. It is separate, so that no other cloud gets
-    the data."""
+    """Return the directory of one part of one cloud. Each part of each cloud has its own directory,
+    so that no other cloud gets the data."""
     name = hashlib.sha256(f"{cloud.app_address}\n{cloud.id}".encode()).hexdigest()[:16]
     return home / "joined" / name

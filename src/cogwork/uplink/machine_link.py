@@ -58,7 +58,7 @@ class LinkHost(Protocol):
         """Serve TLS with the certificate and the key in this file."""
 
     def use_access(self, access: AccessList) -> None:
-        """Let the listed clients log in, and end the sessions of all others."""
+        """Let the listed clients log in, and end the sessions of all other clients."""
 
     def use_notices(self, notices: Sequence[str]) -> None:
         """Show problems with the connection to the cloud."""
@@ -149,7 +149,7 @@ class MachineLink:
             await self._access.refresh(timeout)
         except CredentialsRefused as error:
             self._show("login", str(error))
-            # Without a login, the cloud cannot report the end of a conflict.
+            # Clear the conflict: without a login, the cloud could not report that it has ended.
             self._show("conflict", "")
             raise
         self._show("login", "")
@@ -212,7 +212,10 @@ class MachineLink:
             # Blocking is acceptable: the secret changes about once a year.
             store_secret(self._directory, self._file_secret, secret)
         except OSError as error:
-            _log.error("cannot store the new secret of this machine: %s", error_text(error))
+            _log.error(
+                "cannot store the new secret of this machine: %s; keeping the former secret",
+                error_text(error),
+            )
             return
         _log.info("the cloud has replaced the secret of this machine")
         self._cloud = self._cloud.model_copy(update={"secret": secret})
@@ -241,7 +244,8 @@ class MachineLink:
     async def _get_access(self) -> None:
         """Fetch the access list until it has the revision that the cloud has announced last."""
         backoff, got = Backoff(_RETRY), ""
-        # If the list changes again, the cloud announces that revision, too.
+        # Fetch once for each announced revision. If the list changes again, the cloud announces the
+        # new revision, too.
         while self._wanted_access not in (self._access.revision, got):
             wanted = self._wanted_access
             # Delay the request: a change of an organization affects all of its machines at the same
@@ -250,7 +254,7 @@ class MachineLink:
             try:
                 await self._access.refresh(_ACCESS_TIMEOUT)
             except CloudUnavailable as error:
-                _log.debug("cannot get the access list of the cloud: %s", error)
+                _log.debug("cannot get the access list from the cloud: %s", error)
                 await self._clock.sleep(backoff.next_delay())
             else:
                 backoff.reset()

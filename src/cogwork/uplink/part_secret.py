@@ -1,7 +1,7 @@
 """The secret of a part, which its cloud may replace.
 
 The machine's file belongs to its owner, so a new secret is stored in a separate file. The new
-secret is valid while the machine's file still contains the secret that was replaced.
+secret is used as long as the machine's file contains the secret that it replaces.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _log = logging.getLogger("rdk.networking")
 
 
 def read_current_cloud(directory: Path, cloud: CloudConfig) -> CloudConfig:
-    """Return the cloud of the machine's file, with the secret that is valid now."""
+    """Return the cloud settings of the machine's file, with the secret that is valid now."""
     file = directory / SECRET_FILE
     try:
         found = json.loads(file.read_bytes())
@@ -30,14 +30,15 @@ def read_current_cloud(directory: Path, cloud: CloudConfig) -> CloudConfig:
         pass
     except (OSError, ValueError, KeyError, TypeError) as error:
         _log.error(
-            "the secret in %s cannot be used: %s; using the one in the machine's file",
+            "the stored secret in %s cannot be used: %s; using the secret in the machine's "
+            "configuration file",
             *(file, error_text(error)),
         )
     return cloud
 
 
 def store_secret(directory: Path, replaced: str, secret: str) -> None:
-    """Store the secret that replaces the one in the machine's file. Raise OSError."""
+    """Store the secret that replaces the secret in the machine's file. Raise OSError."""
     atomic.make_directory(directory)
     content = json.dumps({"replaces": _digest(replaced), "secret": secret})
     atomic.write(directory / SECRET_FILE, content.encode(), 0o600)

@@ -50,7 +50,7 @@ class RestartLink:
         try:
             reply = await self._client.call(_NEEDS_RESTART, request, NeedsRestartResponse, _TIMEOUT)
         except CloudUnavailable:
-            # `JoinedSource` already reports that the cloud cannot be reached.
+            # Do not log this: `JoinedSource` already reports that the cloud cannot be reached.
             return max(interval, _FIRST_INTERVAL)
         if reply.must_restart:
             self._restart("someone asked for a restart in the cloud")

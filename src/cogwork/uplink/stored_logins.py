@@ -68,8 +68,8 @@ def purge_logins(copies: StoredCopies, own: Json, access: PartAccess | None, now
     `own` is the machine's own file, whose logins are kept. `access` is None if the machine has left
     its cloud.
 
-    Raise OSError or CogworkError if a copy cannot be read or written. The other copies are purged,
-    and the next start tries again.
+    Raise OSError or CogworkError if a copy cannot be read or written. The other copies are purged
+    nevertheless, and the next start tries again.
     """
     if _read_marker(copies.marker) == _fingerprint(copies):
         return False
@@ -98,7 +98,7 @@ def remove_logins(text: str, own: Json) -> str:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return text  # not written by this server, which stores valid JSON
+        return text  # without logins: servers write them only into valid JSON
     cloud = found.get("cloud") if isinstance(found, dict) else None
     if not isinstance(cloud, dict) or not cloud.get("fqdn"):
         return text

@@ -226,7 +226,7 @@ async def test_refused_stream_logs_in_again_the_next_time(site: Site) -> None:
 
 async def test_login_does_not_travel_unencrypted() -> None:
     for address in ("http://fleet.test", "http://192.0.2.7:8080"):
-        with pytest.raises(CloudUnavailable, match="would travel unencrypted"):
+        with pytest.raises(CloudUnavailable, match="would be sent unencrypted"):
             CloudClient(address, LOGIN)
     client = CloudClient("http://fleet.test:80", LOGIN, allow_plaintext=True)
     assert client.address == "fleet.test:80"

@@ -50,7 +50,7 @@ class Site:
 
     def _connect(self, address: str, login: CloudLogin) -> Any:
         if not address.startswith("https"):
-            raise CloudUnavailable("the login would travel unencrypted")
+            raise CloudUnavailable("the login would be sent unencrypted")
         self.logins.append((address, login))
         return self
 
