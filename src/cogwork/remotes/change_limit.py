@@ -12,7 +12,7 @@ RATE: Final = 50.0
 """Average number of names that may appear or disappear per second."""
 BURST: Final = MAX_RESOURCES
 MAX_WAIT: Final = 30.0
-"""Maximum seconds until a list is read again."""
+"""Maximum seconds until the resources are listed again."""
 
 
 _LIMIT: Final = Rate(RATE, BURST)
@@ -20,7 +20,8 @@ _MAX_SPENT: Final = BURST + RATE * MAX_WAIT
 
 
 class ChangeLimit:
-    """A token bucket for changes. A remote that has used it up is asked less often."""
+    """A token bucket for changes. While it is empty, the remote's resources are listed less
+    often."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,7 +29,7 @@ class ChangeLimit:
 
     def spend(self, changes: int) -> None:
         spent = RATE * self._bucket.wait(_LIMIT, self._clock.monotonic(), BURST)
-        # Limit the debt, so that a remote whose resources stop changing is soon asked as often as
+        # Limit the wait, so that a remote whose resources stop changing is soon listed as often as
         # before.
         self._bucket.take(min(changes, _MAX_SPENT - spent))
 

@@ -114,7 +114,7 @@ def _open_channel(to: DialTarget) -> grpc.aio.Channel:
     is_exposed = not is_loopback_address(target)
     if to.login is not None and is_exposed and not to.allow_plaintext:
         raise RemoteUnavailable(
-            f"the login would travel unencrypted to {target}; remove insecure, or start the "
+            f"the login would be sent unencrypted to {target}; remove insecure, or start the "
             "server with -allow-insecure-creds"
         )
     return grpc.aio.insecure_channel(target, _OPTIONS)

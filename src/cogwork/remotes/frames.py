@@ -19,7 +19,7 @@ from cogwork.spatial.kinematics import WORLD
 _WORLD_SUFFIX: Final = "_world"
 _MAX_NAME: Final = 512
 _MAX_DEPTH: Final = 100
-"""Maximum frames between a frame and the world."""
+"""Maximum number of frames between a frame and the world."""
 
 
 def place_frames(

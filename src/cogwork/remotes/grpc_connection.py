@@ -13,7 +13,7 @@ from cogwork.wire.clients.channel import ForwardChannel
 from cogwork.wire.clients.metadata_channel import Pairs
 
 _MAX_CLOSING: Final = 8
-"""Maximum replaced channels with active calls."""
+"""Maximum number of replaced channels that still have active calls."""
 
 
 class GrpcConnection:

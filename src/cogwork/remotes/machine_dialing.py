@@ -59,7 +59,7 @@ class MachineDialer:
     async def _find_on_network(self, to: DialTarget) -> DialTarget | None:
         """Return the address of the machine on the local network; None if it is not found.
 
-        Many computers cannot resolve such names themselves.
+        Use mDNS here, because many computers cannot resolve the names of machines themselves.
         """
         prefix = TLS_PREFIX if to.address.startswith(TLS_PREFIX) else ""
         name, _, port = to.address.removeprefix(TLS_PREFIX).rpartition(":")

@@ -21,12 +21,13 @@ REMOTE_API: Final = Api(BUILTIN_NAMESPACE, "remote", "")
 """The API of the remote itself, which is also a node of the graph."""
 REMOTE_MODEL: Final = ModelName(BUILTIN_NAMESPACE, BUILTIN_FAMILY, "remote")
 MAX_HOPS: Final = 5
-"""Maximum machines between a client and a resource. Without this limit, machines that are remotes
-of each other would repeat their names endlessly."""
+"""Maximum number of machines between a client and a resource. Without this limit, machines that are
+remotes of each other would repeat their names endlessly."""
 MAX_RESOURCES: Final = 1_000
-"""Maximum resources of one remote."""
+"""Maximum number of resources of one remote."""
 MAX_FOREIGN_APIS: Final = 50
-"""Maximum APIs of one remote that this server does not implement. Each needs descriptors."""
+"""Maximum number of APIs of one remote that this server does not implement. Each needs
+descriptors."""
 _MAX_NAME: Final = 512
 _DEFAULT_SERVICE: Final = "builtin"
 """Name of the default services of every machine, which only concern that machine."""

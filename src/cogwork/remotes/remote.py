@@ -33,9 +33,10 @@ _MIN_INTERVAL: Final = 0.02
 _FRAMES_INTERVAL: Final = 5.0
 """Seconds between two reads of the frames, which seldom change unless the resources do."""
 _DESCRIBING_COST: Final = 200
-"""Cost of fetching the descriptors of APIs, in changes of a resource: see `ChangeLimit`."""
+"""Fetching the descriptors of APIs counts as this many changes for `ChangeLimit`."""
 _LONG_WAIT: Final = 5.0
-"""If the next list is this many seconds away or more, the status explains the delay."""
+"""If the resources will be listed again only after at least this many seconds, the status explains
+the delay."""
 
 Connect = Callable[[RemoteConfig], Awaitable[RemoteConnection]]
 """A function that connects and logs in. It raises RemoteUnavailable or AioRpcError."""
@@ -63,7 +64,7 @@ class Remote:
         self.services: Mapping[Api, str] = {}
         """The gRPC services of APIs that this server does not implement, by API."""
         self.descriptors: Mapping[str, DescriptorPool] = {}
-        """Descriptors of the services in `services`, by service."""
+        """Descriptors of the services in `services`, by the name of the service."""
         self.frames: Sequence[PlacedFrame] = place_frames(config, (), ())
         """Frames of the remote on this machine. They are kept while it is disconnected."""
         self._specs: dict[ResourceName, Spec] = {}
@@ -152,8 +153,8 @@ class Remote:
         """List the remote's resources periodically.
 
         The public API has no notification of changes. Polling is cheap: our server caches the reply
-        until the names change, and an unchanged reply is not parsed again. Each list changes the
-        graph at most once, so the resources are listed less often if many of them change.
+        until the names change, and an unchanged reply is not parsed again. Each listing changes the
+        graph at most once, so if many resources change, they are listed less often.
         """
         while True:
             try:

@@ -41,7 +41,7 @@ check the connection."""
 _MAX_HEARTBEATS: Final = 16
 """Maximum number of heartbeats that wait for a reply."""
 _LATE: Final = 2.0
-"""Seconds without a reply after which a new connection is opened."""
+"""Seconds without a reply to a heartbeat after which a new connection is opened."""
 _RENEWAL_INTERVAL: Final = 0.5
 """Seconds between attempts to open a new connection."""
 _UNANSWERED: Final = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
@@ -92,8 +92,8 @@ class RemoteSession(Builder):
         """A problem of the machine that does not prevent its use; None if there is none."""
 
     async def start(self) -> float | None:
-        """Start a session on the other machine. If this machine disconnects, the other one stops
-        its motion.
+        """Start a session on the other machine. If this machine disconnects, the other machine
+        stops the motion that this machine started.
 
         Return the seconds between heartbeats; None if the machine has no sessions. Raise
         RemoteUnavailable or AioRpcError.
@@ -164,7 +164,7 @@ class RemoteSession(Builder):
         return self._names_size / _MAX_LIST_RATE
 
     async def list_frames(self) -> list[common.Transform]:
-        """Return the frames, up to the limit. Return the same list until they change.
+        """Return the frames, up to the size limit. Return the same list until they change.
 
         Raise RemoteUnavailable or AioRpcError.
         """
@@ -277,8 +277,8 @@ class RemoteSession(Builder):
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise
-            # The heartbeats were too slow, so the other machine has stopped this machine's motion.
-            # The connection still works.
+            # The heartbeats were too slow, so the other machine has stopped what this machine moved
+            # there. The connection still works.
             async with self._restarting:
                 if self._session_id == session_id:
                     await self.start()
@@ -344,4 +344,5 @@ def _unreadable(what: str, error: Exception) -> RemoteUnavailable:
 
 
 def _stop_by_silence() -> None:
-    """Do nothing: without heartbeats, the other machine stops this machine's motion."""
+    """Do nothing: without heartbeats, the other machine stops the motion that this machine
+    started."""

@@ -112,8 +112,8 @@ class _Caller:
         self._peer_id = str(uuid.uuid4())
 
     async def connect(self, server: socket.socket) -> None:
-        """Connect, and return when the data channel is open. Its messages pass through the
-        socket."""
+        """Connect, and return when the data channel is open. The channel's messages pass through
+        the socket."""
         offer = await self._process.dial(self._peer_id, await self._list_ice_servers(), server)
         opening: asyncio.Task[None] | None = None
         try:
@@ -159,8 +159,8 @@ class _Caller:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
                 raise
             raise RemoteUnavailable(
-                "the server of managed_by has no signaling; remove managed_by to connect to the "
-                "address of the machine"
+                "the server in managed_by has no signaling; remove managed_by to connect "
+                "directly to the address of the machine"
             ) from None
         finally:
             call.cancel()
@@ -171,7 +171,7 @@ class _Caller:
         except ValueError as error:
             raise RemoteUnavailable(f"{self._host} sent an invalid answer: {error}") from None
         # Ignore the failure: the offer contains all candidates, so the machine needs no further
-        # ones.
+        # candidates.
         with contextlib.suppress(grpc.aio.AioRpcError):
             done = pb.CallUpdateRequest(uuid=reply.uuid, done=True)
             await self._unary("CallUpdate", done, pb.CallUpdateResponse.FromString)

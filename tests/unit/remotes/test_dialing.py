@@ -122,7 +122,7 @@ async def test_certificate_must_be_trusted_and_of_the_machine(
 
 async def test_login_does_not_travel_unencrypted() -> None:
     to = DialTarget("192.0.2.7:8080", LOGIN, insecure=True, allow_plaintext=False)
-    with pytest.raises(RemoteUnavailable, match="would travel unencrypted to 192"):
+    with pytest.raises(RemoteUnavailable, match="would be sent unencrypted to 192"):
         await connect(to)
 
 
