@@ -68,7 +68,7 @@ class AccessList:
     fresh_until: float = math.inf
     """The time when the list expires if the cloud does not confirm it again."""
     ended: frozenset[str] = frozenset()
-    """The IDs of principals that the cloud has removed since it made the list. They are not
+    """The IDs of principals that the cloud has removed since it made the list. These IDs are not
     stored."""
 
     def find(self, principal: Principal) -> AccessEntry | None:

@@ -29,12 +29,13 @@ class AttemptLimits(NamedTuple):
     network: Rate = Rate.every(1.0, burst=100)
     entity: Rate = Rate.every(2.0, burst=30)
     max_tracked: int = 4096
-    """Maximum number of pairs, of networks and of entities to track. The oldest is dropped."""
+    """Maximum number of tracked pairs, and likewise of networks and of entities. Beyond it, the
+    oldest is dropped."""
 
 
 class AttemptLimiter:
     def __init__(self, now: Callable[[], float], limits: AttemptLimits | None = None) -> None:
-        """`now` returns monotonic seconds."""
+        """`now` returns the monotonic time in seconds."""
         limits = limits or AttemptLimits()
         self._pairs = TokenBuckets(now, limits.pair, limits.max_tracked)
         self._networks = TokenBuckets(now, limits.network, limits.max_tracked)

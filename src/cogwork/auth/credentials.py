@@ -55,7 +55,7 @@ class KnownCredentials:
         secret is wrong.
 
         Compare the digest with every secret that could match. For an unknown entity, compare it
-        with a placeholder, so that the refusal takes as long.
+        with a placeholder, so that the refusal takes as long as that of a known entity.
         """
         if kind == CredentialType.API_KEY:
             candidates = [self.api_keys.get(entity, _NO_SECRET)]
@@ -96,7 +96,8 @@ class KnownCredentials:
     def grants(self, identity: Identity) -> bool:
         """Return whether the credential of an identity still exists and still grants its role."""
         if identity.type is CredentialType.SIGNALING:
-            # The client's connection ends when the machine no longer trusts the signaling server.
+            # Nothing to check: the client's connection ends when the machine no longer trusts the
+            # signaling server.
             return True
         if identity.type is CredentialType.CERTIFICATE:
             return identity.fingerprint in self.certificate_names

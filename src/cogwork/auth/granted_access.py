@@ -50,7 +50,8 @@ class GrantedAccess:
             (each for each in self._candidates(entity, kind) if self._matches(each, digest)), None
         )
         if entry is None:
-            # Compare with a placeholder, so that refusing an unknown client takes as long.
+            # Compare with a placeholder, so that refusing an unknown client takes as long as a
+            # known one.
             hmac.compare_digest(_NO_VERIFIER, part_verifier(digest, self._access.part, entity, 0))
             return None
         return _identity_of(entry, entity, CredentialType(kind), entry.fingerprint)

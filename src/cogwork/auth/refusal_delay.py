@@ -22,7 +22,7 @@ class RefusalDelay:
 
     @contextlib.asynccontextmanager
     async def apply(self) -> AsyncIterator[None]:
-        """Delay TooManyAttempts. Raise all other errors at once."""
+        """Raise TooManyAttempts after a delay, and all other errors at once."""
         try:
             yield
         except TooManyAttempts:

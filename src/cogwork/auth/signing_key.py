@@ -48,9 +48,9 @@ def load_signing_key(path: Path) -> SigningKey:
     except FileNotFoundError:
         private = None
     except OSError as error:
-        # The file may be readable again later, so it is not replaced.
+        # Do not replace the file, because it may be readable again later.
         _log.warning(
-            "cannot read the key that signs tokens, %s: %s; using another until this process ends, "
+            "cannot read the token signing key %s: %s; using another key until this process ends, "
             "so clients must log in again",
             *(path, error.strerror),
         )
@@ -66,12 +66,15 @@ def _parse(pem: bytes, path: Path) -> Ed25519PrivateKey | None:
         found = load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:
         _log.warning(
-            "%s is not a key: %s; using a new key, so clients must log in again", *(path, error)
+            "the token signing key %s is invalid: %s; replacing it, so clients must log in again",
+            *(path, error),
         )
         return None
     if not isinstance(found, Ed25519PrivateKey):
         _log.warning(
-            "%s is not an Ed25519 key; using a new key, so clients must log in again", path
+            "the token signing key %s is not an Ed25519 key; replacing it, so clients must log in "
+            "again",
+            path,
         )
         return None
     return found
@@ -83,7 +86,7 @@ def _save(path: Path, private: Ed25519PrivateKey) -> None:
         atomic.write(path, pem, 0o600)
     except OSError as error:
         _log.warning(
-            "cannot save the key that signs tokens to %s: %s; tokens become invalid when this "
+            "cannot save the token signing key in %s: %s; tokens become invalid when this "
             "process ends",
             *(path, error.strerror),
         )

@@ -161,7 +161,7 @@ def _verify(
 def _read_time(claims: Mapping[str, Any], name: str, default: float) -> float:
     value = claims.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unauthenticated(f"unauthenticated: {name} is not a number")
+        raise Unauthenticated(f"unauthenticated: the claim {name} is not a number")
     return float(value)
 
 

@@ -51,7 +51,7 @@ def test_unwritable_place_still_gives_a_key(
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     assert load_signing_key(tmp_path / "file" / "key.pem").id
-    assert "using another until this process ends" in caplog.text
+    assert "using another key until this process ends" in caplog.text
 
 
 def test_unreadable_file_is_not_replaced(
@@ -66,5 +66,5 @@ def test_unreadable_file_is_not_replaced(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", fail)
         assert load_signing_key(path).id != key.id
-    assert "Too many open files; using another until this process ends" in caplog.text
+    assert "Too many open files; using another key until this process ends" in caplog.text
     assert load_signing_key(path).id == key.id
