@@ -103,7 +103,7 @@ async def check_low_disk(cloud: FullCloud, part: PartClient) -> None:
     refusal = await flood(part)
     assert refusal.status is Status.UNAVAILABLE
     assert refusal.message is not None
-    assert refusal.message.startswith("the disk of the cloud is low:")
+    assert refusal.message.startswith("the disk of the cloud is almost full:")
     found = await cloud.wait_for_health("degraded")
     (problem,) = found["problems"]
     assert problem["component"] == "disk"

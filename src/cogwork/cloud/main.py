@@ -144,7 +144,7 @@ def _usage(arguments: argparse.Namespace) -> int:
         finally:
             await logs.aclose()
 
-    # Measure before reading the parts, so that every part in the log is among them.
+    # Measure before reading the parts, so that no part with measured lines is missing.
     stored = asyncio.run(measure())
     losses, parts = read_records(directory.records, lambda tx: (list_losses(tx), select_parts(tx)))
     found = report_usage(stored, losses, parts, now)

@@ -37,7 +37,8 @@ from cogwork.wire.table.request_limits import MAX_UPLOAD_SIZE
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 _CONNECTIONS: Final = ConnectionLimits(total=20_000, per_host=19_000)
-"""Limits of connections. A machine has two, and machines behind one router share an address."""
+"""Limits on connections. One address may have many: a machine has two connections, and all machines
+behind one router share an address."""
 
 _HOUR: Final = 3600.0
 _MINUTE: Final = 60.0
@@ -146,7 +147,7 @@ def _check_confidential(options: CloudServeOptions) -> None:
     is_confidential = options.certificate is not None or options.address.is_loopback
     if not is_confidential and not options.allow_plaintext:
         raise PlaintextRefused(
-            f"keys would travel unencrypted to {options.address}; give --tls-cert and --tls-key, "
+            f"keys would be sent unencrypted to {options.address}; give --tls-cert and --tls-key, "
             "or --allow-plaintext behind a proxy that encrypts"
         )
 

@@ -151,7 +151,7 @@ CogworkError
 ├── InvalidRelay    options for TURN servers that cannot be used (cloud/signaling/relay_servers.py)
 ├── NoCloud         an incomplete cloud (cloud/control_plane/cloud_directory.py, with the next)
 ├── CloudInUse      a directory that another process uses
-├── PlaintextRefused keys that would travel unencrypted (cloud/serve.py)
+├── PlaintextRefused keys that would be sent unencrypted (cloud/serve.py)
 ├── Unreachable     a machine that does not respond (cli/client/http_client.py, with the next)
 ├── Declined        a machine that rejected the request
 ├── NoImage         a camera without an image for a browser (control/camera_images.py)

@@ -89,8 +89,10 @@ def _accept(tx: Transaction, directory: CloudDirectory, clock: Clock, now: int) 
     """Check that records belong to this cloud and its root key, and mark them as restored."""
     cloud, expected = read_cloud(tx), directory.read_cloud_id()
     if cloud is None or cloud.id != expected:
-        found = f"those of the cloud {cloud.id}" if cloud is not None else "not those of a cloud"
-        raise NoCloud(f"the records are {found}, but this directory needs those of {expected}")
+        found = f"belong to the cloud {cloud.id}" if cloud is not None else "belong to no cloud"
+        raise NoCloud(
+            f"the records {found}, but this directory needs those of the cloud {expected}"
+        )
     keys = list_cloud_keys(tx)
     if missing := find_missing_purposes(keys):
         raise NoCloud(f"the records have no {' and no '.join(missing)} key; use another backup")

@@ -69,7 +69,7 @@ def create_cloud(
 
 
 def command_call(keyring: Keyring, domain: str, clock: Clock) -> Call:
-    """Return the call with which a command runs operations directly on the database."""
+    """Return the call for a command, which runs operations directly on the database."""
     name = PublicName(domain, domain, is_encrypted=True)
     command = Actor(ActorType.API_KEY, "")
     now = int(clock.time() * 1e6)

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def create_owner_key(directory: CloudDirectory, organization: str, name: str, clock: Clock) -> int:
-    """Create a key for an owner who has lost the former one."""
+    """Create a key for an owner who has lost theirs."""
     settings = directory.require_current()
 
     def work(tx: Transaction, root: Sealer) -> tuple[str, str, str]:
@@ -142,7 +142,7 @@ def _find_organization(tx: Transaction, wanted: str) -> OrganizationRow:
         return found[0]
     known = ", ".join(f"{each.name} ({each.id})" for each in organizations[:20])
     if not found:
-        raise NotFound(f'there is no organization "{wanted}"; there are: {known}')
+        raise NotFound(f'there is no organization "{wanted}"; choose one of: {known}')
     raise InvalidRequest(f"choose one of the organizations with --organization: {known}")
 
 

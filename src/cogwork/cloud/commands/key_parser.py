@@ -16,7 +16,7 @@ _PURPOSES: Final = ("token", "part-token", "authority", "sealing")
 
 
 def add_key_parser(commands: Any, add_data: AddData) -> None:
-    """`add_data` adds the option that names the directory of the cloud."""
+    """Add the command. `add_data` adds the option for the directory of the cloud."""
     key = commands.add_parser(
         "key", help="replace the lost key of an owner, and rotate the keys of the cloud itself"
     )

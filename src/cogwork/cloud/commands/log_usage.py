@@ -25,7 +25,7 @@ class DayUsage(NamedTuple):
     lines: int
     bytes: int
     charged_days: int
-    """Number of days, so far, on which the lines were stored and the part existed."""
+    """Number of days so far on which the lines were stored and the part existed."""
 
 
 class MachineUsage(NamedTuple):
@@ -77,7 +77,7 @@ class MachineUsage(NamedTuple):
 
 
 class UsagePart(NamedTuple):
-    """A part with its machine. Either may be deleted."""
+    """A part with its machine. Either may have been deleted."""
 
     id: str
     deleted_at: int | None

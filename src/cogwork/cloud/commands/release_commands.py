@@ -113,7 +113,9 @@ def _read_key(path: Path) -> str:
     except ValueError:
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        raise CannotReadRelease(f"{path} is not a public key, an Ed25519 PEM")
+        raise CannotReadRelease(
+            f"{path} is not a public key: an Ed25519 key in PEM format is required"
+        )
     return data.decode()
 
 

@@ -16,7 +16,7 @@ AddData = Callable[[argparse.ArgumentParser], None]
 
 
 def add_release_parser(commands: Any, add_data: AddData) -> None:
-    """`add_data` adds the option that names the directory of the cloud."""
+    """Add the command. `add_data` adds the option for the directory of the cloud."""
     release = commands.add_parser("release", help="add releases, and roll them out to machines")
     actions = release.add_subparsers(required=True, metavar="ACTION")
 
@@ -123,7 +123,9 @@ def _parse_hours(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 <= found <= _MAX_HOURS:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a number from 0 to {_MAX_HOURS}')
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a number of hours from 0 to {_MAX_HOURS}'
+        )
     return found
 
 

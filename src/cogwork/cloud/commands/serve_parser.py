@@ -19,7 +19,7 @@ _MAX_LOG_QUOTA: Final = 1_000_000
 
 
 def add_serve_parser(commands: Any, add_data: AddData) -> None:
-    """`add_data` adds the option that names the directory of the cloud."""
+    """Add the command. `add_data` adds the option for the directory of the cloud."""
     serve = commands.add_parser("serve", help="serve the cloud")
     serve.add_argument(
         "--address",
@@ -93,7 +93,7 @@ def _parse_rate(text: str) -> float:
         rate = 0.0
     if not 0.001 <= rate <= _MAX_LOG_QUOTA:
         raise argparse.ArgumentTypeError(
-            f'"{text}" is not a number of lines from 0.001 to {_MAX_LOG_QUOTA:,}'
+            f'"{text}" is not a number of lines per second from 0.001 to {_MAX_LOG_QUOTA:,}'
         )
     return rate
 
@@ -102,7 +102,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
         raise CogworkError("--tls-cert and --tls-key belong together; give both")
     process.prepare(os.environ)
-    # Imported here, because these modules import grpc, for which the process must be prepared.
+    # Imported here, because these modules import grpc, and the process must be prepared before
+    # that.
     from cogwork.cloud.machine.log_quota import part_rates
     from cogwork.cloud.serve import CloudServeOptions, serve
     from cogwork.cloud.signaling.relay_servers import read_relay_servers

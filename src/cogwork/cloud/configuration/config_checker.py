@@ -123,8 +123,8 @@ class ConfigChecker:
 def check_loaded(loaded: LoadedConfig, *, is_another_make: bool = False) -> None:
     """Raise EditRefused if machines would refuse the configuration, or cannot receive it.
 
-    The rules of servers of other vendors are unknown: only check that the text can be parsed, and
-    that a message can carry the configuration.
+    For a server of another vendor, whose rules are unknown, only check that the text can be parsed,
+    and that a message can carry the configuration.
     """
     refused = [each for each in loaded.diagnostics if each.diagnostic.effect is Effect.REFUSED]
     if refused and not refused[0].diagnostic.location.pointer:

@@ -26,7 +26,7 @@ _OVERRIDE_DEPTH: Final = len((_OVERRIDES, 0, "mods", 0, "$set"))
 
 
 def mask_config(config: Json) -> Json:
-    """Return the configuration with every secret masked, at any place."""
+    """Return the configuration with all secrets masked, wherever they are."""
     redactor = Redactor()
     redactor.add_secrets(find_secret_values(config, {}))
     masked: Json = _mask(config, (), redactor.redact)
@@ -41,7 +41,8 @@ def format_masked(config: Json) -> str:
 def require_unmasked(config: Json, stored: Json) -> None:
     """Raise InvalidRequest if the new text would replace secrets by masks.
 
-    Stars that are already stored are not a mask, and must not prevent other changes.
+    Stars that the stored configuration already has are not a mask, and must not prevent other
+    changes.
     """
     found = dict(_find_stars(config, ()))
     if not found:

@@ -100,12 +100,13 @@ def save_references(tx: Transaction, owner: OwnerType, owner_id: str, config: An
 
 
 def parts_that_use(tx: Transaction, target: TargetType, target_id: str) -> list[str]:
-    """Return the IDs of parts that refer to an item or a fragment, directly or in a fragment."""
+    """Return the IDs of parts that refer to an item or a fragment, directly or through a
+    fragment."""
     return query_values(tx, str, _PARTS_THAT_USE, target, target_id)
 
 
 def list_users(tx: Transaction, target: TargetType, target_id: str) -> list[PartUser]:
-    """Return the parts that refer to an item or a fragment, directly or in a fragment."""
+    """Return the parts that refer to an item or a fragment, directly or through a fragment."""
     return query(tx, PartUser, _USERS, target, target_id)
 
 

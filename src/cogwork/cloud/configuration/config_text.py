@@ -36,7 +36,7 @@ def parse_config(text: str) -> dict[str, Any]:
 
 
 def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:
-    """Return the configuration in a request as text; None if it has none.
+    """Return the configuration in a request as text; None if the request has none.
 
     A configuration that is sent as text stays unchanged. Raise InvalidRequest.
     """

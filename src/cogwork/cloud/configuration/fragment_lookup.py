@@ -16,7 +16,7 @@ from cogwork.cloud.storage.tables import FragmentRevisionRow, FragmentTagRow, Pa
 from cogwork.core.errors import InvalidRequest
 
 _MAX_SHOWN = 5
-"""Maximum number of mistakes in one error."""
+"""Maximum number of mistakes to list in one error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,7 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
         revision = select_revision(tx, fragment, use.version)
         if revision is None or not is_shared(fragment, revision, organizations):
             raise FragmentUnavailable(
-                f'the fragment has no revision and no tag "{use.version[:100]}"; use another '
-                "version"
+                f'the fragment has no revision or tag "{use.version[:100]}"; use another version'
             )
         return revision.config
 
@@ -94,7 +93,7 @@ def fragments_for(tx: Transaction, organizations: Collection[str]) -> Find:
 
 
 def merge_for_part(tx: Transaction, part: PartRow, config: dict[str, Any]) -> Merged:
-    """Merge the fragments that a part's configuration uses into it."""
+    """Return a part's configuration, merged with the fragments that it uses."""
     return merge_fragments(config, fragments_for(tx, (part.organization_id,)))
 
 

@@ -167,7 +167,8 @@ class _Merger:
         return content
 
     def _fill_variables(self, content: Json, use: FragmentUse) -> Json:
-        """Fill in the variables. Leave out list items, and other sections, that lack a variable."""
+        """Fill in the variables. If a variable has no value, leave out the list item that contains
+        it, or the section if it is not a list."""
         found: Json = {}
         for key, section in content.items():
             self._budget.add_value(key)
@@ -194,7 +195,8 @@ class _Merger:
             return None
 
     def _fill(self, value: Any, variables: Mapping[str, Any], level: int) -> Any:
-        """Fill in the variables of a value. `level` is its depth; the fragment has 1."""
+        """Fill in the variables of a value. `level` is its depth; the fragment itself has depth
+        1."""
         variable = value.get(_VARIABLE) if isinstance(value, dict) and len(value) == 1 else None
         if isinstance(variable, dict) and isinstance(variable.get("name"), str):
             if variable["name"] in variables:

@@ -29,7 +29,7 @@ _LISTS: Final = frozenset(
 )
 """Sections that are lists. An override does not create them."""
 _USES: Final = ("fragments", "fragment_mods")
-"""Sections that fragments no longer have when overrides are applied."""
+"""Sections that overrides cannot change: they are removed before overrides are applied."""
 _NAMES: Final = ("name", "id")
 """Keys whose values identify the items of a list."""
 
@@ -47,7 +47,7 @@ def apply_overrides(content: Json, overrides: Sequence[Any], budget: MergeBudget
     apply = _Overrides(found, budget)
     for override in overrides:
         if not isinstance(override, dict):
-            raise InvalidOverride(f"{str(override)[:100]} is not an object with an operator")
+            raise InvalidOverride(f"{str(override)[:100]} is not an object of operators")
         for operator, values in override.items():
             apply.apply(operator, values)
     _check_nesting(found, budget)
@@ -61,8 +61,8 @@ class _Overrides:
         self._root = root
         self._budget = budget
         self._indexes: dict[int, dict[str, int]] = {}
-        """The positions of list items by name and ID, for each list by its `id()`. The lists are in
-        the root or in `_removed`, so no `id()` is reused."""
+        """The positions of list items by name and ID, for each list by its `id()`. `_removed` keeps
+        removed lists alive, so that no other list gets the same `id()`."""
         self._removed: list[Any] = []
         self._operators: dict[str, Callable[[str, Any], None]] = {
             "$set": self._set,
@@ -97,7 +97,7 @@ class _Overrides:
         self._remove(holder, key, path)
 
     def _rename(self, path: str, target: Any) -> None:
-        """Rename a value: its new path differs from the old one only in the last step."""
+        """Move a value to a new path."""
         if not isinstance(target, str):
             raise InvalidOverride(f"$rename of {path[:200]} needs the new path as its value")
         holder, key = self._find_holder(path)
@@ -113,7 +113,7 @@ class _Overrides:
             old = self._get(holder, key, path)
             if not _is_number(old) or not _is_number(value):
                 raise InvalidOverride(
-                    f"{path[:200]} and the value of the operator must both be numbers"
+                    f"the value at {path[:200]} and the value of the operator must both be numbers"
                 )
             is_small = abs(old) < _MAX_NUMBER and abs(value) < _MAX_NUMBER
             if not is_small or not abs(result := combine(old, value)) < _MAX_NUMBER:
@@ -148,7 +148,7 @@ class _Overrides:
         self._budget.add_steps(len(items) * _measure(value, self._budget))
 
     def _find_holder(self, path: str, *, create: bool = False) -> tuple[Any, str]:
-        """Return the object or list with the last step of a path, and that step.
+        """Return the object or list to which the last step of a path applies, and that step.
 
         Missing objects are created on demand, but missing list items are mistakes, because an
         override cannot add a resource.
@@ -176,14 +176,14 @@ class _Overrides:
             return holder[key]
         if isinstance(holder, list):
             return holder[self._index_of(holder, key, path)]
-        raise InvalidOverride(f'the fragment has no "{key[:100]}" of {path[:200]}')
+        raise InvalidOverride(f'cannot find {path[:200]}: the fragment has no "{key[:100]}" there')
 
     def _put(self, holder: Any, key: str, value: Any, path: str) -> None:
         if isinstance(holder, dict):
             self._removed.append(holder.get(key))
             holder[key] = value
             if key in _NAMES:
-                self._indexes.clear()  # the object may be a list item, which now has another name
+                self._indexes.clear()  # if the object is a list item, its name has changed
         elif isinstance(holder, list):
             index = self._index_of(holder, key, path)
             self._removed.append(holder[index])
@@ -215,7 +215,7 @@ class _Overrides:
             return index[key]
         if key.isascii() and key.isdecimal() and len(key) < 10 and int(key) < len(items):
             return int(key)
-        raise InvalidOverride(f'the fragment has no "{key[:100]}" of {path[:200]}')
+        raise InvalidOverride(f'cannot find {path[:200]}: the fragment has no "{key[:100]}" there')
 
     def _list_at(self, path: str) -> list[Any]:
         holder, key = self._find_holder(path)
@@ -245,7 +245,7 @@ def _copy(value: Any, budget: MergeBudget) -> Any:
 
 
 def _measure(value: Any, budget: MergeBudget) -> int:
-    """Return the number of steps to compare a value with an equal one."""
+    """Return the number of steps to compare a value with an equal value."""
     budget.add_steps(1)
     if isinstance(value, list):
         return 1 + sum(_measure(each, budget) for each in value)

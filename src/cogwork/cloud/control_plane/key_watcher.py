@@ -16,12 +16,15 @@ from cogwork.cloud.operations.context import CloudContext
 from cogwork.cloud.storage.bus import describe_change, part_topic
 
 INTERVAL: Final = 5.0
-"""Interval in seconds, much shorter than the time from a key's creation to its first use."""
+"""Seconds between two checks for changed keys: much less than from a key's creation to its first
+use."""
 _CHECKPOINT_INTERVAL: Final = 300.0
-"""Seconds between two checkpoints. A checkpoint reveals records from an older backup."""
+"""Seconds between two checkpoints. Checkpoints reveal whether the records are from an older
+backup."""
 _MACHINES_AT_ONCE: Final = 100
 _PAUSE: Final = 0.5
-"""Seconds between two groups of notified machines, so that not all of them ask at once."""
+"""Seconds between two groups of notified machines, so that they do not all fetch their access lists
+at once."""
 
 _log = logging.getLogger("cloud.keys")
 
@@ -49,8 +52,9 @@ class KeyWatcher:
             context.actors.forget_all()
             context.calls.end_all()
         if changed:
-            _log.info("the keys of the cloud have changed: %s", ", ".join(sorted(changed)))
-        # Notify machines first, because a stolen key must end even if the steps below fail.
+            _log.info("the keys of the cloud have changed for: %s", ", ".join(sorted(changed)))
+        # Notify machines first, because a stolen key must stop working even if the steps below
+        # fail.
         if KeyPurpose.PART_TOKEN in changed:
             await self._tell_machines()
         self._has_new_authority |= KeyPurpose.AUTHORITY in changed

@@ -51,7 +51,8 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 
 _SAVE_INTERVAL: Final = 30.0
-"""Seconds between two saves of lost log lines, and of when machines were last seen."""
+"""Seconds between two saves of the counts of lost log lines and of the times when machines were
+last seen."""
 
 _log = logging.getLogger("cloud")
 
@@ -127,8 +128,8 @@ def _check_in(
 ) -> tuple[CloudKeys, int]:
     """Check that the records belong to this cloud. Return its keys and the next checkpoint.
 
-    `saved` is the checkpoint in the directory. A lower one in the records shows that they were
-    restored from a backup.
+    `saved` is the checkpoint in the directory. A lower checkpoint in the records shows that the
+    records were restored from a backup.
     """
     now = int(clock.time() * 1e6)
     cloud = read_cloud(tx)
@@ -182,5 +183,7 @@ async def _save_last(save: Callable[[], Awaitable[None]]) -> None:
         await save()
     except CogworkError as error:
         _log.error(
-            "cannot save the numbers of lost log lines, and when machines were last seen: %s", error
+            "cannot save the counts of lost log lines and the times when machines were last seen: "
+            "%s",
+            error,
         )

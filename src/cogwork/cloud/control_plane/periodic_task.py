@@ -23,7 +23,7 @@ class PeriodicTask(NamedTuple):
     """Seconds from the end of one run to the next."""
 
     async def run(self, clock: Clock, health: CloudHealth) -> None:
-        """Run until cancelled. Show errors in the health until a run succeeds."""
+        """Run until cancelled. Report an error to the health of the cloud until a run succeeds."""
         while True:
             try:
                 await self.work()

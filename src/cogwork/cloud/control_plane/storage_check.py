@@ -1,4 +1,5 @@
-"""Checks the free disk space, and after a failed write, whether records can be written again."""
+"""Checks the free disk space. After a failed write, also checks whether records can be written
+again."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ DISK: Final = "disk"
 
 _TIMEOUT: Final = 10.0
 _RECOVERED: Final = 1.1
-"""Factor of the limit that free space must reach to end the problem, so that it does not flap."""
+"""The problem ends when the free space is above the limit by this factor. Without it, the problem
+would come and go."""
 
 
 async def check_storage(
@@ -53,7 +55,7 @@ def _report_space(space: Space, health: CloudHealth) -> None:
 
 
 async def _try_to_write(records: Records) -> None:
-    """Write a change without effect. MonitoredRecords reports the result to the health."""
+    """Write a change without effect. MonitoredRecords reports the success to the health."""
 
     def work(tx: Transaction) -> None:
         tx.execute(

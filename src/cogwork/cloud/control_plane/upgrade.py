@@ -128,8 +128,8 @@ def _require_files(directory: CloudDirectory) -> None:
     for name in _FILES:
         if not (directory.path / name).exists():
             raise NoCloud(
-                f"{directory.path / name} is missing, without which machines would be refused; "
-                "restore it from a backup"
+                f"{directory.path / name} is missing, and without it, the cloud would refuse its "
+                "machines; restore it from a backup"
             )
 
 

@@ -42,5 +42,6 @@ def parts_of_key(tx: Transaction, key: str) -> list[str]:
 
 
 def parts_in_location(tx: Transaction, location: str) -> list[str]:
-    """Return the parts of the location's own machines, which accept the secrets of the location."""
+    """Return the parts of the machines directly in a location, which accept the location's
+    secrets."""
     return query_values(tx, str, f"{_PARTS} machine.location_id = ?", location)

@@ -9,7 +9,7 @@ from cogwork.cloud.storage.select import exists
 
 
 def describe_editor(tx: Transaction, key: str) -> pb.AuthenticatorInfo:
-    """Describe the key that made an edit. The key may be deleted."""
+    """Describe the key that made an edit. The key may have been deleted."""
     is_deleted = not exists(tx, "SELECT 1 FROM api_key WHERE id = ?", key)
     return pb.AuthenticatorInfo(
         type=pb.AuthenticationType.AUTHENTICATION_TYPE_API_KEY,

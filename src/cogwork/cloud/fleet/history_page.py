@@ -10,12 +10,15 @@ from cogwork.core.errors import InvalidRequest
 
 KEPT_REVISIONS: Final = 1000
 KEPT_TIME: Final = 366 * 24 * 3600 * 1_000_000
-"""Microseconds to keep a revision. Only revisions beyond both limits are removed."""
+"""Microseconds to keep a revision. Older ones are removed only if they are not among the newest
+`KEPT_REVISIONS`."""
 REMOVED_AT_ONCE: Final = 10
-"""Maximum number of revisions to remove with one edit. Each edit adds only one revision."""
+"""Maximum number of revisions to remove with one edit. This suffices, because an edit adds only
+one."""
 
 _MAX_BYTES: Final = 1 << 20
-"""Maximum size of the texts in a page. Replies are larger, and clients limit their size."""
+"""Maximum size of the texts in a page. A reply is larger than its texts, and clients limit the size
+of replies."""
 
 
 R = TypeVar("R", FragmentRevisionRow, PartHistoryRow)

@@ -36,7 +36,7 @@ from cogwork.cloud.storage.tables import ApiKeyRow, RoleGrantRow
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
 
 _MAX_KEYS: Final = 1_000
-"""Maximum number of keys with a role on one resource, because access lists have all of them."""
+"""Maximum number of keys with a role on one resource, because access lists contain all of them."""
 
 
 class LastOwner(CogworkError):
@@ -59,7 +59,7 @@ class KeyLimit(CogworkError):
 
 def create_key(tx: Transaction, call: Call, request: pb.CreateKeyRequest) -> pb.CreateKeyResponse:
     if not request.authorizations:
-        raise InvalidRequest("a key without a role is of no use; give it at least one")
+        raise InvalidRequest("a new key needs at least one role")
     grants = [_read_grant(tx, call, each) for each in request.authorizations]
     organizations = {organization_of(tx, resource) for resource, _ in grants}
     if len(organizations) != 1:
@@ -221,7 +221,7 @@ def list_authorizations(
 def _add_role(tx: Transaction, call: Call, key: str, grant: tuple[Resource, CloudRole]) -> None:
     resource, role = grant
     organization = organization_of(tx, resource)
-    # Refuse keys of other organizations, because owners see the local keys of their machines.
+    # Refuse keys of other organizations: a local key is shown to the owners of its machine.
     if not exists(
         tx, "SELECT 1 FROM api_key WHERE id = ? AND organization_id = ?", key, organization
     ):
@@ -263,8 +263,8 @@ def _require_room(
     )
     if len(keys) >= _MAX_KEYS and key not in keys:
         raise KeyLimit(
-            f"{len(keys):,} keys have a role on {kind} {name}, and at most {_MAX_KEYS:,} may have "
-            "one; delete keys that are not used"
+            f"{len(keys):,} keys already have a role on {kind} {name}, and at most {_MAX_KEYS:,} "
+            "may have one; delete unused keys"
         )
 
 
@@ -340,7 +340,7 @@ def _require_owner_left(tx: Transaction, organization: str) -> None:
         "AND role = 'owner' LIMIT 1",
         organization,
     ):
-        raise LastOwner("this is the last owner of the organization; create another one first")
+        raise LastOwner("this is the last owner of the organization; create another owner first")
 
 
 def _describe_all(

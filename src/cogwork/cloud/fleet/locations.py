@@ -56,7 +56,8 @@ class _MachineCount(NamedTuple):
 
 
 _MAX_DEPTH: Final = 10
-"""Maximum depth of the tree. A machine accepts the keys of all locations above it."""
+"""Maximum depth of the tree. It is limited, because a machine accepts the keys of all locations
+above the machine."""
 
 
 class NotEmpty(CogworkError):
@@ -129,7 +130,8 @@ def delete_location(
 def list_locations(
     tx: Transaction, call: Call, request: pb.ListLocationsRequest
 ) -> pb.ListLocationsResponse:
-    """List locations on which the actor has a role, or with machines on which it has one."""
+    """List the locations on which the actor has a role, and those with machines on which the actor
+    has one."""
     rows = query(
         tx,
         _OwnedLocation,
@@ -223,7 +225,7 @@ def _require_depth(tx: Transaction, parent: str, levels: int) -> None:
     above = [kind for kind, _ in list_above(tx, (ResourceType.LOCATION, parent))]
     if above.count(ResourceType.LOCATION) + levels > _MAX_DEPTH:
         raise InvalidRequest(
-            f"locations can be {_MAX_DEPTH} levels deep; choose a parent that is higher up"
+            f"locations can be at most {_MAX_DEPTH} levels deep; choose a parent that is higher up"
         )
 
 

@@ -33,7 +33,7 @@ from cogwork.cloud.storage.tables import OrganizationRow, RoleGrantRow
 def add_organization(tx: Transaction, call: Call, name: str, *, is_hosting: bool = False) -> str:
     """Add an organization without any keys, and return its ID.
 
-    `is_hosting` is True for the first organization, whose owners create the others.
+    `is_hosting` is True for the first organization, whose owners may create other organizations.
     """
     organization = new_id()
     new = OrganizationRow(

@@ -14,8 +14,8 @@ from cogwork.core.errors import NotFound
 def require_own_part(tx: Transaction, actor: Actor, part_id: str) -> LocatedPart:
     """Return the part if the actor may act as it. Raise RoleTooLow or NotFound.
 
-    A part may act as itself, and a local key with the role owner as all parts of its machine. Other
-    keys give access to more than the machine, so they must not be stored there.
+    A part may act as itself. A local key with the role owner may act as every part of its machine.
+    Other keys give access to more than the machine, so they must not be stored there.
     """
     part = select_part(tx, part_id)
     if part is not None:

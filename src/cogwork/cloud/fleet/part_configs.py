@@ -63,7 +63,8 @@ async def check_update(
 ) -> None:
     """Check a new configuration before the transaction, because the check is slow.
 
-    An edit of a fragment in the meantime is checked for mistakes on its own.
+    If a fragment is edited between this check and the transaction, the check of that edit finds its
+    mistakes.
     """
     if not request.HasField("robot_config_json") and not request.HasField("robot_config"):
         return

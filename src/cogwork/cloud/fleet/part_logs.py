@@ -49,7 +49,8 @@ async def get_robot_part_logs(
 async def tail_robot_part_logs(
     context: CloudContext, actor: Actor, request: pb.TailRobotPartLogsRequest
 ) -> AsyncIterator[pb.TailRobotPartLogsResponse]:
-    """Yield new lines, each in its own message: clients disagree about the order within one.
+    """Yield new lines, each in its own message, because clients disagree about the order of lines
+    in a message.
 
     Never yield an empty message, because the SDK's client would stop there.
     """

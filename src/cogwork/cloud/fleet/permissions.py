@@ -36,7 +36,8 @@ def check_permissions(
 
 
 def _required_role(permission: str) -> CloudRole:
-    """Return the role for a permission such as `read_robot_logs` or `robot:read`."""
+    """Return the role that is required for a permission such as `read_robot_logs` or
+    `robot:read`."""
     words = permission.lower().replace(":", "_").split("_")
     return CloudRole.OPERATOR if _OPERATOR_VERBS & set(words) else CloudRole.OWNER
 

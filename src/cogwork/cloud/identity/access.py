@@ -55,7 +55,7 @@ Resource = tuple[ResourceType, str]
 def require_role(
     tx: Transaction, actor: Actor, resource: Resource, role: CloudRole = CloudRole.OPERATOR
 ) -> None:
-    """Raise NotFound if the actor has no role on the resource, RoleTooLow if its role is lower."""
+    """Raise NotFound if the actor has no role on the resource, RoleTooLow if it is below `role`."""
     found = find_role(tx, actor, resource)
     kind, name = resource
     if found is None:

@@ -13,7 +13,7 @@ class ActorType(enum.StrEnum):
 
     API_KEY = "api-key"
     PART = "robot-secret"
-    """A part of a machine, with its own secret."""
+    """A part of a machine, which logs in with the secret of the part."""
     LOCATION = "robot-location-secret"
     """A client of the machines in a location, with the secret of the location."""
 
@@ -24,7 +24,8 @@ class Actor:
     id: str
     """The ID of the key, the part or the location."""
     secret_id: str = field(default="", compare=False)
-    """The ID of the secret with which a part or a location has logged in; it may have two."""
+    """The ID of the secret with which a part or a location has logged in. Each may have two
+    secrets."""
     epoch: int = field(default=0, compare=False)
     """The epoch of the key, which increases when the key is replaced."""
 

@@ -34,7 +34,7 @@ class ActorCache:
         return actor if self._clock.monotonic() < until else None
 
     def begin(self, token: str) -> Lookup:
-        """Begin a lookup, before the credentials are read."""
+        """Begin a lookup. Call this before reading the credentials."""
         return Lookup(token, self._generation)
 
     def add(self, lookup: Lookup, actor: Actor) -> bool:

@@ -11,13 +11,15 @@ from cogwork.cloud.storage.select import first, query, query_values
 from cogwork.cloud.storage.tables import CloudRow
 
 RESTORE_PERIOD: Final = 86_400 * 1_000_000
-"""Microseconds after a restore in which a part may fail to log in with a correct secret."""
+"""For this many microseconds after a restore, the login of a part may fail although its secret is
+correct: the backup may be older than the secret."""
 
 
 class CloudRecord(NamedTuple):
     id: str
     checkpoint: int
-    """Increases while the cloud runs. If the copy in the directory is higher, records are old."""
+    """Increases while the cloud runs. If its copy in the directory is higher, the records are from
+    an older backup."""
     restored_at: int | None
     """The time of the last restore, in microseconds since 1970."""
 

@@ -18,8 +18,8 @@ class CloudTokens:
     def __init__(self, keys: CloudKeys) -> None:
         self._keys = keys
         self._known = keys.token_keys
-        # A token does not expire. It ends with its key or its credentials, which the caller looks
-        # up.
+        # Cached without an expiry time: a token is valid until its key or its credentials are
+        # removed. A change of the keys clears the cache, and the caller checks the credentials.
         self._verify_once = lru_cache(_MAX_TOKENS)(self._verify)
 
     def issue(self, entity: str, kind: str, fingerprint: str, issued_at: float) -> str:

@@ -31,7 +31,7 @@ from cogwork.wire.table.handlers import Method, Stream
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _BEARER: Final = "Bearer "
 _NO_DIGEST: Final = "0" * 64
-"""Placeholder for an unknown actor, so that its refusal takes as long as that of a known actor."""
+"""Checked if the actor is unknown, so that the response time does not reveal which actors exist."""
 _MAX_ENTITY: Final = 256
 _LOOKUPS: Final = 5
 """Maximum number of attempts to read an actor while credentials are being removed."""
@@ -43,8 +43,8 @@ _log = logging.getLogger("cloud.login")
 class UnknownPart(CogworkError):
     """The records do not have a part, or may have lost its secret.
 
-    This asks the part to try again. A refusal would make small servers erase their credentials, so
-    only a login that is certainly wrong is refused.
+    This error asks the part to try again. A refusal would make small servers erase their
+    credentials, so only a login that is certainly wrong is refused.
     """
 
     status = "UNAVAILABLE"
@@ -161,7 +161,7 @@ class ActorLogin:
                 self._calls.assign(found)
                 return found
         raise RecordsUnavailable(
-            "cannot read the credentials, because others are being removed; try again"
+            "cannot read the credentials while other credentials are being removed; try again"
         )
 
 
@@ -242,7 +242,7 @@ def _require_known_part(tx: Transaction, actor: Actor) -> None:
 
 
 def _require_proof(tx: Transaction, actor: Actor, now: int) -> None:
-    """Raise UnknownPart if a failed login may be correct after a restore."""
+    """Raise UnknownPart if a restore may have removed the secret of a failed login."""
     _require_known_part(tx, actor)
     cloud = read_cloud(tx)
     if actor.type is ActorType.PART and cloud is not None and cloud.is_recently_restored(now):

@@ -65,7 +65,8 @@ class OpenCalls:
             self._calls[actor.id].add(call)
 
     def end(self, ids: Iterable[str]) -> None:
-        """End the calls of actors with these IDs, except the current call, which is the cause."""
+        """End the calls of actors with these IDs, except the current call, which has removed their
+        access."""
         for actor_id in ids:
             for call in tuple(self._calls.get(actor_id, ())):
                 if call is not _current.get():

@@ -21,11 +21,12 @@ _MAX_LENGTH: Final = 64
 _MAX_INSTANCES: Final = 8
 """Maximum number of instances of a part to track. The least recently seen one is dropped."""
 _IN_FLIGHT: Final = 5.0
-"""Seconds after the start of an instance in which calls of the former one may still arrive."""
+"""For this many seconds after an instance has started, calls of the former one may still arrive."""
 _CONFLICT_SECONDS: Final = 300.0
 """Seconds to show a conflict after a call that reveals it. Machines call every 30 seconds."""
 _SUSPECT_SECONDS: Final = 86_400.0
-"""Seconds without a new secret for a part, after a second server may have acted as the part."""
+"""For this many seconds after a second server may have acted as a part, the part gets no new
+secret."""
 _REFUSED_SECONDS: Final = 86_400.0
 
 
@@ -84,8 +85,9 @@ class PartWatch:
     def note_call(self, part: str, instance: Instance) -> bool:
         """Record a call of an instance. Return whether it reveals a new conflict.
 
-        A restarted server is a new instance, and its former instance never returns. If it does, two
-        computers use the same credentials.
+        A restarted server is a new instance, and its former instance never calls again. So if an
+        earlier instance calls after a later one has started, two computers use the same
+        credentials.
         """
         now, state = self._clock.monotonic(), self._find_state(part)
         if not instance.id:
@@ -105,7 +107,7 @@ class PartWatch:
         state.conflict, state.conflict_at = (seen, later[-1]), now
         state.shown_until = now + _CONFLICT_SECONDS
         if not was_known:
-            _log.warning("problem of part %s: %s", part, self.describe_conflict(part))
+            _log.warning("part %s has a problem: %s", part, self.describe_conflict(part))
         return not was_known
 
     def end_conflict(self, part: str) -> None:
@@ -120,7 +122,7 @@ class PartWatch:
         state = self._find_state(part)
         sentence = describe_clock_offset(seconds)
         if sentence is not None and describe_clock_offset(state.clock_offset) is None:
-            _log.warning("problem of part %s: %s", part, sentence)
+            _log.warning("part %s has a problem: %s", part, sentence)
         state.clock_offset = seconds
 
     def note_refusal(self, part: str, address: str) -> None:
@@ -129,7 +131,7 @@ class PartWatch:
         state.refused_at, state.refused_from = self._clock.monotonic(), address
 
     def note_login(self, part: str, address: str) -> None:
-        """Record a successful login. It clears an earlier failure at the same address."""
+        """Record a successful login, which clears an earlier failure at the same address."""
         state = self._states.get(part)
         if state is not None and state.refused_from == address:
             state.refused_from = ""
@@ -174,7 +176,7 @@ class PartWatch:
         if not self._has_conflict(part):
             return None
         conflict = self._states[part].conflict
-        assert conflict is not None  # `_has_conflict` has checked it
+        assert conflict is not None  # `_has_conflict` is True only after a conflict was recorded
         one, other = (f"{each.host or 'a computer'} at {each.address}" for each in conflict)
         return (
             f"two computers use the credentials of this part, {one} and {other}: a copied disk, or "

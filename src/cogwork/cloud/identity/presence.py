@@ -14,8 +14,8 @@ from cogwork.cloud.storage.tables import MachineRow, PartRow
 from cogwork.core.clock import Clock
 
 ONLINE_SECONDS: Final = 25.0
-"""Seconds after its last call in which a machine without a stream counts as online. Machines that
-poll call every ten seconds."""
+"""A machine without a stream counts as online for this many seconds after its last call. Machines
+that poll call every ten seconds."""
 
 
 class LastSeen(NamedTuple):
@@ -33,7 +33,7 @@ class Presence:
         self._seen: dict[str, int] = {}
         """The time of the last call in microseconds, by the ID of a part or a machine."""
         self._connected: Counter[str] = Counter()
-        """The number of open streams, by the same IDs."""
+        """The number of open streams, by the ID of a part or a machine."""
         self._unsaved: set[tuple[str, str]] = set()
         """Parts and machines with calls since the last save."""
 

@@ -57,11 +57,12 @@ class RotationSchedule(NamedTuple):
 
 
 SCHEDULES: Final = {
-    # Every process of the cloud reads the new key within the lead time.
+    # The lead time is long enough for every process of the cloud to read the new key.
     KeyPurpose.TOKEN: RotationSchedule(60 * _SECOND, 400 * _DAY),
-    # Machines get the keys with their access lists, and may miss changes for a day.
+    # Machines get the keys with their access lists, which may reach them up to a day late.
     KeyPurpose.PART_TOKEN: RotationSchedule(_DAY, _DAY),
-    # Clients have 90 days to store the next authority; a machine's certificate lasts 90 days.
+    # Clients have 90 days to store the next authority. The retired one stays valid for longer than
+    # the 90 days of a machine's certificate.
     KeyPurpose.AUTHORITY: RotationSchedule(90 * _DAY, 91 * _DAY),
     KeyPurpose.SEALING: RotationSchedule(60 * _SECOND, None),
 }

@@ -22,7 +22,8 @@ from cogwork.core.clock import Clock
 
 
 class _UnsealedKeys(NamedTuple):
-    """The keys of each purpose by ID. Replaced as a whole, so that threads see no mixture."""
+    """The keys of each purpose by ID. Replaced as a whole, so that threads see no mixture of old
+    and new keys."""
 
     rows: tuple[CloudKey, ...]
     token: dict[str, SigningKey]
@@ -33,7 +34,8 @@ class _UnsealedKeys(NamedTuple):
 
 class CloudKeys:
     def __init__(self, root: Sealer, clock: Clock, keys: Sequence[CloudKey]) -> None:
-        """Unseal the keys. Raise CannotUnseal if a key is damaged, or has another root key."""
+        """Unseal the keys. Raise CannotUnseal if a key is damaged, or sealed with another root
+        key."""
         self._root = root
         self._clock = clock
         self._unsealed = _unseal(keys, root)
@@ -43,7 +45,7 @@ class CloudKeys:
     def use(self, keys: Sequence[CloudKey]) -> set[KeyPurpose]:
         """Replace the keys. Return the purposes whose keys have changed.
 
-        Raise CannotUnseal, and keep the former keys.
+        Raise CannotUnseal if a key cannot be unsealed; the former keys are then kept.
         """
         changed = {key.purpose for key in {*keys} ^ {*self._unsealed.rows}}
         if changed:

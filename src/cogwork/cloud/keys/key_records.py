@@ -64,7 +64,7 @@ def rotate_key(
     if pending and not at_once:
         raise RotationPending(
             f"the next {purpose} key already exists: see cogwork-cloud key list. If the active "
-            "key was stolen, end it with --now"
+            "key was stolen, replace it at once with --now"
         )
     former = [key for key in keys if key.purpose is purpose]
     start = now if at_once else now + schedule.lead

@@ -57,5 +57,5 @@ class Keyring:
         key, _, rest = sealed.partition(_SEPARATOR)
         sealer = self._keys.find_sealing_key(key)
         if sealer is None:
-            raise CannotUnseal(f"a secret was sealed with the key {key[:12]}, which is not known")
+            raise CannotUnseal(f"a secret was sealed with the key {key[:12]}, which is missing")
         return sealer.unseal(rest).decode()

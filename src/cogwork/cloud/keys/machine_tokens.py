@@ -22,7 +22,8 @@ from cogwork.auth.tokens import METADATA_CLAIM, TYPE_CLAIM
 
 LIFETIME: Final = 3600
 """Lifetime in seconds. Machines verify these tokens without the cloud. On a machine with an access
-list, a token ends with the access of its holder; on others, it stays valid until it expires."""
+list, a token ends with the access of its holder; on other machines, it stays valid until it
+expires."""
 _ALGORITHM: Final = "RS256"
 _KEY_SIZE: Final = 2048
 

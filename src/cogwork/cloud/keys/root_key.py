@@ -50,5 +50,6 @@ def _parse(text: str, source: str) -> Sealer:
         return Sealer(base64.b64decode(text.strip(), validate=True))
     except (binascii.Error, ValueError):
         raise NoRootKey(
-            f"{source} is not a root key: {KEY_SIZE} bytes in base64; restore it from its backup"
+            f"{source} is not a root key, which has {KEY_SIZE} bytes in base64; restore it from "
+            "its backup"
         ) from None

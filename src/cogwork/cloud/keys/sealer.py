@@ -31,7 +31,7 @@ class Sealer:
         self._cipher = AESGCM(key)
 
     def seal(self, data: bytes, label: str = "") -> str:
-        """Encrypt the data. Only the same label can decrypt it."""
+        """Encrypt the data. Decrypting it requires the same label."""
         nonce = os.urandom(_NONCE_SIZE)
         sealed = self._cipher.encrypt(nonce, data, label.encode() or None)
         return base64.b64encode(nonce + sealed).decode()

@@ -112,7 +112,8 @@ async def _wait_with_heartbeats(stream: Stream, changes: AsyncIterator[bytes]) -
             if not waiting.done():
                 await stream.send_message(Struct())
         if ended := read_ended(waiting.result()):
-            # Send ended access at once: it is urgent, and computing the revisions takes longer.
+            # Send the IDs whose access has ended before the revisions, because computing those
+            # takes longer.
             await stream.send_message(_to_struct({"ended": ended}))
     finally:
         waiting.cancel()

@@ -21,7 +21,7 @@ from cogwork.core.errors import CogworkError, InvalidRequest
 
 _MAX_LINES: Final = 1000
 _SLICE: Final = 20
-"""Number of lines to prepare, in half a millisecond, before other calls get a turn."""
+"""Number of lines to prepare before other calls get a turn. It takes half a millisecond."""
 
 
 class LogQuotaSpent(CogworkError):

@@ -13,7 +13,7 @@ _MAX_MESSAGE: Final = 32 << 10
 _MAX_NAME: Final = 256
 _MAX_LEVEL: Final = 16
 _MAX_FIELDS_SIZE: Final = 32 << 10
-"""Maximum size of all fields of an entry and its caller in bytes."""
+"""Maximum bytes of an entry's caller, and of all its fields together. Larger ones are dropped."""
 _FIRST_SECOND: Final = -62_135_596_800
 _LAST_SECOND: Final = 253_402_300_799
 """The last second of the year 9999. Timestamps are valid from the year 1 on."""
@@ -23,7 +23,7 @@ _MAX_NANOS: Final = 999_999_999
 def limit_entry(entry: LogEntry) -> None:
     """Change an entry so that every client can read it, and shorten long values.
 
-    The time becomes valid, and the caller gets the fields that the SDK expects.
+    The time is limited to the valid range, and the caller gets the fields that the SDK expects.
     """
     if not _is_within_limits(entry):
         entry.CopyFrom(_cut(entry))

@@ -17,17 +17,18 @@ LINES_PER_SECOND: Final = 20.0
 """Default sustained rate of a part: 1.7 million lines per day."""
 
 _LINE_BYTES: Final = 512
-"""Average size of a line, which gives the rates in bytes."""
+"""Average bytes of a line, for converting rates in lines to rates in bytes."""
 _BURST_SECONDS: Final = 12_500
 """Seconds of the sustained rate in a burst. A full spool (250,000 lines, 128 MB) fits."""
 _PART_PEAK_LINES: Final = Rate(250, 2_000)
 _PART_PEAK_BYTES: Final = Rate(4 << 20, 16 << 20)
-"""At the peak rates, a machine sends a full spool in a quarter of an hour."""
+"""Default peak rates of a part, in lines and in bytes: sending a full spool takes a quarter of an
+hour."""
 _ORGANIZATION_PEAK: Final = 10
 _ORGANIZATION_SUSTAINED: Final = 50
-"""Number of parts whose sustained rates an organization may use."""
+"""The sustained rates of an organization, as a multiple of the rates of a part."""
 _MAX_PAUSE: Final = 2.0
-"""Maximum seconds that a request may wait. Servers of other vendors give up after four."""
+"""Maximum seconds that a request may wait. Servers of other vendors give up after four seconds."""
 _MIN_SHARE: Final = 0.01
 _MAX_TRACKED: Final = 4096
 """Number of tracked parts, and of organizations, above which full buckets are dropped."""
@@ -67,7 +68,7 @@ def organization_rates(part: LogRates) -> LogRates:
 
 class LogQuota:
     def __init__(self, now: Callable[[], float], part: LogRates | None = None) -> None:
-        """`now` returns monotonic seconds."""
+        """`now` returns the monotonic time in seconds."""
         part = part or part_rates()
         self._now = now
         self._parts = _Holders("part", part)
@@ -76,7 +77,7 @@ class LogQuota:
     def admit(
         self, part: str, organization: str, lines: int, size: int, share: float = 1.0
     ) -> Verdict:
-        """Charge lines to a part and its organization, if both quotas allow them.
+        """Count lines toward the quotas of a part and its organization, if both allow the lines.
 
         `share` is the fraction of the sustained rates that the free disk space allows.
         """

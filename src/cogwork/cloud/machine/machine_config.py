@@ -28,8 +28,8 @@ def build_machine_config(
     """Return the configuration of a part, as a message.
 
     A machine with an access list gets no logins of the cloud, because it would store copies of
-    them. Other machines have no other way to check clients, so they get the logins that are valid
-    only for this machine.
+    them. Other machines have no other way to check clients, so they get those logins that are valid
+    for no other machine.
     """
     merged = merge_for_part(tx, part, parse_config(part.config))
     config = resolve_registry(tx, part, merged.config)
@@ -67,7 +67,8 @@ def _drop_disabled(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(message: pb.RobotConfig) -> str:
-    """Return a digest of the whole message, because it can change without an edit."""
+    """Return a digest of the whole message, which can change without an edit of the
+    configuration."""
     data = message.SerializeToString(deterministic=True)
     return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
 

@@ -41,7 +41,8 @@ class SecretNotKept(CogworkError):
 
 _MAX_LOGIN_SIZE: Final = 1 << 16
 _WRONG_CODES: Final = Rate.every(2.0, burst=30)
-"""The rate of wrong claim codes from all clients together, as wrong codes name no machine."""
+"""Allowed rate of wrong claim codes of all clients together. A wrong code names no machine, so
+there cannot be a rate for each machine."""
 _HTTP_STATUS: Final = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,

@@ -77,7 +77,8 @@ class _RobotService(RobotServiceBase):
                     save_platform(tx, part.id, platform)
 
             await self._context.records.write(save)
-            # Use a separate read: building is slow, and would block all other writers.
+            # Read the configuration separately: building it in the write would block all other
+            # writers.
             config = await self._context.records.read(lambda tx: read_config(tx, part))
         # Machines without a hardware clock set their clock to this date.
         date = formatdate(self._context.clock.time(), usegmt=True)
@@ -144,7 +145,7 @@ class _RobotService(RobotServiceBase):
         )
 
     async def _read(self, stream: Stream, work: Callable[[Transaction, LocatedPart], T]) -> T:
-        """Run the work on the part in a request, if the sender may act as the part."""
+        """Run the work on the part that a request names, if the sender may act as the part."""
         actor = await self._login.identify(stream)
         request = await stream.recv_message()
 

@@ -9,7 +9,8 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query_values
 
 _MIN_AGE: Final = 24 * 3600.0
-"""Minimum age of a deleted blob in seconds. Younger blobs may not have records yet."""
+"""Minimum age in seconds of blobs to delete. The records of younger blobs may not be written
+yet."""
 
 
 async def sweep_blobs(context: CloudContext) -> int:

@@ -38,7 +38,7 @@ class Item(RegistryItemRow):
 
 
 class RegistryFull(CogworkError):
-    """The limit of items in an organization, or of versions of an item, is reached."""
+    """The organization has too many items, or the item has too many versions."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -73,7 +73,8 @@ def item_ids_of(item: Item) -> list[str]:
 
 
 def select_item(tx: Transaction, item_id: str) -> Item | None:
-    """Return an item by `namespace:name` or `organization:name`; packages use a slash."""
+    """Return an item by `namespace:name` or `organization:name`, or with a slash, as in
+    packages."""
     owner, _, name = item_id.replace("/", ":", 1).partition(":")
     return first(
         query(

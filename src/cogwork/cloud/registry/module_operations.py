@@ -60,7 +60,7 @@ def create_module(
 def update_module(
     tx: Transaction, call: Call, request: pb.UpdateModuleRequest
 ) -> pb.UpdateModuleResponse:
-    """Replace the description of a module. Uploaded versions keep the former one."""
+    """Replace the description of a module. Uploaded versions keep the former description."""
     item = _require_module(find_owned_item(tx, call, request.module_id))
     details = pb.ModuleMetadata(
         models=request.models,
@@ -158,7 +158,7 @@ def read_visibility(number: int) -> int | None:
     try:
         return Visibility(number)
     except ValueError:
-        raise InvalidRequest(f"{number} is not a visibility") from None
+        raise InvalidRequest(f"{number} is not a value of Visibility") from None
 
 
 def page_url(call: Call, item: Item) -> str:

@@ -1,4 +1,4 @@
-"""Connects clients that call a machine with the machine, which waits for calls."""
+"""Connects clients with the machines that they call. The machines wait for calls."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Rendezvous:
         try:
             return self._calls[call_id]
         except KeyError:
-            raise NotFound(f'there is no call "{call_id[:64]}"; it has ended') from None
+            raise NotFound(f'there is no call "{call_id[:64]}"; it may have ended') from None
 
     def _forget_unused(self, part_id: str) -> None:
         machine = self._machines[part_id]

@@ -82,7 +82,7 @@ class _SignalingService(SignalingServiceBase):
         request: pb.CallUpdateRequest = await stream.recv_message()
         call = self._rendezvous.find(request.uuid)
         if call.offer.caller_auth_entity != actor.id:
-            raise NotFound(f'there is no call "{request.uuid[:64]}"; it has ended')
+            raise NotFound(f'there is no call "{request.uuid[:64]}"; it may have ended')
         call.add_update(request)
         await stream.send_message(pb.CallUpdateResponse())
 
@@ -125,7 +125,8 @@ class _SignalingService(SignalingServiceBase):
         return found
 
     def _find_own(self, tx: Transaction, actor: Actor, hosts: list[str]) -> LocatedPart:
-        """Return the actor's own part, which has these names. Raise NotFound or RoleTooLow."""
+        """Return the part with these names, if the actor may act as it. Raise NotFound or
+        RoleTooLow."""
         name, now = self._context.name, self._context.now()
         parts = {
             part.id: part
@@ -206,5 +207,5 @@ def _read_hosts(metadata: Metadata, most: int) -> list[str]:
         if key == "rpc-host" and isinstance(value, str) and value
     ]
     if not 0 < len(hosts) <= most:
-        raise InvalidRequest(f"expected 1 to {most} rpc-host in metadata, not {len(hosts)}")
+        raise InvalidRequest(f"expected 1 to {most} rpc-host in the metadata, not {len(hosts)}")
     return hosts

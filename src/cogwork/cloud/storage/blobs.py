@@ -15,8 +15,8 @@ UPLOAD_TIMEOUT = 60.0
 """Maximum seconds between two chunks of an upload."""
 
 Check = Callable[[IO[bytes], int], None]
-"""Function that checks complete content, given as a file at its beginning and its size. It raises
-an error to refuse the content."""
+"""Function that checks the complete content of an upload. Its arguments are a file, positioned at
+the beginning, and the size. It raises an error to refuse the content."""
 
 
 class BlobsUnavailable(CogworkError):

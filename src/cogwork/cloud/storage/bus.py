@@ -14,7 +14,7 @@ from typing import Protocol
 MAX_UNREAD = 256
 """Maximum number of messages that wait for a slow reader. Older ones are dropped."""
 MAX_UNREAD_BYTES = 16 << 20
-"""Maximum size of these messages in bytes."""
+"""Maximum size in bytes of the messages that wait for a slow reader."""
 
 
 class Bus(Protocol):

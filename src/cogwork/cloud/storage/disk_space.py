@@ -65,7 +65,7 @@ class DiskSpace:
         return self.last
 
     def require(self, size: int) -> None:
-        """Measure the space. Raise DiskLow if so many bytes would use the reserve."""
+        """Measure the space. Raise DiskLow if storing `size` more bytes would use the reserve."""
         _require(self.measure(), size)
 
     def require_any(self) -> None:
@@ -76,8 +76,8 @@ class DiskSpace:
 def _require(space: Space, size: int) -> None:
     if space.free - size < space.reserve:
         raise DiskLow(
-            f"the disk of the cloud is low: {space}, and {_mebibytes(space.reserve)} are kept "
-            "for its records; the operator of the cloud must free space or use a larger disk"
+            f"the disk of the cloud is almost full: {space}, and {_mebibytes(space.reserve)} are "
+            "reserved for records; the operator of the cloud must free space or use a larger disk"
         )
 
 

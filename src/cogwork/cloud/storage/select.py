@@ -22,8 +22,8 @@ _NONE: Final = type(None)
 _STORED: Final[dict[type, type]] = {str: str, int: int, bytes: bytes, bool: int}
 """The stored types of columns by field type."""
 _MAX_STATEMENTS: Final = 1024
-"""Size of the cache, larger than the number of statements. It limits memory if a statement has
-varying text."""
+"""Maximum number of cached statements: more than the code has, so it limits memory only if a
+statement has varying text."""
 
 
 class ShapeMismatch(Exception):

@@ -238,7 +238,7 @@ async def _run(worker: Workers, work: Callable[[], T], timeout: float = _TIMEOUT
                 return await worker.run(work)
     except TimeoutError:
         raise LogsUnavailable(
-            f"the logs did not answer within {timeout:g} s; retry later"
+            f"the log store did not answer within {timeout:g} s; retry later"
         ) from None
 
 

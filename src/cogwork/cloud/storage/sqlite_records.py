@@ -167,7 +167,7 @@ async def _within_timeout(
             return await workers.run(run, work)
     except TimeoutError:
         raise RecordsUnavailable(
-            f"the records did not answer within {_TIMEOUT:g} s; retry later"
+            f"the database of the records did not answer within {_TIMEOUT:g} s; retry later"
         ) from None
 
 

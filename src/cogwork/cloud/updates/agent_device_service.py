@@ -65,7 +65,7 @@ class _AgentDeviceService(AgentDeviceServiceBase):
 
         found = await context.records.read(answer)
         if found.is_news:
-            # Read everything again to save it: another call may have changed the records.
+            # Read the records again before saving, because another call may have changed them.
             found = await context.records.write(answer_and_save)
             found.log_hindrances()
         await stream.send_message(found.reply)
@@ -142,7 +142,8 @@ class _Answer:
 def _is_our_agent(stream: Stream, request: pb.DeviceAgentConfigRequest) -> bool:
     if AGENT_TAG in request.host_info.tags:
         return True
-    # Agents of version 0.1 send no tag, but only agents of Cogwork are written in Python.
+    # Agents of version 0.1 send no tag. Their gRPC library identifies them, because only agents of
+    # Cogwork are written in Python.
     return str((stream.metadata or {}).get("user-agent", "")).startswith("grpc-python")
 
 

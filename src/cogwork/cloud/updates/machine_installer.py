@@ -37,7 +37,8 @@ class CannotInstall(Exception):
 
 
 def main(releases: dict[str, Any], key: str, options: list[str]) -> int:
-    """`releases` has the URL, SHA-256 and size of each product by platform."""
+    """Install the releases for this machine, and return the exit code. `releases` has the URL,
+    SHA-256 and size of each product by platform."""
     try:
         _require_root()
         return _install(_choose(releases), key, options)
@@ -166,5 +167,5 @@ def _run_as_service(command: list[str], work: Path) -> int:
         print(log.read(), end="", flush=True)
     is_running = ["/usr/bin/systemctl", "is-active", "--quiet", _SERVICE]
     if subprocess.call(is_running):  # noqa: S603 - a program of the system
-        shutil.rmtree(work, ignore_errors=True)  # needed if systemd did not start the service
+        shutil.rmtree(work, ignore_errors=True)  # in case the service did not start
     return service.returncode

@@ -17,7 +17,7 @@ from cogwork.wire.messages.update_method import Outcome
 
 
 class TrialReport(NamedTuple):
-    """A machine that has failed or waits."""
+    """A machine whose update has failed or is not finished."""
 
     machine: str
     part: str
@@ -26,7 +26,7 @@ class TrialReport(NamedTuple):
     outcome: Outcome
     reason: str
     since: str
-    """The time in ISO 8601; empty if unknown."""
+    """The time of the outcome in ISO 8601; empty if unknown."""
     running: str
     """The running version; empty if unknown."""
 

@@ -28,7 +28,7 @@ from cogwork.wire.messages.update_method import Outcome, UpdateReport
 DEFAULT_STAGES: Final = (1, 10, 50, 100)
 _MAX_STAGES: Final = 20
 _KEPT: Final = 8
-"""Number of rollouts, with the reports of machines, to keep for each channel and product."""
+"""Number of rollouts to keep for each channel and product, including the reports of machines."""
 
 
 class _OutcomeCount(NamedTuple):
@@ -164,7 +164,8 @@ def widen_rollout(tx: Transaction, rollout: Rollout, now: int) -> Rollout:
 
 
 def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) -> Counts:
-    """Count the machines that wait, or have reported since a time: by default, the last resume."""
+    """Count all waiting machines, and those that have reported since a time: by default, the last
+    resume."""
     rows = query(
         tx,
         _OutcomeCount,
@@ -176,7 +177,7 @@ def count_trials(tx: Transaction, rollout: Rollout, since: int | None = None) ->
 
 
 def _count_wave(tx: Transaction, rollout: Rollout) -> Counts:
-    """Count the machines of the last wave, without failures before the last resume."""
+    """Count the machines of the last wave. Failures before the last resume do not count."""
     rows = query(
         tx,
         _OutcomeCount,
@@ -231,7 +232,7 @@ def note_outcome(
 
 def _is_next(known: Outcome | None, reported: Outcome) -> bool:
     if known is None:
-        # A part that already had the version was not offered it: only a failure counts.
+        # The part was not offered the version, because it already had it: only a failure counts.
         return reported.is_failure
     is_step_back = known is Outcome.GOOD and reported is Outcome.WAITING
     return not known.is_failure and not is_step_back

@@ -90,7 +90,8 @@ def _follow_channel(
 
 
 def _is_rollback(choice: Choice, rollouts: Sequence[tuple[Rollout, Trial]], current: str) -> bool:
-    """Return whether the part goes back: in a rollback, or because its version has failed."""
+    """Return whether the part may get an older version: in a rollback, or because its version has
+    failed."""
     if choice.rollout is not None and choice.rollout.is_rollback:
         return True
     return any(

@@ -73,7 +73,7 @@ def test_owner_chooses_among_organizations(cloud: Commands) -> None:
     assert "choose one of the organizations with --organization: Acme (" in cloud.fail(
         "key", "create"
     )
-    assert 'no organization "Gone"; there are: Acme (' in cloud.fail(
+    assert 'no organization "Gone"; choose one of: Acme (' in cloud.fail(
         "key", "create", "--organization", "Gone"
     )
     for wanted in ("Bolt", "o"):
@@ -132,7 +132,7 @@ def test_backup_is_restored(cloud: Commands, tmp_path: Path) -> None:
 def test_records_of_another_cloud_are_not_restored(cloud: Commands, tmp_path: Path) -> None:
     other, _ = new_cloud(tmp_path / "other")
     before = (cloud.data / "records.db").read_bytes()
-    assert "the records are those of the cloud" in cloud.fail("restore", str(other.records))
+    assert "the records belong to the cloud" in cloud.fail("restore", str(other.records))
     assert "missing or empty" in cloud.fail("restore", str(tmp_path / "gone.db"))
     (tmp_path / "text").write_text("text")
     assert "damaged" in cloud.fail("restore", str(tmp_path / "text"))

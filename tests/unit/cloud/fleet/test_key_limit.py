@@ -101,7 +101,7 @@ async def full(template: tuple[Path, str], tmp_path: Path) -> AsyncIterator[Full
 
 async def test_no_more_keys_have_a_role_on_a_resource(full: FullMachine) -> None:
     create = pb.CreateKeyRequest(name="one more", authorizations=[full.grant()])
-    with pytest.raises(KeyLimit, match=r"at most 1,000 may have one; delete keys"):
+    with pytest.raises(KeyLimit, match=r"at most 1,000 may have one; delete unused keys"):
         await full.call("CreateKey", create)
     with pytest.raises(KeyLimit):
         await full.call("AddRole", pb.AddRoleRequest(authorization=full.grant(full.owner)))

@@ -123,7 +123,7 @@ def test_organization_keeps_an_owner(acme: OwnedOrganization) -> None:
         pb.ChangeRoleRequest(old_authorization=own, new_authorization=lower),
     ]
     for change in changes:
-        with pytest.raises(LastOwner, match="create another one first"):
+        with pytest.raises(LastOwner, match="create another owner first"):
             acme.run(change)
     request = pb.ListKeysRequest(org_id=tenant.organization)
     assert [each.api_key.id for each in acme.run(request).api_keys] == [tenant.key]

@@ -296,7 +296,7 @@ async def test_lines_leave_the_reserve_of_the_disk(tmp_path: Path) -> None:
     store = SqliteLogStore(tmp_path / "logs", DiskSpace(tmp_path, lambda _: space))
     await store.append([line("stored")], NOW)
     space = Space(1 << 30, 100 << 20)
-    with pytest.raises(DiskLow, match="kept for its records"):
+    with pytest.raises(DiskLow, match="reserved for records"):
         await store.append([line("refused")], NOW)
     assert await read(store, LogQuery("p")) == ["stored"]
     space = Space(1 << 30, 1 << 29)

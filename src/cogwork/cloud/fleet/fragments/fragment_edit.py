@@ -68,7 +68,7 @@ def read_visibility(number: int) -> int | None:
     try:
         return Visibility(number)
     except ValueError:
-        raise InvalidRequest(f"{number} is not a visibility") from None
+        raise InvalidRequest(f"{number} is not a value of Visibility") from None
 
 
 async def check_create(

@@ -30,7 +30,7 @@ MAX_CONFIGS: Final = 30
 MAX_BYTES: Final = 8 << 20
 """Maximum total size in bytes of the stored configurations, and of the merged ones."""
 _MAX_SHOWN: Final = 3
-"""Maximum number of mistakes in one error."""
+"""Maximum number of mistakes to list in one error."""
 
 
 class PartName(NamedTuple):

@@ -21,7 +21,8 @@ from cogwork.cloud.storage.tables import FragmentRevisionRow, OrganizationRow
 from cogwork.core.errors import NotFound
 
 MAX_LISTED_BYTES: Final = 4 << 20
-"""Maximum size of the texts in a list of fragments. Fragments beyond it have no content."""
+"""Maximum size of the texts in a list of fragments. Fragments beyond it are listed without their
+content."""
 
 _USAGE: Final = """
 SELECT config_reference.version AS version, COUNT(DISTINCT part.id) AS parts,

@@ -63,7 +63,7 @@ class FragmentInUse(CogworkError):
 
 
 class TooManyFragments(CogworkError):
-    """The limit of fragments in an organization, or of tags of a fragment, is reached."""
+    """The organization has too many fragments, or the fragment has too many tags."""
 
     status = "RESOURCE_EXHAUSTED"
 
@@ -99,7 +99,7 @@ def get_fragment(
     fragment = find_fragment(tx, call, request.id)
     revision = select_revision(tx, fragment, request.version)
     if revision is None or not is_shared(fragment, revision, organizations):
-        raise NotFound(f'the fragment has no revision and no tag "{request.version[:100]}"')
+        raise NotFound(f'the fragment has no revision or tag "{request.version[:100]}"')
     is_member = fragment.organization_id in organizations
     current = {request.current_organization_id} & organizations
     (usage,) = describe_usages(tx, fragment, "".join(current), by_version=False)
@@ -115,7 +115,8 @@ def get_fragment(
 def list_fragments(
     tx: Transaction, call: Call, request: pb.ListFragmentsRequest
 ) -> pb.ListFragmentsResponse:
-    """List the fragments of the organization, and on request the public ones of others.
+    """List the fragments of the organization, and on request the public ones of other
+    organizations.
 
     Without an organization, list the fragments of all organizations of which the actor is a member.
     If the list is very large, the last fragments have no content.
@@ -154,7 +155,8 @@ def _list_organizations(tx: Transaction, call: Call, organization: str) -> list[
 def _list_rows(
     tx: Transaction, organizations: Sequence[str], *, with_others: bool
 ) -> list[ListedFragment]:
-    """Return the fragments of organizations, on request with all public ones; no content."""
+    """Return the fragments of organizations without their content; on request, also all public
+    ones."""
     marks = ", ".join("?" * len(organizations)) or "NULL"
     condition = f"organization_id IN ({marks})"
     if with_others:
@@ -194,7 +196,7 @@ def update_fragment(
 def delete_fragment(
     tx: Transaction, call: Call, request: pb.DeleteFragmentRequest
 ) -> pb.DeleteFragmentResponse:
-    """Delete a fragment, unless its own organization uses it."""
+    """Delete a fragment, unless machines or other fragments of its organization use it."""
     row = find_owned_fragment(tx, call, request.id)
     users = query_values(
         tx,

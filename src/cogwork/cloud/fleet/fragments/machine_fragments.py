@@ -118,7 +118,8 @@ def _merge_each(
 def _describe(
     tx: Transaction, fragment_id: str, content: dict[str, Any], merged: Merged
 ) -> Iterator[pb.ResolvedFragment]:
-    """Yield a message with the content and the first mistake, and one for each other mistake."""
+    """Yield one message for each mistake, or one without a mistake. The first message has the
+    content."""
     resolved = Struct()
     resolved.update(content)
     row = select_fragment(tx, fragment_id)

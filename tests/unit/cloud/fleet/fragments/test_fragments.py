@@ -176,7 +176,7 @@ async def test_mistake_is_refused_when_it_is_saved(mine: Tenant) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"fragments": ["00000000"]}, "there is no such fragment"),
         ({"fragments": [fragment]}, 'the variable "path" has no value'),
-        ({"fragments": [{"id": fragment, "version": "9"}]}, 'no revision and no tag "9"'),
+        ({"fragments": [{"id": fragment, "version": "9"}]}, 'no revision or tag "9"'),
         ({"fragment_mods": [{"fragment_id": fragment, "mods": []}]}, "fragments does not"),
     ]
     for config, reason in wrong:
@@ -330,7 +330,7 @@ async def test_others_see_a_fragment_only_if_it_is_public(
     with pytest.raises(GRPCError):
         await theirs.app.get_fragment(fragment, "1")
     old: dict[str, Any] = {"fragments": [{"id": fragment, "version": "1"}]}
-    with pytest.raises(GRPCError, match="no revision and no tag"):
+    with pytest.raises(GRPCError, match="no revision or tag"):
         await theirs.app.update_robot_part(part, "press", old)
     with pytest.raises(GRPCError) as refused:
         await theirs.app.get_fragment_history(fragment)
