@@ -12,8 +12,8 @@ UnitFloat = Annotated[float, Field(ge=0, le=1)]
 ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 MAX_DETECTIONS = 10_000
-"""Upper limit of `max_detections`, which bounds the run time and the size of replies for models
-that output very many rows."""
+"""Largest allowed `max_detections`. It bounds the run time and the size of replies for models that
+output very many rows."""
 
 Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "detr"]
 
@@ -48,8 +48,8 @@ class MlmodelVisionAttributes(Attributes):
     """Label file, one label per class index. Defaults to the labels of the model. Classes without
     a label are reported by index."""
     xmin_ymin_xmax_ymax_order: Annotated[list[int], Field(min_length=4, max_length=4)] | None = None
-    """Column order of a box, if the model does not use y, x, y, x: 0 is the left edge, 1 the top, 2
-    the right and 3 the bottom."""
+    """Order of the box columns, if it is not y, x, y, x: 0 is the left edge, 1 the top, 2 the right
+    and 3 the bottom."""
     family: Family | None = None
     """Output format of the model. Detected from the model if omitted; `cogwork model inspect` shows
     the result."""

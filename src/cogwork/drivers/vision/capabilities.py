@@ -36,10 +36,10 @@ class ModelCapabilities:
     detector: DetectorDecoder | None
     classifier: ClassifierDecoder | None
     mismatches: Mapping[str, tuple[str, ...]]
-    """Reasons why a role is not supported, by role."""
+    """The reasons why a role is not supported. The key is the role: `detector` or `classifier`."""
     labels: Labels | None
     output_names: Mapping[str, str]
-    """Maps the model's output names to the required ones."""
+    """Maps the model's output names to the names that the decoders expect."""
     unfiltered_detector: DetectorDecoder | None = None
     """The detector without the configured minimum confidences, to find out which results they
     remove."""
@@ -63,7 +63,7 @@ class ModelCapabilities:
         return {self.output_names.get(name, name): tensor for name, tensor in tensors.items()}
 
     def verify(self, tensors: Tensors, fit: ImageFit) -> ModelCapabilities:
-        """Return the capabilities without the roles that cannot decode these tensors."""
+        """Return the capabilities without the roles whose decoders reject these tensors."""
         capabilities = self
         if capabilities.detector is not None:
             try:
@@ -162,7 +162,7 @@ def _match_unfiltered_detector(
 
 
 def _has_separate_probabilities(view: ModelView, detector: DetectorDecoder) -> bool:
-    """Return whether the model has the required outputs of a detector and of a classifier."""
+    """Return whether the model has the outputs of both a detector and a classifier."""
     return detector.family == "named" and any(each.name == PROBABILITY for each in view.outputs)
 
 

@@ -85,8 +85,8 @@ class FrameVision(Vision, FrameAnalyzer):
         *,
         camera: tuple[str, Any] | None = None,
     ) -> None:
-        """`camera` is the name and the camera to use for calls that do not name one; the camera is
-        None if it is not ready."""
+        """`camera` is the default camera: its name, and the camera itself or None if it is not
+        ready."""
         super().__init__(name.name, logger=logger_of(name))
         self.workers = Workers(f"vision {name.short}", threads=2)
         self._clock = clock
@@ -255,7 +255,7 @@ class FrameVision(Vision, FrameAnalyzer):
     ) -> tuple[Frame, VisionResult]:
         """Return an image of the camera, and at least the results that the query asks for.
 
-        `camera` is None if the caller, in this process, knows only the name of the camera.
+        `camera` is None if the caller knows only the name of the camera.
         """
         if camera is None:
             camera_name, camera = self._find_camera(camera_name)
@@ -288,7 +288,7 @@ class FrameVision(Vision, FrameAnalyzer):
         return frame, result
 
     def _find_camera(self, name: str) -> tuple[str, Any]:
-        """Return the default camera. A service cannot find other cameras by name."""
+        """Return the default camera, the only camera that a service can find by its name."""
         if self._camera is None or name not in ("", self._camera[0]):
             raise NoCamera(f'vision service "{self.name}" has no camera "{name}"')
         if self._camera[1] is None:
@@ -299,7 +299,8 @@ class FrameVision(Vision, FrameAnalyzer):
         """Analyze each image once, even for several callers and through different cameras.
 
         A result with an explanation serves every caller. If a caller asks for an explanation and
-        the result has none, analyze the image again, so that both are of the same inference.
+        the result has none, analyze the image again, so that the result and its explanation come
+        from the same inference.
         """
         results, analyze = self._results_by_image, self.analyze_frame
         explained = self._explained_by_image
@@ -353,7 +354,8 @@ class FrameVision(Vision, FrameAnalyzer):
 
 
 def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:
-    """Return the name of the default camera and the camera, or None if no name is configured.
+    """Return the name of the default camera and the camera itself, or None if no name is
+    configured.
 
     The camera is None while it is not ready: calls that do not need the camera work without it.
     """

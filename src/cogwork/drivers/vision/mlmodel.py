@@ -159,7 +159,7 @@ class MlmodelVision(FrameVision):
         if not self._capabilities.has_any:
             raise NoCapability(self._attributes.mlmodel_name, self._capabilities, self.fault)
         self.logger.info(
-            "model %s is %s; images are prepared as: %s",
+            "model %s is %s; it receives images in this format: %s",
             self._attributes.mlmodel_name,
             self._capabilities,
             self._plan,
@@ -180,14 +180,15 @@ class MlmodelVision(FrameVision):
         )
 
     async def analyze_image(self, data: bytes) -> VisionResult:
-        """Decode the image in the engine's thread, at no higher resolution than the model needs."""
+        """Decode and analyze the image in the engine's thread. Decode it at a reduced size if that
+        is enough for the model."""
         return await self._run_with_engine(lambda run: self._analyze_bytes(data, run))
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         if command.get("inspect"):
             return self._capabilities.to_dict()
         raise NotImplementedError(
-            'the supported command is {"inspect": true}: it explains how the outputs are decoded'
+            'the only command is {"inspect": true}: it explains how the outputs are decoded'
         )
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -310,7 +311,8 @@ class MlmodelVision(FrameVision):
         try:
             return await self.workers.run(work, run)
         except asyncio.CancelledError:
-            # Cancel the replies; otherwise, the worker thread would wait until the model responds.
+            # Cancel the requests to the model. Otherwise, the worker thread would wait for the
+            # replies.
             is_cancelled = True
             for reply in replies:
                 reply.cancel()

@@ -107,7 +107,7 @@ def build_point_clouds(
         if size > _MAX_BYTES:
             raise TooManyPoints(
                 f"the point clouds of {len(detections)} objects exceed the maximum message size: "
-                "reduce them with default_minimum_confidence or label_confidences"
+                "raise default_minimum_confidence or label_confidences to report fewer objects"
             )
         geometries = GeometriesInFrame(reference_frame=camera, geometries=[_to_geometry(segment)])
         objects.append(PointCloudObject(point_cloud=cloud, geometries=geometries))

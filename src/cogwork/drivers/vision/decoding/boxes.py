@@ -27,8 +27,8 @@ def cxcywh_to_xyxy(boxes: Floats) -> Floats:
 def pixel_scale(coordinates: Floats, fit: ImageFit) -> Floats:
     """Return the factors that convert [N, 4] boxes to pixels.
 
-    The factors are 1 if the boxes are already in pixels, as coordinates too large for normalized
-    boxes show.
+    Coordinates too large for normalized boxes show that the boxes are already in pixels. The
+    factors are then 1.
     """
     finite = coordinates[np.isfinite(coordinates)]
     if np.abs(finite).max(initial=0) > _MAX_NORMALIZED:
@@ -43,9 +43,8 @@ def input_scale(fit: ImageFit) -> Floats:
 def to_xyxy(boxes: Floats, spec: TensorSpec) -> Floats:
     """Convert [4, N] boxes, given as edges or as centers and sizes, to [N, 4] edges.
 
-    The values show which of the two the boxes are. The right and lower edges of a box are not
-    smaller than its left and upper edges, but the size of a box is often smaller than the
-    coordinates of its center.
+    In boxes given as edges, the last two values (right, bottom) are not smaller than the first two
+    (left, top). In boxes given as centers and sizes, they often are.
     """
     low, high = boxes[:2], boxes[2:4]
     if (high >= low).all(axis=0).sum() >= _REQUIRED_SHARE * boxes.shape[1]:

@@ -156,7 +156,8 @@ def _read_values(output: TensorSpec, tensors: Tensors) -> _Doubles:
 def _scale_bytes(values: _Doubles) -> _Doubles:
     """Scale byte values to probabilities.
 
-    If the scaled values would clearly add up to more than 1, return the values unchanged.
+    If the scaled values would clearly add up to more than 1, they are not probabilities: return the
+    values unchanged.
     """
     total = values.sum()
     if total > _BYTE_SCALE + len(values) / 2:

@@ -29,8 +29,8 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 _MAX_QUERIES = 1000
 _LOGITS = "logits"
 _COCO_COLUMNS = (91, 92)
-"""Numbers of score columns of models that use the original COCO class ids: 1 to 90 for 80
-classes."""
+"""Numbers of score columns in models that number the 80 COCO classes by their original ids, which
+go from 1 to 90."""
 _RF_DETR_NAMES = ["dets", "labels"]
 """Output names of boxes and scores in RF-DETR exports."""
 _MAX_NORMALIZED = 2.0
@@ -158,7 +158,8 @@ def _decode(
     if exclusive:
         rows, classes = np.arange(len(scores)), scores.argmax(axis=1)
     else:
-        # Without a background class, a query may predict several classes.
+        # Without a background class, a query may predict several classes: keep all with sufficient
+        # scores.
         rows, classes = np.nonzero(scores >= postprocessor.min_score)
     corners = cxcywh_to_xyxy(boxes[:, rows]) * input_scale(fit)
     return postprocessor.process(
@@ -169,8 +170,8 @@ def _decode(
 def _check_normalized(boxes: Floats, detr: DetrOutputs) -> None:
     if boxes.size and np.median(boxes) > _MAX_NORMALIZED:
         raise BadOutput(
-            f'the boxes in the output "{detr.boxes.spec.name}" are not normalized, as DETR boxes '
-            "are: set another `family`"
+            f'the boxes in the output "{detr.boxes.spec.name}" are not normalized, but DETR boxes '
+            "must be: set another `family`"
         )
 
 

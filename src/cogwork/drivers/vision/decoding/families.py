@@ -45,7 +45,8 @@ def match_family(view: ModelView, settings: MlmodelVisionAttributes) -> Detector
 
 
 def _decode_quietly(decode: _Decode, tensors: Tensors, fit: ImageFit) -> Candidates:
-    """Decode without NumPy warnings; NaN and infinite values are dropped at the end."""
+    """Decode without NumPy warnings, because the decoders drop NaN and infinite values
+    themselves."""
     with np.errstate(all="ignore"):
         return decode(tensors, fit)
 

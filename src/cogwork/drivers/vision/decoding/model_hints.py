@@ -15,7 +15,7 @@ from cogwork.drivers.vision.decoding.output_table import OutputTable, as_table, 
 
 _CHANNELS = (1, 3)
 _DEFAULT_MASK_COUNT = 32
-"""Number of masks that the usual exporters set by default."""
+"""Default number of masks in models of the usual exporters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class ModelHints:
 
     @property
     def single_table(self) -> OutputTable | None:
-        """The table of a model with one table and otherwise only feature maps, or else None."""
+        """The table, if the model has only one and all other outputs are feature maps, else
+        None."""
         tables = self.tables
         is_single = len(tables) == 1 and len(self.map_outputs) == len(self.outputs) - 1
         return tables[0] if is_single else None
@@ -65,7 +66,7 @@ class ModelHints:
         return f"the YOLO grid of {size} image"
 
     def extra_column_counts(self) -> tuple[int, ...]:
-        """Return how many columns for masks or keypoints may follow the classes."""
+        """Return the possible numbers of columns for masks or keypoints after the class columns."""
         if self.task == "pose":
             return (_parse_product(self.properties.get("kpt_shape")),)
         masks = [
@@ -121,7 +122,8 @@ def _parse_image_size(value: Any) -> tuple[int, int] | None:
 
 
 def _mask_count(shape: tuple[int, ...]) -> int:
-    """Return the number of masks: the smallest dimension after the batch dimension."""
+    """Return the number of masks in an output of this shape: the smallest dimension after the
+    batch."""
     return min((extent for extent in shape[1:] if extent != DYNAMIC), default=_DEFAULT_MASK_COUNT)
 
 

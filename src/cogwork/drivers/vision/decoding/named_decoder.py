@@ -17,7 +17,7 @@ from cogwork.drivers.vision.decoding.output_table import dequantize_output
 _MAX_NORMALIZED = 2.0
 """Coordinates above this value are pixels, and scores above it are percentages."""
 _MAX_JUDGED = 1000
-"""Number of boxes that decide whether coordinates are pixels."""
+"""Maximum number of boxes to examine when deciding whether coordinates are pixels."""
 _MAX_CLASS = 2.0**31
 _ROUNDING = 1e-3
 """Tolerance for rounding errors of computed integers."""

@@ -62,7 +62,7 @@ def _possible_pairs(first: OutputTable, second: OutputTable) -> Iterator[OutputP
 def match_yolo_pair(
     hints: ModelHints, postprocessor: Postprocessor
 ) -> DetectorDecoder | Mismatch | None:
-    """Match boxes and scores of a YOLO without objectness in separate outputs."""
+    """Match a YOLO model without objectness that has separate outputs for boxes and scores."""
     pair = find_output_pair(hints)
     if pair is None or hints.family not in (None, "yolo_v8"):
         return None

@@ -96,8 +96,8 @@ def _match_labels(hints: ModelHints, table: OutputTable) -> list[YoloLayout]:
 def _match_grids(hints: ModelHints, table: OutputTable) -> Iterator[YoloLayout]:
     """Yield the layouts that are likely for a model without labels.
 
-    The number of rows must match a YOLO grid. The grid and the columns then decide whether a layout
-    with objectness or one without is likely.
+    The number of rows must match a YOLO grid. A layout with objectness is likely for some grids and
+    numbers of columns, and one without for all others.
     """
     for layout in _possible_layouts(hints, table):
         grid = hints.match_grid(layout.table.rows)
@@ -253,7 +253,7 @@ def _filter_by_objectness(
 ) -> Integers:
     """Return the rows whose objectness is at least the minimum score.
 
-    The score of a row never exceeds its objectness.
+    All other rows score too low, because the score of a row never exceeds its objectness.
     """
     check_probabilities(columns[4], layout.table.spec, "the objectness values")
     return np.flatnonzero(columns[4] >= postprocessor.min_score)

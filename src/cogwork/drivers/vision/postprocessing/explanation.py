@@ -1,4 +1,4 @@
-"""Explanation of a result: the filtered results, the rules that removed them, and step times."""
+"""Explanation of a result: what was filtered out, by which rules, and how long each step took."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ assert sdk.VERSION  # `sdk` must be imported before the SDK itself
 from viam.proto.service.vision import Classification, Detection  # noqa: E402
 
 MAX_FILTERED = 200
-"""Maximum number of filtered results in a reply, most confident first."""
+"""Maximum number of filtered-out results in a reply, most confident first."""
 _MAX_DECIMALS = 12
 
 
@@ -52,9 +52,9 @@ class StepTimes(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Explanation:
     detections: Sequence[FilteredDetection]
-    """The filtered detections, highest confidence first."""
+    """The detections that were filtered out, highest confidence first."""
     classifications: Sequence[FilteredClassification]
-    """The filtered classifications, highest confidence first."""
+    """The classifications that were filtered out, highest confidence first."""
     settings: MlmodelVisionAttributes
     times: StepTimes
     frame_seconds: float = 0.0
@@ -128,7 +128,7 @@ def _find_filtered(
     most: int,
 ) -> Integers:
     """Return the rows that are not reported, highest score first."""
-    # Some models fill their outputs with empty rows, whose score is 0.
+    # Ignore empty rows, with which some models fill their outputs. Their score is 0.
     is_filtered = scores >= MIN_SCORE
     is_filtered[top_k_rows(scores, filter_rows(scores, classes, labels, settings), most)] = False
     return top_k_rows(scores, np.flatnonzero(is_filtered), MAX_FILTERED)
@@ -141,7 +141,7 @@ def _explain_rows(
     labels: Labels | None,
     settings: MlmodelVisionAttributes,
 ) -> list[str]:
-    """Return the rule that removed each row."""
+    """Return, for each row, the rule that removed the row."""
     by_class = min_confidence_by_class(settings.label_confidences, labels)
     rules = []
     for index, score in zip(classes[filtered].tolist(), scores[filtered], strict=True):

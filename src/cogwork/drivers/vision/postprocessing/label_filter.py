@@ -77,7 +77,8 @@ def to_detections(
 def select_classifications(
     scores: Floats, labels: Labels | None, settings: MlmodelVisionAttributes, n: int
 ) -> list[Classification]:
-    """Return the `n` best, highest confidence first, or all if `n` is not positive."""
+    """Return the `n` best classifications, highest confidence first, or all if `n` is not
+    positive."""
     wanted = filter_rows(scores, np.arange(len(scores)), labels, settings)
     return to_classifications(
         top_k_rows(scores, wanted, n if n > 0 else len(scores)), scores, labels

@@ -58,7 +58,7 @@ def _find_survivors(
 def _exceeds_iou(
     edges: _Doubles, classes: Integers, some: Integers, others: Integers, iou_threshold: float
 ) -> _Flags:
-    """Return [some, others] flags: whether two boxes have the same class and exceed
+    """Return [some, others] flags: whether two boxes have the same class and an IoU above
     `iou_threshold`."""
     one, other = edges[:, some, np.newaxis], edges[:, np.newaxis, others]
     intersection = _intersection_side(one[0], one[2], other[0], other[2])

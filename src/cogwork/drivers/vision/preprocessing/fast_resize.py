@@ -54,8 +54,7 @@ def _is_worth_halving(width: int, height: int, to_width: int, to_height: int) ->
     """Return whether the image is large enough for halving to pay off.
 
     Both sides must be much longer than in the target. A large target hides the error of halving, so
-    one side need only be twice as long. This helps because camera images are wide, and model inputs
-    square.
+    twice as long is enough for one side, as with wide camera images and square model inputs.
     """
     if width % 2 or height % 2:
         return False

@@ -206,7 +206,7 @@ def _choose_normalization(
     """Return mean, standard deviation and assumptions.
 
     A configured mean or standard deviation takes precedence. If only one of the two is configured,
-    the other is that of the family.
+    the other is the default for the model's family or for its quantization.
     """
     assumed: tuple[str, ...] = ()
     if pixels == "default" and (quantization := _input_quantization(tensor)) is not None:
@@ -260,7 +260,8 @@ def _exported_stride(view: ModelView) -> int:
 
 
 def _read_pixel_counts(view: ModelView, key: str) -> list[int] | None:
-    """Return one or two sizes in pixels from the metadata."""
+    """Return the one or two sizes in pixels that the metadata has under the key, if they are
+    valid."""
     value = (view.properties or {}).get(key)
     numbers = value if isinstance(value, list | tuple) else [value]
     sides = [

@@ -153,7 +153,7 @@ def _check_color_image(pixels: NDArray[Any]) -> None:
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8 or not pixels.size:
         extents = "x".join(map(str, pixels.shape))
         raise InvalidRequest(
-            f"a model needs color images, but this image is {pixels.dtype} {extents}"
+            f"the model needs color images, but this image is {pixels.dtype} {extents}"
         )
 
 
