@@ -41,5 +41,5 @@ class TensorflowAttributes(ModelAttributes):
 
 class OpenvinoAttributes(ModelAttributes):
     precision: Literal["float32", "reduced"] = "float32"
-    """`reduced` allows the CPU to round, which is faster where supported and changes the results
-    slightly."""
+    """`reduced` allows the CPU to calculate with lower precision, which is faster where supported
+    and changes the results slightly."""

@@ -81,7 +81,7 @@ class EngineModel(MLModel):
 
     @staticmethod
     def options(attributes: ModelAttributes) -> Hashable:
-        """Return the options, except for threads, that distinguish engines for the same file."""
+        """Return the options other than the threads that distinguish engines for the same file."""
         del attributes
         return ()
 

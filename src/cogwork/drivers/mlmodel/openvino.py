@@ -114,8 +114,8 @@ def _compile_options(threads: int, precision: str) -> dict[str, Any]:
     }
     if precision == "float32":
         options["INFERENCE_PRECISION_HINT"] = "f32"
-        # By default, OpenVINO still rounds inputs of layers with 8-bit weights, which shifts boxes
-        # by pixels.
+        # The precision hint is not enough: by default, OpenVINO also rounds the inputs of layers
+        # with 8-bit weights, which shifts boxes by pixels.
         options["EXECUTION_MODE_HINT"] = "ACCURACY"
     return options
 

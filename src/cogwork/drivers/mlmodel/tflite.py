@@ -71,9 +71,8 @@ class TfliteEngine:
             outputs = {
                 name: _parse_dtype(path, name, each) for name, each in layout.outputs.items()
             }
-            # An interpreter runs one call at a time. Several interpreters would take too much
-            # memory for a large file, because each packs its own copy of the weights. A stateful
-            # model keeps its state in the interpreter.
+            # Use several interpreters for concurrent calls, except for large files and stateful
+            # models: each interpreter packs its own copy of the weights, and keeps its own state.
             is_single = len(data) > _LARGE_FILE or file.is_stateful()
         except _LITERT_ERRORS as error:
             raise _load_error(path, error) from error
@@ -182,8 +181,8 @@ class _MainGraphRunner:
         try:
             values: NDArray[Any] = self._interpreter.get_tensor(index)
         except ValueError:
-            # LiteRT raises an error for empty tensors, such as the boxes of an image without
-            # objects.
+            # LiteRT cannot return empty tensors, such as the boxes of an image without objects:
+            # create them.
             for each in self._interpreter.get_output_details():
                 if each["index"] == index and 0 in each["shape"]:
                     return np.empty(each["shape"], each["dtype"])
@@ -257,7 +256,8 @@ def _probe_for_crash(path: str, file: FileIO) -> None:
 
 def _probe_command() -> list[str]:
     if getattr(sys, "frozen", False):
-        # A frozen executable is not a Python interpreter, but runs its own modules like one.
+        # A frozen executable is not a Python interpreter, but it runs its own modules with `-m`,
+        # too.
         return [sys.executable, "-m", tflite_crash_probe.__name__]
     return [sys.executable, "-P", tflite_crash_probe.__file__]
 
@@ -300,7 +300,7 @@ def _bind_tensors(
 def _name_tensors(
     tensors: list[_Details], metadata: tuple[TensorMetadata, ...]
 ) -> dict[str, _Details]:
-    """Use the names in the metadata if all of them are unique."""
+    """Return the tensors by name. Use the names in the metadata if all of them are unique."""
     names = [each.name for each in metadata if each.name]
     if len(set(names)) == len(metadata) == len(tensors):
         return dict(zip(names, tensors, strict=True))

@@ -16,13 +16,13 @@ def main() -> None:
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
 
-    # Rewind: the server shares the position in this file, and has already read the header.
+    # Rewind: the server has read the header, and both processes share the position in the file.
     sys.stdin.buffer.seek(0)
     interpreter = Interpreter(model_content=sys.stdin.buffer.read())
     interpreter.allocate_tensors()
     inputs = interpreter.get_input_details()
     if any((each["shape_signature"] < 0).any() for each in inputs):
-        return  # No size is known that the model supports.
+        return  # Sizes are dynamic, and none is known to be supported.
     for each in inputs:
         interpreter.set_tensor(each["index"], np.zeros(each["shape"], each["dtype"]))
     interpreter.invoke()

@@ -59,7 +59,8 @@ _NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
 }
 _RUN_ERRORS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError, MemoryError)
 _PROBE_EXTENTS = ((1, 64), (2, 128))
-"""Sizes of dynamic dimensions in each test run: of the first dimension, and of all others."""
+"""Sizes for dynamic dimensions in each test run: one for the first dimension, one for all
+others."""
 
 
 class TorchModel(EngineModel):
@@ -129,7 +130,7 @@ class TorchEngine:
         return zip(self._output_names, (tensor for _, tensor in found), strict=True)
 
     def _determine_outputs(self, inputs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
-        """Return the outputs, or none if they are unknown until the first run.
+        """Return the outputs, or an empty tuple if they are unknown until the first run.
 
         They are unknown if an input has no declared shape, or if the test run of a dynamic model
         fails.

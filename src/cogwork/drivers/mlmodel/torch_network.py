@@ -65,7 +65,7 @@ class Network:
     run: Callable[[Sequence[torch.Tensor]], Any]
     """Run the model on one tensor per input, and return its result unchanged."""
     output_template: Any = None
-    """The result without values, if it is known before a run."""
+    """A result with types and shapes but without values, if these are known before a run."""
     name: str = ""
 
 

@@ -42,8 +42,8 @@ def load_program(archive: TorchArchive) -> tuple[ExportedProgram, GraphModule]:
         read = import_reader()
         try:
             program = read(_write_archive(records)).exported_programs["model"]
-            # Do not check the guards: torch would compile them from source. It checks shapes
-            # without them, too.
+            # Do not check the guards: torch would compile them from source. Even without guards,
+            # torch checks shapes.
             return program, program.module(check_guards=False)
         # The loader is Python code and may raise any exception.
         except Exception as error:

@@ -26,12 +26,12 @@ def to_wire_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def input_casts(stored: Dtypes) -> Dtypes:
-    """Return the types to cast the tensors of a call to."""
+    """Return the types to which the input tensors of a call must be cast."""
     return {name: dtype for name, dtype in stored.items() if dtype.name in _WIRE_DTYPES}
 
 
 def output_casts(stored: Dtypes) -> Dtypes:
-    """Return the types to cast the outputs of the model to."""
+    """Return the types to which the outputs of the model must be cast."""
     return {name: to_wire_dtype(dtype) for name, dtype in input_casts(stored).items()}
 
 
