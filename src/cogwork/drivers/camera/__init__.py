@@ -6,7 +6,7 @@ Built-in cameras provide `frames` in addition to the SDK's interface; the bytes 
 are decoded once.
 
 Each device or stream has one capture loop in a thread (`capture.py`). It keeps only the newest
-image and reopens a lost source; meanwhile, `fault` has the reason. Work for each image, such as
-a transform, is done on demand and once for all callers (`core/single_flight.py`).
+image and reopens a lost source; until it is open again, `fault` says why it was lost. Work for each
+image, such as a transform, is done on demand and once for all callers (`core/single_flight.py`).
 `media/image_header.py` checks image bytes before OpenCV decodes them.
 """

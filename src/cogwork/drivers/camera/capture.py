@@ -154,7 +154,7 @@ class Capture:
         if self._thread_ended.done():
             self._thread.join()
         else:
-            self._log.warning("the source did not close in time; abandoning its thread")
+            self._log.warning("the source did not close in time; leaving its thread running")
 
     def _make_frame(self, captured: _CapturedPicture) -> Frame:
         return Frame(Image(captured.decode(), self._workers), captured.captured_at)
@@ -184,7 +184,7 @@ class Capture:
         self._call_in_loop(self._thread_ended.set_result, None)
 
     def _read_until_fault(self) -> SourceFault:
-        """Read until a fault occurs."""
+        """Read until a fault occurs, and return it."""
         try:
             self._read_loop()
         except SourceFault as fault:

@@ -99,7 +99,7 @@ class _PlacedPart:
 
 
 class Conveyor:
-    """A conveyor that is determined by the seed (0 or more), the size and the time.
+    """A conveyor whose images depend only on the seed (0 or more), the size and the time.
 
     Every lane is divided into slots of equal length with one part each. So parts do not overlap,
     and the visible ones are found without checking the others.
@@ -233,7 +233,8 @@ _Window = tuple[slice, slice]
 def _overlap(
     shape: PartAppearance, x: float, y: float, image_shape: tuple[int, ...]
 ) -> tuple[_Window, _Window]:
-    """Return the visible window of a part's sprite, in the image and in the sprite."""
+    """Return the rows and columns of the visible area of a sprite, in the image and in the
+    sprite."""
     top, left = _round_half_up(y) - shape.half_side, _round_half_up(x) - shape.half_side
     rows = _clip_span(top, 2 * shape.half_side, image_shape[0])
     columns = _clip_span(left, 2 * shape.half_side, image_shape[1])

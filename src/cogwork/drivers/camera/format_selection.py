@@ -46,7 +46,7 @@ FOURCC_ALIASES = {
 Other names are Linux names, in upper or lower case: `MJPG`, `YUYV`, `NV12`, `Z16`, …
 """
 
-# Bytes per pixel of formats that OpenCV converts to BGR; the earlier one wins a tie.
+# Bytes per pixel of formats that OpenCV converts to BGR. Of equally good formats, the first wins.
 _COLOR = {
     "YUYV": 2.0,
     "UYVY": 2.0,
@@ -56,7 +56,7 @@ _COLOR = {
     "RGB3": 3.0,
     "XR24": 4.0,
     "AR24": 4.0,
-    # OpenCV 4.10 swaps red and blue in the following formats.
+    # These are last, because OpenCV 4.10 swaps red and blue in them.
     "NV12": 1.5,
     "NV21": 1.5,
 }
@@ -145,9 +145,9 @@ def is_same_rate(one: float, other: float) -> bool:
 def choose_format(formats: Sequence[FormatOffer], request: FormatRequest) -> FormatChoice:
     """Return the best format that meets the request exactly, or raise NoSuchFormat.
 
-    Where the request is open, prefer, in this order: color over gray, at most 1920x1080, at least
-    15 frames per second, close to 1280x720, close to 30 frames per second. If formats are still
-    equal, prefer raw formats over JPEG, which costs decoding, unless the bandwidth of the raw
+    For what the request leaves open, prefer, in this order: color over gray, at most 1920x1080, at
+    least 15 frames per second, close to 1280x720, close to 30 frames per second. If formats are
+    still equal, prefer raw formats over JPEG, which costs decoding, unless the bandwidth of the raw
     format is too high for USB 2.
     """
     decoded = [offer for offer in formats if offer.fourcc in _BYTES_PER_PIXEL]

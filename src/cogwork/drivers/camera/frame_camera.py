@@ -146,8 +146,8 @@ class FrameCamera(NoGeometry, Camera):
         if (intrinsics.width_px, intrinsics.height_px) != (depth.width, depth.height):
             raise Unsupported(
                 f'camera "{self.name}" has no point clouds: its "intrinsic_parameters" are for '
-                f"{intrinsics.width_px}x{intrinsics.height_px}, its depth is "
-                f"{depth.width}x{depth.height}"
+                f"{intrinsics.width_px}x{intrinsics.height_px}, but its depth "
+                f"is {depth.width}x{depth.height}"
             )
         return Intrinsics(
             intrinsics.width_px,

@@ -83,9 +83,9 @@ class ImageFileCamera(FrameCamera):
             raise BadFile(f"{path} is not a usable image: {error}") from error
         if frame.is_depth != (source == "depth"):
             problem = (
-                "not a depth image: use a 16-bit PNG" if source == "depth" else "a depth image"
+                "not a depth image, such as a 16-bit PNG" if source == "depth" else "a depth image"
             )
-            raise BadFile(f'{path} is {problem}; it is set as "{source}_image_file_path"')
+            raise BadFile(f'{path} is {problem}, but is set as "{source}_image_file_path"')
         return frame
 
 
@@ -106,5 +106,5 @@ def _read_point_cloud(path: str) -> bytes:
     data = _read_bytes(path)
     head = data[:2048]
     if b"FIELDS" not in head or b"DATA" not in head:
-        raise BadFile(f"{path} is not a point cloud: a PCD file starts with its fields")
+        raise BadFile(f"{path} is not a point cloud: it has no PCD header")
     return data

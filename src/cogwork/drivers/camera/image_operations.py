@@ -31,7 +31,8 @@ def rotate(pixels: Pixels, degrees: float) -> Pixels:
     _check_size(*size)
     if max(*size, width, height) > _MAX_ROTATED_SIDE:
         raise InvalidRequest(
-            f"an image of {width}x{height} can only be rotated by 90, 180 or 270 degrees"
+            f"an image of {width}x{height} is too large: "
+            "it can only be rotated by 90, 180 or 270 degrees"
         )
     # OpenCV rotates counterclockwise.
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), -degrees, 1.0)

@@ -30,7 +30,7 @@ from cogwork.resource.model import find_dependency
 Stage = Callable[[Frame], Awaitable[Frame]]
 """A step of the pipeline. It may call other resources, such as a vision service."""
 ImageRef = weakref.ref[Image]
-"""Key of the source image that does not keep the image alive."""
+"""Identifies the source image without keeping it alive (a weak reference)."""
 
 
 class TransformCamera(FrameCamera):

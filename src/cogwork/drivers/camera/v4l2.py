@@ -128,7 +128,8 @@ def read_formats(path: str, ioctl: Ioctl = fcntl.ioctl) -> tuple[FormatOffer, ..
             raise DeviceFault(
                 "no_device",
                 f"{path} is not the video device of the camera ({capability.card}), but another of "
-                "its devices, such as metadata: the video device usually has the previous number",
+                "its devices, such as the one for metadata: the video device usually has the "
+                "previous number",
             )
         return tuple(dict.fromkeys(_list_formats(node, capability.buffer_type)))
 
@@ -181,7 +182,7 @@ def _probe_device(path: str, links: tuple[str, ...], ioctl: Ioctl) -> Device:
             capability = node.query_capability()
     except DeviceFault as fault:
         return Device(path, links, can_capture=fault.code in ("no_access", "busy"))
-    # A media controller delivers nothing until its entities are linked.
+    # A device with a media controller delivers nothing until the controller is configured.
     captures = capability.can_capture and not capability.flags & _CAP_IO_MC
     return Device(path, links, capability.card, captures)
 
@@ -257,7 +258,7 @@ _MEMORY_MMAP = 1
 _DISCRETE = 1
 _BIG_ENDIAN = 0x8000_0000
 
-# More requests than any device needs. The limit protects against drivers whose lists never end.
+# Maximum requests per list, more than any device needs: some drivers have lists that never end.
 _MAX_REQUESTS = 10_000
 
 

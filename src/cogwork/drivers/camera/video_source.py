@@ -36,7 +36,7 @@ frame."""
 _MAX_PAUSE = 1.0
 """Maximum seconds between two frames of a file."""
 _PLAUSIBLE_RATES = (0.1, 240.0)
-"""Range of plausible frame rates; values outside are the rate of the stream's timer."""
+"""Range of plausible frame rates. Some streams report the rate of their timer, which is outside."""
 _DEFAULT_RATE = 25.0
 _NO_TIMESTAMPS = 0x80
 """FFmpeg's format flag AVFMT_NOTIMESTAMPS."""
@@ -301,8 +301,8 @@ class OpenedVideo:
             raise self._video.filter_fault(error) from None
 
     def _filter_graph_for(self, frame: VideoFrame) -> Graph:
-        """Return the filter graph, rebuilt if the input changes: filters assume a constant format
-        and read beyond frames that shrank."""
+        """Return the filter graph, rebuilt if the frame format changes: filters assume a constant
+        format, and would read beyond the end of smaller frames."""
         frame_format = (frame.width, frame.height, frame.format.name)
         if self._graph is None or self._graph_input != frame_format:
             self._graph, self._graph_input = (

@@ -362,7 +362,7 @@ class TestClosing:
             await closing
             [thread] = [each for each in threading.enumerate() if each.name == "camera test"]
             assert thread.daemon
-        assert log_lines(caplog) == ["the source did not close in time; abandoning its thread"]
+        assert log_lines(caplog) == ["the source did not close in time; leaving its thread running"]
 
     def test_capture_thread_ends_after_the_event_loop_is_gone(self) -> None:
         reel = Reel().tell(OPEN, 1)

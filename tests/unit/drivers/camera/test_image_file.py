@@ -299,7 +299,7 @@ class TestPointClouds:
             ),
             (
                 {"depth_image_file_path": png(8, 6, 16, 0), "intrinsic_parameters": LENS},
-                'its "intrinsic_parameters" are for 96x64, its depth is 8x6',
+                'its "intrinsic_parameters" are for 96x64, but its depth is 8x6',
             ),
         ],
     )
@@ -322,12 +322,12 @@ class TestBadFiles:
             ("color", b"GIF89a", "is not a usable image: the image appears to be a GIF"),
             ("color", png(8, 6)[:-5], "is not a usable image: the image is truncated"),
             ("color", png(20_000, 20_000), "is not a usable image: the image is too large"),
-            ("color", png(8, 6, 16, 0), 'is a depth image; it is set as "color_image_file_path"'),
-            ("depth", png(8, 6), "is not a depth image: use a 16-bit PNG"),
+            ("color", png(8, 6, 16, 0), 'is a depth image, but is set as "color_image_file_path"'),
+            ("depth", png(8, 6), "is not a depth image, such as a 16-bit PNG"),
             (
                 "depth",
                 encode_pixels(".jpg", color_image()),
-                "is not a depth image: use a 16-bit PNG",
+                "is not a depth image, such as a 16-bit PNG",
             ),
         ],
     )
@@ -340,7 +340,7 @@ class TestBadFiles:
         assert str(error.value).startswith(f"{tmp_path / attribute} {words}")
 
     async def test_file_that_is_not_a_point_cloud_is_refused(self, build: Build) -> None:
-        with pytest.raises(BadFile, match="is not a point cloud: a PCD file starts with"):
+        with pytest.raises(BadFile, match="is not a point cloud: it has no PCD header"):
             await build(pointcloud_file_path=png(8, 6))
 
     @pytest.mark.parametrize("kind", ["missing", "directory", "pipe"])
