@@ -114,7 +114,7 @@ async def _locate_goal(locator: Locator) -> GoalBearing:
 async def _run_timed_move(
     base: Base, move: Coroutine[Any, Any, None], seconds: float, clock: Clock
 ) -> None:
-    """Run a move that should take the given seconds, with a timeout of a multiple of that time."""
+    """Run a move that should take the given seconds. Fail if it takes much longer."""
     timeout = 3 * seconds + STOP_TIMEOUT
     if not await run_move(base, move, clock, timeout):
         raise OffCourse(f"the base did not arrive within {timeout:.1f} seconds")

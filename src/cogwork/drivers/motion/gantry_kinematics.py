@@ -28,7 +28,7 @@ async def solve_positions(gantry: Gantry, pose: Pose) -> list[float]:
     if rotation > _ROTATION_TOLERANCE:
         raise InvalidRequest(
             f'gantry "{gantry.name}" would have to rotate by {rotation:.0f} degrees, but cannot: '
-            "give a pose without an orientation to keep the current one"
+            "give a pose without an orientation to keep the current orientation"
         )
     distance = math.dist(reached.point, pose.point)
     if distance > _POSITION_TOLERANCE:
@@ -41,13 +41,13 @@ async def solve_positions(gantry: Gantry, pose: Pose) -> list[float]:
         if not -_POSITION_TOLERANCE <= position <= length + _POSITION_TOLERANCE:
             raise InvalidRequest(
                 f'axis {number} of gantry "{gantry.name}" would have to be at {position:.0f} mm, '
-                f"but its range is 0 to {length:.0f}"
+                f"but its range is 0 to {length:.0f} mm"
             )
     return [min(max(at, 0.0), length) for at, length in zip(positions, lengths, strict=True)]
 
 
 async def _load_chain(gantry: Gantry, lengths: list[float]) -> Chain:
-    """Return the gantry's own kinematics, or axes along x, y and z if it has none."""
+    """Return the gantry's own kinematics, or axes along x, y and z if it has no usable ones."""
     chain = await _read_own_chain(gantry)
     if chain is not None and len(chain.joints) == len(lengths):
         return chain
@@ -56,7 +56,7 @@ async def _load_chain(gantry: Gantry, lengths: list[float]) -> Chain:
     except BadKinematics as error:
         raise Unsupported(
             f'the directions of the axes of gantry "{gantry.name}" are unknown, because it has no '
-            f"kinematics: {error}"
+            f"usable kinematics: {error}"
         ) from None
 
 
