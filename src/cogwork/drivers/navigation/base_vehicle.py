@@ -187,7 +187,7 @@ class BaseVehicle:
             task.cancel()
             await await_shielded(asyncio.wait([task], timeout=3 * STOP_TIMEOUT))
             if task.done() and not task.cancelled():
-                task.exception()  # mark an error of the move as retrieved
+                task.exception()  # retrieve any error, or asyncio would log it
 
     async def _locate_on(self, step: PathStep) -> MapPose:
         pose = await self._locator.locate()
@@ -204,7 +204,7 @@ class BaseVehicle:
             async with asyncio.timeout(STOP_TIMEOUT):
                 await self._base.stop()
         except Exception:
-            self._logger.exception('base "%s" cannot be stopped', self._name.short)
+            self._logger.exception('cannot stop base "%s"; its move may continue', self._name.short)
 
     def _drive_settings(self, step: PathStep) -> DriveSettings:
         settings = self._settings
@@ -238,7 +238,7 @@ def _turn_between(pose: MapPose, yaw: float) -> float:
 def _check_heading(degrees: float) -> None:
     if abs(degrees) > MAX_HEADING_ERROR:
         raise OffCourse(
-            f"the base still faces {abs(degrees):.0f} degrees away from its direction after "
+            f"the base still faces {abs(degrees):.0f} degrees away from its target after "
             f"{MAX_TURNS} turns: check that it turns in place and its compass heading is correct"
         )
 

@@ -80,7 +80,7 @@ class Goal:
     def begin(self, plan: PlannedPath) -> None:
         self.plan, self.step = plan, 0
         if self.given_path is not None and plan.points[1:] != tuple(self.given_path):
-            self.given_path = None  # the plan leaves the given path
+            self.given_path = None  # the plan does not follow the given path
 
     def complete_step(self) -> None:
         """Record a completed step, and the stops and points that remain."""

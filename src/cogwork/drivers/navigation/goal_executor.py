@@ -215,7 +215,7 @@ class GoalExecutor:
                 deviations += 1
                 if deviations > MAX_DEVIATIONS:
                     raise
-                self._logger.info("planning another path: %s", error)
+                self._logger.info("the vehicle left its path; planning another: %s", error)
                 goal.plan = None
                 continue
             if not goal.loops:

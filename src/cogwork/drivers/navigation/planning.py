@@ -13,8 +13,8 @@ from cogwork.drivers.navigation.polygon import Polygon
 from cogwork.drivers.navigation.search_budget import NoPath, SearchBudget
 
 MAX_DETOUR_CORNERS = 160
-"""Maximum total of the corners of the zones that block a path, because visibility is checked
-between all pairs of corners."""
+"""Maximum number of corners, of all blocking zones together, to plan a path around. Visibility is
+checked between all pairs of corners."""
 
 _CORNER_CLEARANCE = 0.01
 """Meters between a corner and the path around it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cogwork.core.errors import CogworkError
 
 MAX_CHECKS = 500_000
-"""Maximum line-to-zone checks per path, which take some seconds."""
+"""Maximum line-to-zone checks per path. This many checks take some seconds."""
 
 
 class NoPath(CogworkError):
@@ -15,7 +15,7 @@ class NoPath(CogworkError):
 
 
 class SearchBudget:
-    """A budget that is spent in a thread and can be cancelled from another one."""
+    """Limits the checks of a search that runs in a thread. Another thread can cancel the search."""
 
     def __init__(self, max_checks: int = MAX_CHECKS) -> None:
         self._remaining = max_checks

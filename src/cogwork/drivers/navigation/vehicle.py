@@ -25,7 +25,7 @@ class LeftPath(CogworkError):
 class Vehicle(Protocol):
     @property
     def speed(self) -> float:
-        """The commanded speed in meters per second, or 0 if it should not move."""
+        """The commanded speed in meters per second, or 0 if the vehicle should stand still."""
 
     async def locate(self) -> MapPose:
         """Return the current pose; raise NotLocalized if it is unknown."""

@@ -99,7 +99,7 @@ def _parse_geometry(
         )
     polygon = _PARSERS[kind](description, geometry, coordinates)
     if polygon.area < _MIN_AREA:
-        raise InvalidRequest(f"{description} has no area")
+        raise InvalidRequest(f"{description} has no area, or hardly any")
     return polygon
 
 
