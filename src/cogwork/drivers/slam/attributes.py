@@ -36,7 +36,7 @@ class FakeSlamAttributes(Attributes):
     def _check_consistency(self) -> Self:
         if self.base is not None and "speed_mm_per_sec" in self.model_fields_set:
             raise fault(
-                codes.BAD_VALUE, 'remove "speed_mm_per_sec": the base determines the motion'
+                codes.BAD_VALUE, 'remove "speed_mm_per_sec": it has no effect if "base" is set'
             )
         return self
 

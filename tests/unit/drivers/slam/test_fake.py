@@ -209,7 +209,7 @@ async def test_properties_state_and_status_of_the_service(client: SLAMClient) ->
         (lambda: FakeSlamAttributes(room_depth_mm=1), "greater than or equal to 1000"),
         (
             lambda: FakeSlamAttributes(base="b", speed_mm_per_sec=1),
-            'remove "speed_mm_per_sec": the base determines the motion',
+            'remove "speed_mm_per_sec": it has no effect if "base" is set',
         ),
     ],
 )
