@@ -117,7 +117,7 @@ _REDUCTIONS = (
 
 def _encode_with_cv2(kind: str, pixels: Pixels, options: tuple[int, ...]) -> bytes:
     done, data = cv2.imencode(kind, pixels, options)
-    assert done  # OpenCV raises on failure
+    assert done  # on failure, OpenCV raises an error instead
     return data.tobytes()
 
 
@@ -143,8 +143,8 @@ def _decode_with_cv2(data: bytes, flags: int, width: int, height: int) -> Pixels
 def _strip_chunks(png: bytes, header: ImageHeader) -> bytes:
     """Remove the chunks that do not contribute to the pixels.
 
-    Texts and profiles are compressed, too: a few bytes of them can take seconds to decompress. So
-    can pixel data beyond the last row, which is rejected.
+    Texts and profiles may be compressed, and a few bytes of them can take seconds to decompress.
+    The same holds for pixel data beyond the last row, so raise BadImage if there is any.
     """
     chunks, view = list(iter_png_chunks(png)), memoryview(png)
     packed = [view[start:end] for kind, start, end in chunks if kind == b"IDAT"]
@@ -170,7 +170,7 @@ def _decompressed_size(pieces: list[memoryview], most: int) -> int:
     """Return the decompressed size; stop counting once it exceeds `most`."""
     decompressor, size = zlib.decompressobj(), 0
     for piece in pieces:
-        for at in range(0, len(piece), 1 << 16):  # small, because zlib copies the rest
+        for at in range(0, len(piece), 1 << 16):  # small steps: zlib copies the rest each time
             rest: bytes | memoryview = piece[at : at + (1 << 16)]
             while rest and not decompressor.eof and size <= most:
                 size += len(decompressor.decompress(rest, 1 << 20))

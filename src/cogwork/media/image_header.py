@@ -72,7 +72,7 @@ def read_header(data: bytes) -> ImageHeader:
     The time grows with the size of the data: call this function in a thread.
     """
     if len(data) > MAX_BYTES:
-        raise BadImage(f"the image is too large: {len(data)} bytes; the limit is {MAX_BYTES}")
+        raise BadImage(f"the image is too large: {len(data)} bytes; the limit is {MAX_BYTES} bytes")
     if data.startswith(b"\xff\xd8"):
         header = _read_jpeg_header(data)
     elif data.startswith(_PNG_SIGNATURE):
@@ -220,7 +220,7 @@ def _read_raw_header(data: bytes, mime_type: str, header: str, pixel: int) -> Im
     expected = size + width * height * pixel
     if len(data) != expected:
         raise BadImage(
-            f"the image ({mime_type}) declares {width}x{height} pixels, which takes {expected} "
+            f"the image ({mime_type}) declares {width}x{height} pixels, which take {expected} "
             f"bytes, but has {len(data)}"
         )
     return ImageHeader(mime_type, width, height, is_depth=mime_type == DEPTH)

@@ -34,8 +34,9 @@ class PictureGroup:
 
         The list is empty if no key frame has arrived yet, or if the group is too large.
         """
-        # The frames are sent one tick apart, because a viewer shows each frame until the time of
-        # the next one. The times begin after the last frame, because no time may be sent twice.
+        # A viewer shows each frame until the time of the next one, so the frames get times that are
+        # only one tick apart. The times begin after that of the last frame, because a viewer must
+        # not get the same time twice.
         return [
             frame._replace(time=self._frames[-1].time + number)
             for number, frame in enumerate(self._frames, 1)
