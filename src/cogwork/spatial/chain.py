@@ -224,7 +224,7 @@ def _order_elements(name: str, elements: list[ChainElement]) -> Iterable[ChainEl
         if element.parent in after:
             raise BadKinematics(
                 f'"{name}" branches: "{after[element.parent].id}" and "{element.id}" '
-                f'have the same parent "{element.parent}", but a chain has one end'
+                f'have the same parent "{element.parent}", but a chain has only one end'
             )
         if element.parent not in known and element.parent != WORLD:
             raise BadKinematics(
@@ -237,7 +237,7 @@ def _order_elements(name: str, elements: list[ChainElement]) -> Iterable[ChainEl
         ordered.append(following)
     if after:
         rest = ", ".join(sorted(f'"{element.id}"' for element in after.values()))
-        raise BadKinematics(f'"{name}" has a cycle that does not lead to {WORLD}: {rest}')
+        raise BadKinematics(f'"{name}" has a cycle, so these parts do not lead to {WORLD}: {rest}')
     return ordered
 
 

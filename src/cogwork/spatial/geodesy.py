@@ -57,7 +57,7 @@ class GeoCoordinate:
 
 
 def _longitude_scale(latitude: float, other: float) -> float:
-    """Return the length of the circle of latitude halfway between the two, relative to the
+    """Return the length of the circle of latitude halfway between two latitudes, relative to the
     equator."""
     return math.cos(math.radians((latitude + other) / 2))
 

@@ -175,8 +175,8 @@ def _levenberg_marquardt(
 def _compute_step(
     arm: _ReducedChain, state: _ChainState, offset: Vector, rotation: Vector, damping: float
 ) -> Sequence[float]:
-    """Return the change that reduces the error most. Joints that it would move past a limit stay
-    fixed."""
+    """Return the change that reduces the error most. Joints at a limit stay fixed if the change
+    would move them past the limit."""
     error = [*offset, *(arm.reach * part for part in rotation)]
     jacobian = arm.jacobian(state)
     change = _damped_least_squares(jacobian, error, damping * arm.reach**2)

@@ -43,7 +43,10 @@ def _parse_elements(robot: Element) -> Iterator[ChainElement]:
     joints = [(joint, *_parent_and_child(joint)) for joint in robot.findall("joint")]
     parent_joints = {child: _require_name(joint) for joint, _, child in joints}
     if len(parent_joints) < len(joints):
-        raise BadKinematics("two joints of the URDF have the same child link; a chain allows one")
+        raise BadKinematics(
+            "two joints of the URDF have the same child link; "
+            "each link can have only one parent joint"
+        )
     for link in robot.findall("link"):
         name = _require_name(link)
         # Skip a base link that is called "world": it is the world itself.

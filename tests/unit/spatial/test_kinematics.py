@@ -200,8 +200,8 @@ def test_invalid_gantry_raises(
         ({"b": "world"}, 'branches: "a" and "b" have the same parent "world"'),
         ({"c": "a"}, 'branches: "b" and "c" have the same parent "a"'),
         ({"c": "z"}, 'the parent "z" of "c" in "x" does not exist'),
-        ({"a": "c"}, '"x" has a cycle that does not lead to world: "a", "b", "c"'),
-        ({"b": "b", "c": "a"}, '"x" has a cycle that does not lead to world: "b"'),
+        ({"a": "c"}, '"x" has a cycle, so these parts do not lead to world: "a", "b", "c"'),
+        ({"b": "b", "c": "a"}, '"x" has a cycle, so these parts do not lead to world: "b"'),
     ],
 )
 def test_branches_and_cycles_raise(parents: dict[str, str], words: str) -> None:
