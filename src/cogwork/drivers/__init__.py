@@ -13,11 +13,11 @@ To add a driver:
 5. Run `make docs` to add it to the reference of models, which consists of the attributes and their
    docstrings.
 
-A driver refuses a command of `do_command` that it does not know with InvalidRequest, and the
-message names the commands that it supports.
+If `do_command` receives an unknown command, a driver raises InvalidRequest with a message that
+names the supported commands.
 
-A driver outside this repository does the same with the imports of `cogwork.driver` and the entry
-point `cogwork.models`, which `resource/registry.py` reads.
+A driver outside this repository follows the same steps, but imports from `cogwork.driver` and is
+registered by the entry point `cogwork.models`, which `resource/registry.py` reads.
 
 Drivers share three rules:
 

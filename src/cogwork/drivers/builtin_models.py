@@ -15,7 +15,7 @@ from cogwork.resource.model import Extra, Model, lazy_constructor
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A model. Its classes are in the package with the name of its API."""
+    """A model. Its classes are in the package that is named after the API."""
 
     name: str
     attributes: str
@@ -37,8 +37,8 @@ def _engine(
     library: str,
     environment: Mapping[str, str] | None = None,
 ) -> _Entry:
-    """Return the entry of an ML model. `environment` has the variables to set before the library is
-    imported."""
+    """Return the entry of an ML model. `environment` contains environment variables to set before
+    the library is imported."""
     needs = Extra(extra, (library,), environment or {})
     return _Entry(f"{extra}_cpu", attributes, driver, needs, ModelCache)
 

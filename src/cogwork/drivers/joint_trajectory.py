@@ -24,7 +24,7 @@ class TrajectorySegment:
 
 @dataclass(frozen=True, slots=True)
 class JointTrajectory:
-    """A sequence of timed points. Pure: a position is computed on request, and nothing ticks."""
+    """A sequence of timed points. Pure: a position is computed on request, without a timer."""
 
     since: float
     """The start time in seconds; `times` are relative to it."""
@@ -105,8 +105,8 @@ class JointTrajectory:
     ) -> JointTrajectory:
         """Return this trajectory with more points appended.
 
-        If this trajectory has already ended, its end is moved to now, so that the new points need
-        not catch up. Points in the past are dropped.
+        If this trajectory has already ended, its end is moved to now, so that the new points are
+        not late. Points in the past are dropped.
         """
         since = max(self.since, now - self.seconds)
         past = max(bisect.bisect_right(self.times, now - since) - 1, 0)

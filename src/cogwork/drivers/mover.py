@@ -1,4 +1,4 @@
-"""The mover of a component's joints, which gives the newest command control."""
+"""Motion of a component's joints, controlled by the newest command."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class ArmModel:
     def _parse(cls, data: bytes) -> ArmModel:
         text = data.decode("utf-8-sig")
         if text.lstrip().startswith("<"):
-            # Convert to SVA: clients read it, and it sets limits for every joint.
+            # Convert URDF to SVA, which clients can read and in which every joint has limits.
             text = format_sva(_replace_cylinders(parse_urdf(text)))
             data = text.encode()
         chain = parse_sva(text)
@@ -84,7 +84,8 @@ class ArmModel:
         """Return the joint positions. Raise ValueError if their number is wrong or a limit is
         exceeded."""
         values = tuple(joints)
-        # Called for many points: check quickly, and let `check_inputs` explain only invalid ones.
+        # This method is called for many points, so check quickly. Call the slower `check_inputs`
+        # only to explain why a point is invalid.
         if not self._is_within_limits(values):
             self.chain.check_inputs(self.to_inputs(values))
         return values
@@ -109,7 +110,8 @@ class ArmModel:
         return tuple(self._convert(inputs, math.degrees))
 
     def max_reach(self) -> float:
-        """Return an upper bound of the distance from the base, in millimeters."""
+        """Return an upper bound of the distance between the base and the end of the arm, in
+        millimeters."""
         links = math.fsum(math.hypot(*link.pose.point) for link in self.chain.links)
         strokes = (
             max(map(abs, joint.limits)) for joint in self.chain.joints if not joint.is_rotary
@@ -160,7 +162,7 @@ def _as_capsule(link: Link) -> Link:
 
 
 def _place_geometry(link: Link, end: Pose) -> Geometry:
-    """Return the geometry of a link, which is relative to the start of the link."""
+    """Return the geometry of a link, relative to the start of the link."""
     assert link.geometry is not None
     shape = geometry_to_proto(link.geometry, link.id)
     start = end.compose(link.pose.inverse())

@@ -130,8 +130,8 @@ class FakeArm(Arm):
         return self._mover.is_moving
 
     async def set_manual_mode(self, manual_mode: bool, enabled_for: int = 0, **_: Any) -> None:
-        """Stop the arm, and turn manual mode on or off. In manual mode, only people may move the
-        arm."""
+        """Stop the arm, and turn manual mode on or off. In manual mode, the arm rejects commands,
+        so that people can move it by hand."""
         if enabled_for < 0:
             raise InvalidRequest(f"manual mode cannot last for {enabled_for} seconds")
         self._mover.halt("set_manual_mode")

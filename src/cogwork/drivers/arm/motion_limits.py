@@ -28,7 +28,7 @@ class MotionLimits:
     accelerations: Joints
     """Maximum acceleration of each joint; infinite for a constant speed without ramps."""
     tool_speed: float = math.inf
-    """Speed of the arm's end in millimeters per second, or infinite."""
+    """Maximum speed of the arm's end in millimeters per second; infinite if there is no limit."""
 
     @property
     def limits_tool_speed(self) -> bool:

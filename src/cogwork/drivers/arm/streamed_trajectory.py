@@ -1,4 +1,4 @@
-"""A trajectory of an arm that grows by batches of timed joint positions."""
+"""An arm trajectory to which a client appends batches of timed joint positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StreamedTrajectory:
     """Maximum speed of each joint."""
     _last_time: float = math.nan
     _last_joints: Joints = ()
-    """Joint positions at the last point of the newest batch, which is due at `_last_time`."""
+    """Joint positions at the newest point, which the arm should reach at `_last_time`."""
 
     def extend(
         self, trajectory: JointTrajectory, points: Sequence[Arm.TrajectoryPoint], now: float

@@ -26,7 +26,8 @@ from cogwork.resource.model import find_dependency, logger_of
 _MAX_DURATION = 86_400.0
 """Maximum seconds that a client may request; 0 requests an endless stream."""
 _MAX_INLINE_SAMPLES = 5_000
-"""Maximum samples to render on the event loop, which takes milliseconds. A thread renders more."""
+"""Maximum number of samples to render on the event loop, which takes milliseconds. Larger numbers
+are rendered in a thread."""
 
 
 @runtime_checkable
@@ -102,13 +103,13 @@ class FakeAudioIn(NoGeometry, AudioIn):
         first = round((previous - self._start_ns) / 1e9 * self._rate)
         if first > now + self._chunk_frames:
             raise InvalidRequest(
-                f"{self._display_name} cannot resume at {previous}: that is in the future"
+                f"{self._display_name} cannot resume at {previous} ns: that time is in the future"
             )
         if first < max(now - self._retained_frames, 0):
             ago = (now - first) / self._rate
             raise InvalidRequest(
                 f"{self._display_name} cannot resume from {ago:.1f} s ago: it keeps at most "
-                f"{RETENTION_SECONDS:g} s; use 0 to start now"
+                f"{RETENTION_SECONDS:g} s of sound; use the timestamp 0 to start now"
             )
         return first
 
@@ -197,7 +198,7 @@ async def _find_source(
     speaker = find_dependency(dependencies, attributes.hears)
     if not isinstance(speaker, AudioSource):
         raise Unsupported(
-            f'audio_out "{attributes.hears}" cannot be recorded: use one of model "fake"'
+            f'audio_out "{attributes.hears}" cannot be recorded: use an audio_out of model "fake"'
         )
     return speaker
 

@@ -164,7 +164,7 @@ class Playback:
         clock: Clock,
         buffer: PlaybackBuffer,
     ) -> None:
-        """`message` is the beginning of the error that an interrupted playback raises."""
+        """If the playback is interrupted, its error message begins with `message`."""
         self.format = pcm_format
         self.captured = bytearray()
         self._interrupted_message = message

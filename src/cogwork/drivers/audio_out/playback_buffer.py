@@ -67,7 +67,8 @@ class PlaybackBuffer:
         return bytes(sound)
 
     def _is_expired(self, clip: AudioClip, now: float) -> bool:
-        # Keep one more second for requested chunks that begin slightly before the retention time.
+        # Keep one second more than RETENTION_SECONDS, because a requested chunk may begin slightly
+        # earlier.
         return clip.until < now - RETENTION_SECONDS - 1 or (
             self._bytes > _MAX_BYTES and len(self._clips) > 1
         )
@@ -82,8 +83,8 @@ def _frame_at(seconds: float, rate: int) -> int:
 
 
 def _render_clip(clip: AudioClip, since: float, frames: int, pcm_format: PcmFormat) -> bytes:
-    """Resample a part of the clip. Each requested frame gets the clip frame that is played at its
-    time."""
+    """Resample a part of the clip: for the time of each requested frame, take the clip frame that
+    is played at that time."""
     clip_format = clip.format
     frame_rate = clip_format.rate * clip.speed
     # Start at frame 0 if rounding places the start slightly before the clip.

@@ -38,4 +38,4 @@ def parse_set_velocity(display_name: str, linear: Vector3, angular: Vector3) -> 
 def _check_finite(display_name: str, *numbers: float) -> None:
     for number in numbers:
         if not math.isfinite(number):
-            raise InvalidRequest(f"{display_name} cannot drive by {number:g}: give a finite number")
+            raise InvalidRequest(f"{display_name} accepts only finite numbers, not {number:g}")

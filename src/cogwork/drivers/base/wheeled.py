@@ -25,7 +25,7 @@ from cogwork.graph.provider import Dependencies
 from cogwork.resource.model import find_dependency, logger_of
 
 MotorCommand = Callable[[Motor, float], Coroutine[Any, Any, None]]
-"""A command to one motor, with the value for its side."""
+"""A function that commands one motor, with the value for the motor's side."""
 SideValues = tuple[float, float]
 """The values for the left and the right side."""
 
@@ -149,7 +149,7 @@ class WheeledBase(NoGeometry, Base):
         for result in await asyncio.gather(*stops, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
-        # Do not report rest if a newer command has started another motion meanwhile.
+        # The base is not at rest if a newer command has started another motion meanwhile.
         if not lease.is_revoked:
             self._at_rest = True
 
@@ -178,7 +178,7 @@ class WheeledBase(NoGeometry, Base):
 async def _command_motor(
     lease: CommandLease, command_motor: MotorCommand, motor: Motor, number: float
 ) -> None:
-    # Do nothing if a newer command has already commanded the motor.
+    # Leave the motor alone if a newer command has preempted this one.
     lease.raise_if_revoked()
     await command_motor(motor, number)
 

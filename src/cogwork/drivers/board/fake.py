@@ -39,7 +39,8 @@ class FakeBoard(NoGeometry, Board):
         self._interrupts = {
             each.name: FakeInterrupt(each) for each in attributes.digital_interrupts
         }
-        # The SDK does not report closed streams, so hold them weakly.
+        # The SDK does not report that a stream was closed. Keep weak references, so that closed
+        # streams disappear.
         self._streams: weakref.WeakSet[TickQueue] = weakref.WeakSet()
         self._power_mode = PowerMode.POWER_MODE_NORMAL
         self._normal_mode_at = math.inf
@@ -60,7 +61,8 @@ class FakeBoard(NoGeometry, Board):
         if name not in self._pins:
             if len(self._pins) >= _MAX_PINS:
                 raise NotFound(
-                    f'board "{self.name}" has no pin "{name}": all {_MAX_PINS} pins are used'
+                    f'cannot add pin "{name}" to board "{self.name}": a fake board has at most '
+                    f"{_MAX_PINS} pins"
                 )
             self._pins[name] = FakePin(name, self._on_pin_change)
         return self._pins[name]

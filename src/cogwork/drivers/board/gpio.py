@@ -44,7 +44,8 @@ class GpioBoard(NoGeometry, Board):
         self._pins: dict[Any, GpioPin] = {}
         self._edge_queue = EdgeQueue(self._broadcast, self._on_lost_ticks)
         self._interrupts: dict[str, GpioInterrupt] = {}
-        # The SDK does not report closed streams, so hold them weakly.
+        # The SDK does not report that a stream was closed. Keep weak references, so that closed
+        # streams disappear.
         self._streams: weakref.WeakSet[TickQueue] = weakref.WeakSet()
 
     @classmethod
@@ -88,7 +89,8 @@ class GpioBoard(NoGeometry, Board):
     ) -> None:
         del mode, duration
         raise Unsupported(
-            f"{self._display_name} has no power modes: it is the server's own computer"
+            f"{self._display_name} does not support power modes: its pins are those of the "
+            "server's own computer"
         )
 
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
@@ -168,7 +170,8 @@ class GpioBoard(NoGeometry, Board):
     def _drive_input(self, pin: GpioPin, high: bool) -> None:
         if pin.output_level is not None:
             raise InvalidRequest(
-                f'pin "{pin.name}" of {self._display_name} is an output: use set instead'
+                f'pin "{pin.name}" of {self._display_name} is an output, and "drive" only '
+                "simulates inputs: set the pin instead"
             )
         gpio_pin = self._factory.pin(pin.name)
         if high:
@@ -203,7 +206,8 @@ class GpioInterrupt(Board.DigitalInterrupt):
             gpio_pin.function = "input"
             gpio_pin.pull = "floating" if attributes.pull == "none" else attributes.pull
             gpio_pin.bounce = attributes.debounce or None
-            # gpiozero keeps a weak reference: this object must outlive the callback.
+            # gpiozero keeps only a weak reference to the callback, so it is called only while this
+            # object exists.
             gpio_pin.when_changed = self._on_edge
         except Exception as error:  # lgpio raises its own exception types
             raise PinFault(f'pin "{attributes.pin}" cannot be watched: {error}') from error

@@ -10,7 +10,7 @@ from cogwork.config.schema.fields import ApiField, Attributes, Duration, LongNam
 
 
 class Discovered(Attributes):
-    """A resource that a discovery service suggests to configure."""
+    """A resource whose configuration a discovery service suggests."""
 
     name: LongNameField
     """Suggested name of the resource."""

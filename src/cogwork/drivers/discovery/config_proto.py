@@ -1,4 +1,5 @@
-"""Discovered resources as protobuf messages: configurations, ready to be pasted."""
+"""Converts discovered resources to protobuf messages, whose content users paste into a
+configuration."""
 
 from __future__ import annotations
 

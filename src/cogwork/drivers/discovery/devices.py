@@ -73,7 +73,7 @@ def _describe_gamepad(link: Path) -> Discovered:
 def _describe_serial_sensor(port: Any, links: Mapping[Path, Path]) -> Discovered:
     path = Path(port.device)
     label = port.product or f"serial {path.name}"
-    # The format is unknown, but nearly all serial devices send lines of text.
+    # Suggest the format "text": the actual format is unknown, but most serial devices send text.
     attributes = {"port": str(links.get(path.resolve(), path)), "format": "text"}
     return _make_discovered(label, "sensor", "serial", attributes)
 

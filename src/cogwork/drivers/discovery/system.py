@@ -78,7 +78,8 @@ class SystemDiscovery(Discovery):
         ]
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
-        """Return the number of devices that the last search found, and its errors, by kind."""
+        """For each kind of device, return how many the last search found, or why the search
+        failed."""
         return {"found": dict(self._found_counts), "trouble": dict(self._errors)}
 
     async def close(self) -> None:

@@ -20,7 +20,8 @@ class EdgeQueue:
     """
 
     def __init__(self, on_tick: Callable[[Tick], None], on_lost: Callable[[int], None]) -> None:
-        """`on_tick` receives the kept ticks, then `on_lost` the number of dropped ticks, if any."""
+        """`on_tick` receives each tick. If ticks were dropped, `on_lost` then receives their
+        number."""
         self._on_tick = on_tick
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()

@@ -65,8 +65,8 @@ class HBridge:
         return bridge
 
     async def drive(self, power: float) -> None:
-        """Apply the power. Skip it if it is already applied, except for power 0, which is always
-        written."""
+        """Apply the power, unless it is already applied. A power of 0 is always written to the
+        pins."""
         if power and self._settled and power == self.power:
             return
         if self.power * power < 0:

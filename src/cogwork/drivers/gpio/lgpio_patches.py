@@ -23,8 +23,8 @@ class PatchedLgpioPin(LGPIOPin):  # type: ignore[misc]
     _pwm: tuple[float, float] | None
 
     def output_with_state(self, state: float) -> None:
-        """Make the pin an output with the level in one step. gpiozero sets it low first, which
-        turns many relays on."""
+        """Make the pin an output that has the given level from the start. gpiozero would set the
+        pin low first, which turns many relays on."""
         chip = self.factory._handle  # noqa: SLF001 - like the base class
         lgpio.gpio_claim_output(chip, self._number, int(bool(state)))
 

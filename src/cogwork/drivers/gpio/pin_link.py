@@ -13,7 +13,7 @@ from cogwork.core.shield import await_shielded
 from cogwork.resource.emergency_stop import run_without_loop
 
 ANSWER_TIMEOUT = 5.0
-"""Timeout in seconds for a pin or an encoder, which may be in the process of a module."""
+"""Timeout in seconds of a request to a pin or an encoder. A module may provide either of them."""
 
 T = TypeVar("T")
 
@@ -69,7 +69,8 @@ async def await_answer(display_name: str, request: Awaitable[T]) -> T:
 
 
 async def run_all(writes: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all writes concurrently to their end, even if some fail or the caller is cancelled.
+    """Run all writes concurrently until each has ended, even if some fail or the caller is
+    cancelled.
 
     Each write has its own deadline. Raise the first error when all writes have ended.
     """

@@ -22,7 +22,7 @@ class TicksLost(CogworkError):
 
 
 class TickReader:
-    """Reads ticks. When the stream fails, sets `fault` to the reason and reopens the stream."""
+    """Reads ticks from a stream. If the stream fails, sets `fault` to the reason and reopens it."""
 
     def __init__(
         self,
@@ -78,5 +78,5 @@ class TickReader:
 
     def _report_loss(self, reason: str, failures: int) -> None:
         if failures == 0:
-            self._log.warning("ticks were lost: %s; retrying", reason)
-        self.fault = f"ticks were lost: {reason}; retrying"
+            self._log.warning("the board's stream of ticks failed: %s; reopening it", reason)
+        self.fault = f"the board's stream of ticks failed: {reason}; reopening it"

@@ -73,7 +73,8 @@ class FakeInputControllerAttributes(Attributes):
     round: Annotated[Duration, Field(ge=_MIN_INTERVAL)] | None = None
     """Duration of a round; by default one second longer than its last event."""
     callback_delay_sec: Annotated[float, Field(ge=_MIN_INTERVAL)] | None = None
-    """Seconds between two reports of `event_value` by every control. Use this field or `events`."""
+    """Interval in seconds at which every control reports `event_value`. Cannot be combined with
+    `events`."""
     event_value: Value = 0.7
     """Position that all controls report every `callback_delay_sec`."""
 

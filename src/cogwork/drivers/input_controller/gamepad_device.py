@@ -26,7 +26,9 @@ def open_gamepad(path: str) -> Any:
     try:
         return InputDevice(path)
     except FileNotFoundError:
-        raise GamepadFault(f'{path} does not exist: plug it in or change "device"') from None
+        raise GamepadFault(
+            f'{path} does not exist: plug the gamepad in or change "device"'
+        ) from None
     except PermissionError:
         raise GamepadFault(_permission_hint(path)) from None
     except OSError as error:

@@ -51,8 +51,8 @@ class GpioMotorPins(Attributes):
         if given not in ({"dir", "pwm"}, {"a", "b"}, {"a", "b", "pwm"}):
             raise fault(
                 codes.BAD_VALUE,
-                'a motor driver is connected to "dir" and "pwm", to "a" and "b", or to "a", "b" '
-                f'and "pwm", not to {" and ".join(sorted(given)) or "nothing"}',
+                'set the pins "dir" and "pwm", "a" and "b", or "a", "b" and "pwm" '
+                f"(configured: {' and '.join(sorted(given)) or 'none'})",
             )
         twice = [name for name, times in Counter(self.names).items() if times > 1]
         if twice:

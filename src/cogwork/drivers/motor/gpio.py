@@ -35,7 +35,7 @@ from cogwork.resource.model import find_dependency, logger_of
 _POLL_INTERVAL = 0.01
 """Minimum seconds between two encoder readings."""
 _BRAKING_TIME = 0.1
-"""Seconds before the end at which the motor starts to slow down."""
+"""Seconds before the end of a move at which the motor starts to slow down."""
 _MIN_SPEED_FRACTION = 0.1
 """Fraction of the requested speed below which the motor does not slow down."""
 _STALL_TIMEOUT = 3.0
@@ -72,8 +72,8 @@ class GpioMotor(NoGeometry, Motor):
         self._clock = clock
         self._zero = 0.0
         self._direction = 1
-        # Setting a power waits for the end of a pulse, so polling faster than that would queue
-        # writes.
+        # Each poll is followed by setting the power, which waits for the end of a PWM pulse.
+        # Polling more often than pulses end would queue writes.
         self._poll_interval = max(
             _POLL_INTERVAL, 2 / attributes.pwm_freq if attributes.pwm_freq else 0.0
         )
@@ -169,7 +169,7 @@ class GpioMotor(NoGeometry, Motor):
             yield lease
             lease.raise_if_revoked()
         except BaseException:
-            # A requested power of 0 has already set all pins to rest.
+            # If the requested power is 0, all pins have already been set to rest.
             if not lease.is_revoked and self._bridge.requested_power:
                 await self._try_stop(lease)
             raise

@@ -46,8 +46,7 @@ class ShaftMotion:
         return ShaftMotion(self.position_at(now) if self.end is None else self.end, now)
 
     def shift_zero(self, offset: float, now: float) -> ShaftMotion:
-        """Return the same motion in positions whose zero is at the current position plus
-        `offset`."""
+        """Return the same motion, measured from a new zero: the current position plus `offset`."""
         shift = -offset - self.position_at(now)
         end = None if self.end is None else self.end + shift
         return replace(self, start=self.start + shift, end=end)

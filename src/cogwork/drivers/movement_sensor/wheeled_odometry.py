@@ -201,7 +201,8 @@ def _unwrap(answer: PositionReading | BaseException) -> PositionReading:
 async def _check_position_reporting(motor: Motor) -> None:
     if not (await motor.get_properties()).position_reporting:
         raise Unsupported(
-            f'motor "{motor.name}" does not report its position: odometry needs an encoder on it'
+            f'motor "{motor.name}" does not report its position, which odometry needs: use a motor '
+            "with an encoder"
         )
 
 

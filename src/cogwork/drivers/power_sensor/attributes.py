@@ -15,7 +15,7 @@ class FakePowerSensorAttributes(Attributes):
     current: float = 0.5
     """Current in amperes, not counting the motor."""
     is_ac: bool = False
-    """Whether the current alternates."""
+    """Whether to report alternating current (AC)."""
     motor: Annotated[str, Field(min_length=1), Dependency("rdk:component:motor")] | None = None
     """Motor that draws additional current while it is powered."""
     motor_current: Annotated[float, Field(ge=0)] = 2.0

@@ -80,7 +80,8 @@ def _parse_json(text: str) -> Readings:
 
 
 def _check_fits_reply(value: Any, depth: int) -> None:
-    """Check that a reply can carry the value: texts must be valid UTF-8, and nesting is limited."""
+    """Check that a reply can contain the value: texts must be valid UTF-8, and nesting is
+    limited."""
     if depth < 0:
         raise BadLine("its JSON is nested too deeply")
     if isinstance(value, str) and _SURROGATE.search(value):

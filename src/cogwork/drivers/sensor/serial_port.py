@@ -195,7 +195,7 @@ def explain_error(port: str, error: BaseException) -> str:
         available = (
             f"available ports: {', '.join(found)}" if found else "no serial ports were found"
         )
-        return f'{port} does not exist: plug it in or change "port"; {available}'
+        return f'{port} does not exist: plug the device in or change "port"; {available}'
     if number in (errno.EACCES, errno.EPERM):
         return (
             f"permission denied for {port}: run `sudo usermod -aG dialout $USER`, log in again "

@@ -23,13 +23,13 @@ Numbers = dict[str, float]
 
 class SystemSensor(NoGeometry, Sensor):
     """A sensor of the server's computer. Each reading measures the processor load since the
-    previous reading, by any client."""
+    previous reading, no matter which client requested that one."""
 
     def __init__(self, name: ResourceName, attributes: SystemSensorAttributes) -> None:
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
-        # Use a thread, because a disk may hang, and only one, because psutil keeps the previous
-        # processor times per thread.
+        # Use a thread, because a disk may hang. Use only one thread, because psutil keeps the
+        # previous processor times per thread.
         self._thread = Workers(f"sensor-{name.name}", waiting=100)
 
     @classmethod
@@ -39,7 +39,7 @@ class SystemSensor(NoGeometry, Sensor):
         del dependencies
         sensor = cls(name, attributes)
         try:
-            # Read once now, so that the first reading of a client covers the time since then.
+            # Read once now, so that the first reading of a client measures the load since now.
             await sensor.get_readings()
         except BaseException:
             await sensor.close()

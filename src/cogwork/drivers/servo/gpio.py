@@ -38,7 +38,7 @@ class GpioServo(NoGeometry, Servo):
         self._pin_lock = asyncio.Lock()
         self._last_angle = attributes.start_angle
         """The last angle written to the pin."""
-        # Setting an angle waits for the end of a pulse, so shorter steps would queue writes.
+        # Setting an angle waits for the end of a pulse, so more frequent steps would queue writes.
         self._step_interval = max(_STEP_INTERVAL, 2 / attributes.frequency_hz)
         self._mover = Mover(f'servo "{name.name}"', (attributes.start_angle,), clock)
 

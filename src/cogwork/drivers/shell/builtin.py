@@ -27,13 +27,14 @@ from cogwork.resource.model import logger_of
 _HOME_VARIABLE = "VIAM_HOME"
 """The name under which clients look up the server's state directory."""
 _BUILDS = "packages-local"
-"""The folder in the state directory for development builds of modules. The command line copies
-builds into it and expects it to exist."""
+"""The folder in the state directory for development builds of modules. The command-line client
+copies builds into it and expects it to exist."""
 _DISK_TIMEOUT = 10.0
 _TERM = "xterm-256color"
 _MAX_CONCURRENT_STARTS = 2
 _START_INTERVAL = 0.05
-"""Seconds that a slot stays occupied after a start: many starts at once would starve clients."""
+"""Seconds from the start of a shell until its start slot is free again. Without this delay, many
+starts in a row would slow down all clients."""
 
 
 class NoShell(CogworkError):
@@ -100,7 +101,7 @@ class BuiltinShell(ServiceBase):
     ) -> ThreadedReceiver:
         self._copies += 1
         path = self._resolve_path(destination)
-        self._log.info("receiving files in %s", path)
+        self._log.info("receiving files into %s", path)
         builds = cogwork_home(os.environ) / _BUILDS
         if builds in (path, path.parent):
             await run_in_thread(f"make {builds}", _DISK_TIMEOUT, make_directory, builds, 0o750)
@@ -121,7 +122,7 @@ class BuiltinShell(ServiceBase):
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """Return the state directory of the server, whatever the command is.
 
-        Go's command line reads the value of `viam_home`.
+        The Go command-line client reads the value of `viam_home`.
         """
         del command
         return dict.fromkeys((_HOME_VARIABLE, "viam_home"), str(cogwork_home(os.environ)))
@@ -159,7 +160,7 @@ class BuiltinShell(ServiceBase):
 
 
 class RefusedShell:
-    """Replaces the shell in untrusted configurations, where it cannot be built."""
+    """The shell of untrusted configurations, which always fails to build."""
 
     @classmethod
     async def new(

@@ -75,8 +75,9 @@ class FileSender:
     def chunks(self) -> Generator[messages.FileData, None, None]:
         """Yield the chunks of all sources.
 
-        The contents of a directory precede the directory itself, because writing them changes its
-        time. Each file ends with a separate message, which the receiver acknowledges.
+        The contents of a directory precede the directory itself, because writing the contents
+        changes the directory's time. Each file ends with a separate message, which the receiver
+        acknowledges.
         """
         for source in self._sources:
             if source.path.is_dir():
@@ -340,8 +341,8 @@ def _resolve_inside(root: Path, link: Path) -> Path | None:
 
 
 def _resolve_destination(destination: Path, source_type: SourceType) -> tuple[Path, str | None]:
-    """Return the directory to write to, and the new name of the copy, or None to keep the sent
-    name."""
+    """Return the directory to write to, and the name for the copy. The name is None if the copy
+    keeps the sent name."""
     if source_type not in (SINGLE_FILE, SINGLE_DIRECTORY, MULTIPLE_FILES):
         raise InvalidRequest(f"unknown source type {source_type}")
     if destination.is_dir():

@@ -51,7 +51,8 @@ class PtyTerminal:
         self._process = process
         self._controller = controller
         self._tty = tty
-        """Open until the end, so that the terminal stays usable while no program has it open."""
+        """The program's side of the terminal. The server keeps it open, too, so that the terminal
+        stays usable while no program has it open."""
         self._exited: asyncio.Future[Any] = asyncio.ensure_future(child_process.wait(process))
         self._final_output_left = _MAX_FINAL_OUTPUT
         self._on_closed = on_closed
@@ -125,7 +126,7 @@ class PtyTerminal:
             await self._hang_up()
         finally:
             await self._signal_session(signal.SIGKILL)
-            await self._signal_session(signal.SIGKILL)  # processes started meanwhile
+            await self._signal_session(signal.SIGKILL)  # for processes started meanwhile
             self._release()
         await self._exited
         self._on_closed(self)

@@ -67,7 +67,7 @@ class GpioSwitchAttributes(Attributes):
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
         if len(set(self.pins)) < len(self.pins):
-            raise fault(codes.BAD_VALUE, "a pin is used twice")
+            raise fault(codes.BAD_VALUE, '"pins" names the same pin twice')
         if self.labels and len(self.labels) != self.count:
             raise fault(
                 codes.BAD_VALUE, f"there are {len(self.labels)} labels, but {self.count} positions"

@@ -80,7 +80,7 @@ class GpioSwitch(Switch):
             self._position = position
 
     async def _restore(self) -> None:
-        """Restore the previous position, or turn all pins off if it is unknown."""
+        """Restore the previous position. If it is unknown, turn all pins off."""
         before, self._position = self._position, None
         await self._write(self._all_off if before is None else self._attributes.levels(before))
         self._position = before

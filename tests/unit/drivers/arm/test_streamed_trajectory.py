@@ -260,8 +260,8 @@ def point_with_constraints(
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (point_with_constraints([0.0] * 5), "its constraints need 6 velocities"),
-        (point_with_constraints([0.0] * 6, [0.0]), "either 6 accelerations or none"),
+        (point_with_constraints([0.0] * 5), "its constraints must have 6 velocities"),
+        (point_with_constraints([0.0] * 6, [0.0]), "and 6 accelerations or none"),
         (point_with_constraints([0.0] * 5 + [1.0]), "a trajectory must begin at rest"),
     ],
 )

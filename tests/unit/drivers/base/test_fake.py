@@ -107,9 +107,9 @@ async def test_set_velocity_with_both_velocities_drives_an_arc(
     ("ask", "words"),
     [
         (lambda c: c.move_straight(10, 501), "drives at 500 mm/s at most, not at 501"),
-        (lambda c: c.move_straight(10, math.nan), "cannot drive by nan: give a finite number"),
+        (lambda c: c.move_straight(10, math.nan), "accepts only finite numbers, not nan"),
         (lambda c: c.spin(10, 91), "turns at 90 degrees/s at most, not at 91"),
-        (lambda c: c.spin(math.inf, 9), "cannot drive by inf: give a finite number"),
+        (lambda c: c.spin(math.inf, 9), "accepts only finite numbers, not inf"),
         (lambda c: c.set_power(Vector3(y=2), STILL), "accepts a power between -1 and 1, not 2"),
         (
             lambda c: c.set_velocity(Vector3(y=-501), STILL),

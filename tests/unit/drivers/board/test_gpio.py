@@ -241,7 +241,9 @@ async def test_analogs_and_power_modes_are_unsupported(client: BoardClient) -> N
     with refused() as told:
         await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP)
     assert told.status is Status.UNIMPLEMENTED
-    assert told.words == 'board "b" has no power modes: it is the server\'s own computer'
+    assert told.words == (
+        'board "b" does not support power modes: its pins are those of the server\'s own computer'
+    )
 
 
 async def test_status_of_the_board(client: BoardClient) -> None:
@@ -258,7 +260,10 @@ async def test_drive_command_refuses_outputs(client: BoardClient) -> None:
     await (await client.gpio_pin_by_name("17")).set(False)
     with refused() as told:
         await client.do_command({"drive": {"17": True}})
-    assert told.words == 'pin "GPIO17" of board "b" is an output: use set instead'
+    assert told.words == (
+        'pin "GPIO17" of board "b" is an output, and "drive" only simulates inputs: '
+        "set the pin instead"
+    )
     with refused() as told:
         await client.do_command({"dive": {"17": True}})
     assert told.status is Status.INVALID_ARGUMENT

@@ -184,7 +184,7 @@ async def test_state_is_read_again_after_dropped_kernel_events(
 async def test_missing_and_wrong_devices_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(GamepadFault, match='plug it in or change "device"'):
+    with pytest.raises(GamepadFault, match='plug the gamepad in or change "device"'):
         open_gamepad(str(tmp_path / "none"))
     (tmp_path / "event0").touch()
     with pytest.raises(GamepadFault, match="cannot be opened"):

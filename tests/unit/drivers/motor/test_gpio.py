@@ -504,9 +504,9 @@ async def test_status_of_the_motor(
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
-        ({"pins": {"a": "1"}}, ", not to a"),
-        ({"pins": {}}, ", not to nothing"),
-        ({"pins": {"a": "1", "b": "2", "dir": "3"}}, ", not to a and b and dir"),
+        ({"pins": {"a": "1"}}, r"configured: a\)"),
+        ({"pins": {}}, r"configured: none\)"),
+        ({"pins": {"a": "1", "b": "2", "dir": "3"}}, r"configured: a and b and dir\)"),
         ({"pins": {"a": "1", "b": "1"}}, 'pin "1" is used twice'),
         ({"encoder": "e"}, '"encoder" and "ticks_per_rotation" require each other'),
         ({"min_power_pct": 0.5, "max_power_pct": 0.4}, "is more than"),

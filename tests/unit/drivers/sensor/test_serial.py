@@ -260,7 +260,7 @@ async def test_sensor_starts_before_its_device_is_plugged_in(tmp_path: Path, ser
                 await client.get_readings()
             assert told.status is Status.UNAVAILABLE
             assert told.words.startswith(
-                f'{device.path} does not exist: plug it in or change "port"; '
+                f'{device.path} does not exist: plug the device in or change "port"; '
             )
             with refused() as told:
                 await client.do_command({"write": "x"})

@@ -158,7 +158,7 @@ async def test_position_is_unknown_when_it_cannot_be_restored(
     ("attributes", "words"),
     [
         ({"pins": []}, "at least 1 item"),
-        ({"pins": ["x"] * 2}, "a pin is used twice"),
+        ({"pins": ["x"] * 2}, '"pins" names the same pin twice'),
         ({"pins": ["x"], "labels": ["a"]}, "there are 1 labels, but 2 positions"),
         ({"pins": ["x"], "position": 2}, "position 2 does not exist: the last one is 1"),
     ],
