@@ -33,7 +33,7 @@ class ArmContract(MovingContract):
     far: ClassVar[Sequence[float]] = (100.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     """Joint positions that the arm takes several seconds to reach."""
     moment: ClassVar[float] = 0.2
-    """Seconds from the initial position to `near`."""
+    """Seconds that the move from the initial position to `near` takes."""
     exact: ClassVar[float] = 0.1
     """Tolerance of a joint position, in the units of `near`."""
     exact_mm: ClassVar[float] = 1.0

@@ -30,7 +30,8 @@ class BoardContract(Contract):
     readers: ClassVar[Sequence[str]] = ()
     """Analogs that may be read."""
     writers: ClassVar[Sequence[str]] = ()
-    """Analogs that may be written. Those that `readers` contains, too, must read back the value."""
+    """Analogs that may be written. If an analog is also in `readers`, it must read back the written
+    value."""
     levels: ClassVar[Sequence[int]] = (1, 0)
     """Values that may be written to the analogs in `writers`."""
     interrupts: ClassVar[Sequence[str]] = ()
@@ -126,8 +127,8 @@ class BoardContract(Contract):
     async def test_tick_stream_ends_with_board(self, harness: Harness, resource: Any) -> None:
         for name in self.interrupts[:1]:
             async with _stream_ticks(resource, name) as stream:
-                # When this call returns, the board has registered the stream, which was opened
-                # before.
+                # The stream is already open. When this call returns, the board has also registered
+                # it.
                 await resource.get_geometries()
                 await harness.run(*self.other_resources)
                 with pytest.raises(GRPCError) as ended:

@@ -42,7 +42,8 @@ _OPTIONAL_METHODS = {"DoCommand", "GetStatus", "GetGeometries"}
 MAX_BLOCKING = 0.5
 """Maximum seconds for which a call may block the event loop."""
 _BLOCKING_ATTEMPTS = 3
-"""Number of calls, at least one of which must not block: a busy computer pauses now and then."""
+"""Number of calls, of which only one needs to stay below the limit: a busy computer may pause
+during the others."""
 _UNEXPLAINED_STATUSES = (Status.UNKNOWN, Status.INTERNAL)
 
 

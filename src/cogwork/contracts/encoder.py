@@ -20,7 +20,8 @@ DEGREES = PositionType.POSITION_TYPE_ANGLE_DEGREES
 _SETTLE_TIME = 0.05
 """Seconds without a tick after which the shaft counts as stopped."""
 _TOLERANCE = 1.0
-"""Noise of the position of a stopped shaft, in ticks; in degrees if the encoder has no ticks."""
+"""Noise of the position of a stopped shaft, in ticks, or in degrees if the encoder reports no
+ticks."""
 
 
 class EncoderContract(Contract):
@@ -124,8 +125,8 @@ class EncoderReading:
         return abs(self.distance_from(start)) > _TOLERANCE
 
     def distance_from(self, start: EncoderReading) -> float:
-        """Return how far the shaft turned since `start`, in ticks; in degrees if the encoder has no
-        ticks."""
+        """Return how far the shaft turned since `start`, in ticks, or in degrees if the encoder
+        reports no ticks."""
         return self.ticks_from(start) if self.ticks is not None else self.degrees_from(start)
 
     def ticks_from(self, start: EncoderReading) -> float:

@@ -86,7 +86,7 @@ class MovementSensorContract(Contract):
                 continue
             measured = _drop_altitude(await getattr(resource, f"get_{quantity}")())
             read = (await resource.get_readings())[_reading_key(quantity)]
-            # Skip different types: an orientation can be represented in several ways.
+            # Skip values of different types: an orientation has several representations.
             if type(read) is not type(measured):
                 continue
             here, there = _to_numbers(quantity, measured), _to_numbers(quantity, read)

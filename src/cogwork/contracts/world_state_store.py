@@ -22,7 +22,8 @@ class WorldStateStoreContract(Contract):
     client = WorldStateStoreClient
 
     changing: ClassVar[int] = 10
-    """Number of changes that the test waits for, at most a few seconds; 0 for a static world."""
+    """Number of changes that the test waits for; 0 for a static world. They must occur within a few
+    seconds."""
 
     async def test_listed_transforms_can_be_fetched(self, resource: Any) -> None:
         uuids = await resource.list_uuids()
