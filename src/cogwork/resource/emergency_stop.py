@@ -46,8 +46,8 @@ class NeedsLoop(RuntimeError):
 
 
 def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends, such as a coroutine of local pins. Raise NeedsLoop if it
-    suspends."""
+    """Run a coroutine that never suspends, such as one that sets a pin of this computer. Raise
+    NeedsLoop if it suspends."""
     try:
         coroutine.send(None)
     except StopIteration as done:

@@ -101,7 +101,7 @@ def _build_labels(pairs: _Pairs) -> Labels:
 def _clean_name(text: str) -> str:
     if _INVALID_CHARACTERS.search(text):
         raise InvalidLabels(
-            f'label "{clip(text)}" contains an invalid character; write it without escapes'
+            f'label "{clip(text)}" contains a null character or an unpaired surrogate; remove it'
         )
     return text.strip()
 

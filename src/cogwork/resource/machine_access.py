@@ -1,7 +1,8 @@
 """Access of a service to the resources and frames of its machine, resolved on each call.
 
-Resources that only calls name, such as the resource to move, are not dependencies. Otherwise, the
-service would be built only when all of them are ready, and closed when one is lost.
+A resource that is named only in calls, such as the resource to move, is not a dependency of the
+service. If it were, the service would be built only when the resource is ready, and closed when the
+resource is lost.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class MachineAccess:
     """The interface to the machine. The server fills it before any resource is built."""
 
     find: Callable[[ResourceName], object] = _raise_no_machine
-    """Returns a ready resource, which the current call holds until it ends. Raises an error with
-    the reason if the resource is not ready."""
+    """Returns a ready resource, which is not closed before the current call ends. Raises an error
+    with the reason if the resource is not ready."""
     names: Callable[[], Iterable[ResourceName]] = tuple
     """Returns the names of all configured resources."""
     frames: CoordinateFrames | None = None

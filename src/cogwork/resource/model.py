@@ -33,8 +33,8 @@ class MissingExtra(CogworkError):
 
 
 def install_advice(extra: str) -> str:
-    """Return how to install the libraries of an extra. The executable cannot load installed
-    libraries."""
+    """Return how to install the libraries of an extra. The standalone executable cannot load
+    installed libraries, so its users need to install the server instead."""
     if getattr(sys, "frozen", False):
         return (
             "this executable does not contain it; install the server in an environment with "
@@ -68,7 +68,8 @@ class Extra:
 NUMPY = Extra("onnx", ("numpy",))
 
 _IMPORT_LOCK = threading.Lock()
-"""NumPy, which all libraries use, fails permanently if two threads import it at the same time."""
+"""Serializes imports: NumPy, which all libraries use, fails permanently if two threads import it at
+the same time."""
 
 
 def _import_library(library: str) -> None:
@@ -114,7 +115,8 @@ def logger_of(name: ResourceName) -> logging.Logger:
 
 
 def find_dependency(dependencies: Dependencies, text: str) -> Any:
-    """Return the dependency that an attribute names. `depends_on` may add further dependencies."""
+    """Return the dependency that an attribute names. `dependencies` also contains those of
+    `depends_on`."""
     reference = Reference.parse(text)
     for name, resource in dependencies.items():
         if name.short == reference.short and reference.api in (None, name.api):

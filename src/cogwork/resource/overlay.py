@@ -67,7 +67,8 @@ def label_color(label: str) -> tuple[int, int, int]:
 
 
 def _clamp(pixels: Pixels, x: int, y: int) -> tuple[int, int]:
-    """Clamp a point to the image: OpenCV rejects 64-bit numbers, and services may return any."""
+    """Clamp a point to the image: services may return numbers of any size, but OpenCV rejects
+    64-bit numbers."""
     return min(max(x, 0), pixels.shape[1] - 1), min(max(y, 0), pixels.shape[0] - 1)
 
 
@@ -82,7 +83,7 @@ def _draw_tag(
     scale = max(_MIN_SCALE, min(drawn.shape[:2]) * _SCALE_PER_PIXEL)
     line = max(1, round(scale * 1.6))
     (wide, _), _ = cv2.getTextSize(text, _FONT, scale, line)
-    # The same height for every text, with or without descenders.
+    # Use the same height for every text, with or without descenders.
     (_, high), descent = cv2.getTextSize("bg", _FONT, scale, line)
     width, height = wide + 2 * _PADDING, high + descent + 2 * _PADDING
     x = int(np.clip(x, 0, max(0, drawn.shape[1] - width)))

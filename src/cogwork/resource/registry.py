@@ -67,7 +67,7 @@ def entry_point_models() -> list[Model]:
 
 
 def installed_packages() -> dict[tuple[Api, ModelName], str]:
-    """Return the name of the installed package that provides each model of an entry point."""
+    """Return, for each model of an entry point, the name of the package that provides the model."""
     return {(model.api, model.name): package for package, model in _iter_entry_point_models()}
 
 
@@ -79,7 +79,7 @@ def _iter_entry_point_models() -> Iterator[tuple[str, Model]]:
             models = _load_entry_point(entry)
         except (Exception, SystemExit) as error:
             _log.error(
-                "cannot load plug-in %s of %s: %s; update or uninstall it",
+                "cannot load plug-in %s of %s: %s; update or uninstall its package",
                 entry.name,
                 package,
                 f"{type(error).__name__}: {error}",
@@ -90,7 +90,7 @@ def _iter_entry_point_models() -> Iterator[tuple[str, Model]]:
 
 def _load_entry_point(entry: importlib.metadata.EntryPoint) -> list[Model]:
     """Load an entry point: a model or a class written for a module, an iterable of them, or a
-    function that returns one."""
+    function that returns an iterable."""
     # Must precede the import of the SDK.
     importlib.import_module("cogwork.resource.sdk.clean_import")
     offered = entry.load()

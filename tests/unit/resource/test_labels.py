@@ -148,9 +148,9 @@ def test_escapes_are_decoded(text: str, name: str) -> None:
         ("c\0a\0t\0", "the labels are not text; save them as UTF-8"),
         (
             "{0: '\\x00'}",
-            'label "U\\+0000" contains an invalid character; write it without escapes',
+            'label "U\\+0000" contains a null character or an unpaired surrogate; remove it',
         ),
-        ('["\\ud800"]', "contains an invalid character; write it without escapes"),
+        ('["\\ud800"]', "contains a null character or an unpaired surrogate; remove it"),
         (
             "a" * (MAX_CHARACTERS + 1),
             "the labels have 1048577 characters, but the limit is 1048576",

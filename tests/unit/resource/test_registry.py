@@ -118,7 +118,7 @@ def test_valid_entry_points_load_and_invalid_ones_are_logged(
             m for m in messages if m.startswith(f"cannot load plug-in {name} of acme-lights: ")
         )
         assert reason in message
-        assert message.endswith("; update or uninstall it")
+        assert message.endswith("; update or uninstall its package")
     assert len(messages) == 8
 
 

@@ -31,16 +31,16 @@ _ORIENTATIONS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "euler_angles": ("euler_angles", {each: each for each in ("roll", "pitch", "yaw")}),
     "quaternion": ("quaternion", {each: each for each in "wxyz"}),
 }
-"""The message field, and the names of its numbers, for each type of orientation in a
-configuration."""
+"""For each type of orientation in a configuration: the message field, and the names of the numbers
+in that field."""
 _CREDENTIALS: Final = {
     "api-key": "CREDENTIALS_TYPE_API_KEY",
     "robot-location-secret": "CREDENTIALS_TYPE_ROBOT_LOCATION_SECRET",
     "robot-secret": "CREDENTIALS_TYPE_ROBOT_SECRET",
 }
 _DISABLED: Final = {"type": "cogwork", "attributes": {"disabled": True}}
-"""Marks a resource as disabled. The message has no field for this, so the mark is stored among the
-resource's settings of services."""
+"""Marks a resource as disabled. The message has no field for this, so the mark is one of the
+resource's `service_configs`."""
 _DURATIONS: Final = {
     "modules": ("first_run_timeout",),
     "processes": ("stop_timeout",),

@@ -12,7 +12,8 @@ _URDF = 2
 
 
 def read_kinematics(reply: Sequence[Any]) -> Chain:
-    """Parse the format and the file, the first two elements of a reply. Raise ValueError."""
+    """Parse the kinematics file in a reply, whose first two elements are the format and the file.
+    Raise ValueError if the file is invalid."""
     file_format, data, *_ = reply
     parse = parse_urdf if file_format == _URDF else parse_sva
     return parse(bytes(data).decode())

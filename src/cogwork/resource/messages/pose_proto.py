@@ -13,7 +13,8 @@ from cogwork.spatial.pose import Pose
 from cogwork.spatial.shape import parse_shape
 
 _MAX_COORDINATE: Final = 1e11
-"""Maximum length in millimeters. Squares of larger numbers could overflow."""
+"""Maximum distance from the origin along an axis, in millimeters. Squares of far larger numbers
+would overflow."""
 
 
 def pose_to_proto(pose: Pose) -> common.Pose:
@@ -55,7 +56,7 @@ def geometry_to_proto(data: Mapping[str, Any], label: str) -> common.Geometry:
 
 def _check_coordinate(name: str, value: float) -> float:
     if abs(_check_finite(name, value)) > _MAX_COORDINATE:
-        raise ValueError(f'"{name}" is {value:g} mm, farther than anything on Earth')
+        raise ValueError(f'"{name}" is {value:g} mm; the limit is {_MAX_COORDINATE:g} mm')
     return value
 
 

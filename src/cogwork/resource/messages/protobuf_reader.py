@@ -56,7 +56,7 @@ class FieldReader:
         return Field(0, LEN, 0, len(self._data))
 
     def iter_fields(self, messages: Iterable[Field]) -> Iterator[Field]:
-        """Yield the fields of a message. It may occur in several pieces, `messages`, which protobuf
+        """Yield the fields of a message, which may be split into several `messages` that protobuf
         merges."""
         for message in messages:
             at = message.start

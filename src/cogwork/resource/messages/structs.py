@@ -35,9 +35,10 @@ def to_struct(mapping: Mapping[str, Any] | None) -> Struct:
 
 
 def extra_to_dict(struct: Struct) -> dict[str, Any]:
-    """Convert the `extra` of a call. Its size is limited because the SDK's services convert it on
-    the event loop."""
-    # Count the values only in a large message, because a value takes at least two bytes.
+    """Convert the `extra` of a call. The size of `extra` is limited, because the SDK's services
+    convert it on the event loop."""
+    # Count the values only in a large message: a value takes at least two bytes, so a small message
+    # cannot exceed the limit.
     if struct.ByteSize() > 2 * MAX_EXTRA_VALUES and _count_values(struct) > MAX_EXTRA_VALUES:
         raise InvalidRequest(
             f"extra has more than {MAX_EXTRA_VALUES} values; use DoCommand instead"

@@ -18,7 +18,8 @@ def read_supplemental_transforms(
 ) -> list[FramePart]:
     """Parse the transforms.
 
-    A name must be unique, because a frame of the machine with the same name would be ambiguous.
+    The name of each transform must be unique and differ from all frames of the machine, so that no
+    name is ambiguous.
     """
     parts: dict[str, FramePart] = {}
     for transform in transforms:

@@ -157,8 +157,7 @@ def _read_tensors(reader: FieldReader, messages: Iterable[Field]) -> dict[str, N
 
 
 def _read_tensor(reader: FieldReader, name: str, messages: list[Field]) -> NDArray[Any] | None:
-    """Read a tensor. Return None for a tensor without values of any type, which the SDK omits,
-    too."""
+    """Read a tensor. Return None if no field contains values; the SDK omits such a tensor, too."""
     shape, layout, values = list[NDArray[Any]](), None, list[Field]()
     for field in reader.iter_fields(messages):
         if field.number == _SHAPE and field.kind in (LEN, I64):
@@ -176,7 +175,8 @@ def _read_values(reader: FieldReader, layout: _TensorLayout, messages: list[Fiel
         for field in reader.iter_fields(messages)
         if field.number == _DATA and field.kind in (LEN, layout.unpacked_kind)
     ]
-    # If a field is repeated, protobuf uses the last value of bytes, but concatenates numbers.
+    # If a field occurs several times, protobuf concatenates its numbers, but keeps only its last
+    # bytes value.
     stored = _concatenate(parts if layout.unpacked_kind else parts[-1:], layout.wire_dtype)
     if layout.wire_dtype != layout.dtype:
         return stored.astype(layout.dtype)

@@ -95,8 +95,8 @@ async def _create_mlmodel_client(name: str, channel: ForwardChannel) -> Any:
     try:
         await NUMPY.load()
     except MissingExtra:
-        # Calls can be forwarded without NumPy. Only resources in this process need it to use the
-        # model.
+        # Without NumPy, calls to the model can still be forwarded, but resources in this process
+        # cannot use the model.
         return UnknownApiResource(name)
     from cogwork.resource.sdk.mlmodel_client import FastMLModelClient
 

@@ -20,7 +20,7 @@ class UnaryChannel(Protocol):
 
 
 class FastMLModelClient(MLModelClient):
-    """The SDK's client, but it serializes a tensor with a single copy of its memory."""
+    """The SDK's client, except that serializing a tensor copies its values only once."""
 
     def __init__(self, name: str, channel: Any, raw_channel: UnaryChannel) -> None:
         """`channel` is the SDK's wrapper of a channel. `raw_channel` is a channel to the same

@@ -32,7 +32,7 @@ _DESCRIPTOR = messages.DESCRIPTOR.services_by_name["ArmService"]
 _STREAMED_METHOD = "MoveThroughJointPositionsStreamed"
 _MAX_POINTS = 10_000
 _POINTS_PER_TURN = 500
-"""Points that are parsed before other tasks of the event loop run."""
+"""Number of points to parse before other tasks of the event loop get a turn."""
 
 
 def arm_methods(api: Api, find: FindResource) -> Iterable[Method]:
@@ -124,8 +124,8 @@ def _check_constraints(point: Arm.TrajectoryPoint, *, is_first: bool) -> None:
         accelerations is not None and len(accelerations) != joints
     ):
         raise InvalidRequest(
-            f"the point at {point.time.total_seconds():g} s has {joints} joint positions; "
-            f"its constraints need {joints} velocities and either {joints} accelerations or none"
+            f"the point at {point.time.total_seconds():g} s has {joints} joint positions, "
+            f"so its constraints must have {joints} velocities, and {joints} accelerations or none"
         )
     if is_first and any(constraints.velocities):
         raise InvalidRequest("a trajectory must begin at rest, with velocities of 0")

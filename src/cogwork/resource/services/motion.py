@@ -136,5 +136,6 @@ def _optional_field(request: Any, field: str) -> Any:
 
 
 def _call_options(request: Any, stream: Stream) -> dict[str, Any]:
-    """Return the options of a call. Classes written for the SDK may not accept metadata."""
+    """Return the options of a call, without metadata, which some classes written for the SDK do not
+    accept."""
     return {"extra": extra_to_dict(request.extra), "timeout": time_left(stream)}

@@ -20,7 +20,7 @@ from cogwork.wire.table.descriptor_service import to_stream_handler
 from cogwork.wire.table.handlers import Method, Stream
 
 _ANGULAR_VELOCITY = "angular_velocity"
-"""Name of the reading, and also of its type in the reply."""
+"""Name of the reading, which is also the name of its type in the reply."""
 
 
 def movement_sensor_methods(api: Api, find: FindResource) -> Iterable[Method]:

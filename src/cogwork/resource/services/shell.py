@@ -102,8 +102,8 @@ class ShellService(ResourceService):
         shell: Shell = self.find_resource(first.name)
         terminal = await shell.open_terminal()
         try:
-            # Send this before any output, because grpc never ends a call whose first reply was
-            # cancelled.
+            # Send the initial metadata before any output: grpc never ends a call whose first reply
+            # was cancelled.
             await stream.send_initial_metadata()
             await run_duplex(
                 _forward_input(first, stream, terminal), _forward_output(stream, terminal)
@@ -111,8 +111,8 @@ class ShellService(ResourceService):
         finally:
             await terminal.aclose()
         await stream.send_message(messages.ShellResponse(eof=True))
-        # grpclib clients lose the last reply if the end of the call arrives together with the
-        # reply.
+        # Delay the end of the call: if it arrives together with the last reply, grpclib clients
+        # lose that reply.
         await asyncio.sleep(_CLOSE_DELAY)
 
     async def copy_files_to_machine(self, stream: Stream) -> None:
@@ -182,7 +182,8 @@ async def _forward_output(stream: Stream, terminal: ShellTerminal) -> None:
 
 
 def _resize(request: messages.ShellRequest, terminal: ShellTerminal) -> None:
-    """Apply window sizes from `extra`: the first message has a list, later messages one size."""
+    """Apply window sizes from `extra`: the first message contains a list, each later message one
+    size."""
     if not request.HasField("extra"):
         return
     extra = extra_to_dict(request.extra)

@@ -37,7 +37,7 @@ class WorldStateStoreService(ResourceService):
         async with closing(aiter(changes)) as replies:
             first = asyncio.ensure_future(anext(replies, None))
             try:
-                await asyncio.sleep(0)  # let the store start to watch
+                await asyncio.sleep(0)  # let the store start watching for changes
                 # This empty message tells clients that the stream is open, so that they miss no
                 # change.
                 await stream.send_message(messages.StreamTransformChangesResponse())
