@@ -21,7 +21,9 @@ async def test_server_that_cannot_protect_the_machine_refuses_to_start(tmp_path:
     config = {**FAKES, "auth": UNCHECKED}
     async with run_server(config, tmp_path, exits=1, serves=False) as server:
         assert await server.exit_code() == 1
-    assert "refusing to start: client certificates are accepted" in server.out.text
+    assert (
+        "refusing to start: /auth/tls_auth_entities enables client certificates" in server.out.text
+    )
     assert "serving" not in server.out.text
 
 

@@ -105,7 +105,7 @@ class _Checker:
         resources = ResourceCheck(catalog, self._packages, self._diagnostics).check(value)
         for section in RESOURCE_SECTIONS:
             parts[section] = [r.config for r in resources if r.config and r.pointer[0] == section]
-        # Do not validate again: each section has already been validated.
+        # Build the object without validation: each section has already been validated.
         config = MachineConfig.model_construct(**parts)
         cross_check(config, resources, self._item_pointers, self._diagnostics, catalog)
         warn_unsupported_sections(config, self._diagnostics)
@@ -197,11 +197,11 @@ class _Checker:
         if not path:
             self._diagnostics.add(
                 codes.NO_REGISTRY,
-                f'module "{module.name}" has no "executable_path", which only a cloud can '
-                "fill in for a module of the registry",
+                f'module "{module.name}" has no "executable_path": for a registry '
+                "module, only a cloud can fill it in",
                 at,
                 Effect.UNHEALTHY,
-                hint='set "executable_path" to its program or archive, or join a cloud that has it',
+                hint='set "executable_path" to the program of the module, or join a cloud',
             )
         elif not path.startswith(("/", "~", "${")):
             self._diagnostics.add(

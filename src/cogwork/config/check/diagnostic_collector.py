@@ -41,8 +41,8 @@ _MAY_RESOLVE_LATER = frozenset(
 
 
 _MAX_COMPARISONS = 5_000
-"""Maximum number of words that all suggestions together compare, so that a file with many faults
-does not take seconds."""
+"""Maximum number of words to compare for all suggestions of a configuration together. Without it,
+checking a file with many faults would take seconds."""
 
 
 class CheckCancelled(Exception):
@@ -63,7 +63,7 @@ class DiagnosticCollector:
         self._quote = quote
         self._scrub = scrub
         self._by_rank: dict[int, list[tuple[int, Diagnostic]]] = {}
-        """The diagnostics by rank, each with a sequence number."""
+        """The diagnostics by rank, each with its position in the order in which they were found."""
         self._count = 0
         self._static_faults: dict[Pointer, str] = {}
         self.missing_files: dict[Pointer, str] = {}
@@ -129,7 +129,7 @@ class DiagnosticCollector:
         return usable
 
     def require_file(self, path: str, at: Pointer, effect: Effect) -> None:
-        # An unresolved placeholder in the path has already been reported.
+        # Ignore a path with an unresolved placeholder: the placeholder has already been reported.
         if "${" in path or _try_path(self._context.exists, path):
             return
         message = f'file "{path}" does not exist'
@@ -191,6 +191,6 @@ def _try_path(test: Callable[[Path], bool], path: str) -> bool:
     try:
         return test(Path(path).expanduser())
     except (OSError, RuntimeError, ValueError):
-        # The path cannot be tested: for example, its directory is not readable or its name is too
-        # long.
+        # If the path cannot be tested, treat it as missing: for example, its directory may be
+        # unreadable or its name too long.
         return False

@@ -15,7 +15,7 @@ from cogwork.config.text.positions import Json, Pointer
 from cogwork.core.escape import INDENT
 
 Quote = Callable[[Pointer, Json], str | None]
-"""Returns the value as a message may quote it; None for a secret."""
+"""Formats the value for a message; returns None if the value is secret."""
 
 
 class Effect(enum.StrEnum):

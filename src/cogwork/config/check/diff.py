@@ -27,7 +27,8 @@ _RESOURCE_SECTIONS = ("components", "services")
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """A change outside of the resources, or of resource settings that do not require a rebuild."""
+    """A change to a section other than the resources, or to resource settings that do not require a
+    rebuild."""
 
     section: str
     change: str
@@ -64,9 +65,9 @@ def find_blocked(
 ) -> list[Step]:
     """Return the resources of a configuration that would not run at present, with the reasons.
 
-    The models of each module are unknown, so the modules are assumed to provide every custom model:
-    if `optimistic`, when at least one module can start; otherwise, only when all can. Remotes are
-    assumed to have every resource that is not configured here.
+    It is not known which models a module provides. So every custom model counts as provided if all
+    modules can start or, if `optimistic`, if at least one can. Remotes are assumed to have every
+    resource that is not configured here.
     """
     starting = _list_startable(checked)
     enough = any(starting) if optimistic else bool(starting) and all(starting)
@@ -198,7 +199,7 @@ _VERBS = {
 def _format_step(step: Step, title: str, details: dict[ResourceName, str]) -> str:
     verb = "close" if title == "close" else _VERBS[step.action]
     changed = details.get(step.name)
-    # A reason such as "depends on …" has no subject, so add one.
+    # Add the missing subject to a reason such as "depends on …".
     why = f"it {step.why}" if step.why.startswith("depends on ") else step.why
     return f"{step.name}: {verb}, because {why}{f' ({changed})' if changed else ''}"
 

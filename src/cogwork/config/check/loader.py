@@ -1,6 +1,6 @@
 """Load a configuration: substitute variables, parse, check, and locate the faults.
 
-Startup and every later change use the same path, for files and for configurations from the cloud.
+This code loads every configuration, at startup and later, from files and from the cloud.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def load_value(
 
 
 def load_unreadable(error: Unreadable) -> LoadedConfig:
-    """Return the refused result for a file that could not be read."""
+    """Return a refused configuration for a file that could not be read."""
     diagnostic = Diagnostic(codes.UNREADABLE, str(error), ConfigLocation(()), Effect.REFUSED)
     return _build_refused("", diagnostic, (LocatedDiagnostic(diagnostic),))
 
@@ -133,7 +133,7 @@ def load_unreadable(error: Unreadable) -> LoadedConfig:
 def _refuse_unparsed(
     redacted: RedactedText, substituted: SubstitutedText, refused: list[LocatedDiagnostic]
 ) -> LoadedConfig:
-    """Return the refused result for a text that could not be parsed."""
+    """Return a refused configuration for a text that could not be parsed."""
     unset = [_locate_unset(redacted, each) for each in substituted.unset[:MAX_DIAGNOSTICS]]
     shown_of = len(unset) + min(len(substituted.not_scalar), MAX_DIAGNOSTICS)
     omitted = len(substituted.unset) + len(substituted.not_scalar) - shown_of
@@ -213,7 +213,7 @@ class _SourceMap:
             return None
         span = self._original_span(pointer)
         written = self._text.original[span.start : span.end]
-        # If the file uses the legacy keys of a field, the span covers their whole object.
+        # If the file uses legacy keys, the span covers the whole object. Then quote only the value.
         if len(written) > 60 or "\n" in written or written.startswith(("{", "[")):
             return _quote_scrubbed(pointer, value, self._text.scrub)
         return written
@@ -233,7 +233,7 @@ class _SourceMap:
             location,
             Effect.IGNORED,
             None,
-            (RelatedInfo("the first one, which is used", location),),
+            (RelatedInfo("the first occurrence, which is used", location),),
         )
         first, second = (
             self._text.excerpt(self._text.original_span(span))

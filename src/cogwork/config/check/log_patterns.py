@@ -23,8 +23,8 @@ from cogwork.logs.logger_names import (
 from cogwork.logs.pattern import Pattern
 
 MAX_COMPARISONS = 200_000
-"""Maximum number of patterns times number of names. With more, the patterns are not checked,
-because that would take too long."""
+"""Maximum number of comparisons of a pattern with a name. If more are necessary, the patterns are
+not checked, because that would take too long."""
 
 
 def check_log_patterns(

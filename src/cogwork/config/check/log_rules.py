@@ -48,8 +48,8 @@ def _find_secrets(value: Json, at: Pointer, environment: Mapping[str, str]) -> I
     if isinstance(value, dict):
         for key, member in value.items():
             if key == "keys" and isinstance(member, list):
-                # Skip the IDs of API keys in "keys": they are not secret. Each ID is also a field
-                # beside "keys", whose value is the secret key.
+                # In "keys", skip the IDs of API keys, which are not secret. A string in "keys" is
+                # an ID if there is also a field with this name beside "keys".
                 member = [each for each in member if not (isinstance(each, str) and each in value)]
             yield from _find_secrets(member, (*at, key), environment)
     elif isinstance(value, list):

@@ -76,7 +76,7 @@ def warn_missing_packages(
         if package.name not in present and not has_source(package, cloud):
             collector.add(
                 codes.NO_PACKAGE_SOURCE,
-                f'package "{package.name}" is missing, and there is no place to get it from',
+                f'package "{package.name}" is missing, and has no source to download it from',
                 at,
                 Effect.IGNORED,
                 hint=f'add its "url", join a cloud that has it, or put its files into {directory}',

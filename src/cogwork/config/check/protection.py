@@ -14,8 +14,8 @@ _REQUIRED = ("tls_cert_file", "tls_client_ca_file")
 
 
 def refuse_incomplete(value: Mapping[str, Json], collector: DiagnosticCollector) -> None:
-    """Refuse client certificates that cannot be verified. Check the unvalidated values: even
-    invalid ones show that a login is wanted."""
+    """Refuse client certificates that cannot be verified. Check the values before validation,
+    because even an invalid value shows that the user wants a login."""
     auth, network = value.get("auth"), value.get("network")
     if not isinstance(auth, dict) or not auth.get("tls_auth_entities"):
         return
@@ -29,7 +29,7 @@ def refuse_incomplete(value: Mapping[str, Json], collector: DiagnosticCollector)
         return
     collector.add(
         codes.INCOMPLETE_PROTECTION,
-        f"client certificates are accepted at {format_pointer(_CLIENT_CERTIFICATES)}, {problem}",
+        f"{format_pointer(_CLIENT_CERTIFICATES)} enables client certificates, {problem}",
         _CLIENT_CERTIFICATES,
         Effect.REFUSED,
         hint=f'{hint}, or remove "tls_auth_entities"',

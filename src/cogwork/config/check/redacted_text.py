@@ -40,7 +40,7 @@ class RedactedText:
         self._hides_lines = False
 
     def hide_lines(self) -> None:
-        """Hide all lines. Call this if the lines that contain secrets are unknown."""
+        """Hide all lines. Call this if it is unknown which lines contain secrets."""
         self._hides_lines = True
 
     def hide(self, spans: Iterable[Span]) -> None:

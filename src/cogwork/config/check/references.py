@@ -23,7 +23,8 @@ class AttributeReference:
 
 
 def find_references(model: BaseModel, at: Pointer) -> Iterator[AttributeReference]:
-    """Yield every marked, non-empty string of a validated model, at any depth."""
+    """Yield every non-empty string that is marked as a reference, at any depth of a validated
+    model."""
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         pointer = (*at, field.alias or name)

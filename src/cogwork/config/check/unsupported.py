@@ -25,7 +25,7 @@ _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = 
         None,
     ),
 }
-"""For each section: a test for its use, the missing feature, and an alternative."""
+"""For each section: a function that tests whether the section is used, the message, and a hint."""
 
 
 def warn_unsupported_sections(config: MachineConfig, collector: DiagnosticCollector) -> None:

@@ -36,7 +36,8 @@ class Validator:
         except ValidationError as error:
             faults = error.errors(include_url=False)
         except Exception as error:
-            # Validators of plug-ins run here, too; their messages may quote a secret.
+            # Omit the message: the error may come from the validator of a plug-in, and quote a
+            # secret.
             reason = f"validation failed with {type(error).__name__}"
             return None, [Diagnostic(codes.BAD_VALUE, reason, ConfigLocation(at), effect)]
         found = []
@@ -139,7 +140,8 @@ _EXPECTED_TYPES = {
 
 
 def _would_fit_in_list(fault: ErrorDetails) -> bool:
-    """Whether a list that contains the value may be valid."""
+    """Whether a string was given instead of a list, so that a list with this string may be
+    valid."""
     return fault["type"] == "list_type" and isinstance(fault["input"], str)
 
 
@@ -156,7 +158,8 @@ def _suggest_name(value: str) -> str | None:
 def _redact_message(fault: ErrorDetails, pointer: Pointer, quote: Quote) -> str:
     message = str(fault["msg"])
     value = fault["input"]
-    # The only secret that the message can contain is the whole value.
+    # A message that quotes the value always quotes all of it, so replacing the whole value is
+    # enough.
     if isinstance(value, str) and value and value in message and quote(pointer, value) is None:
         return message.replace(value, "***")
     return message
@@ -192,7 +195,7 @@ def _lower_first(text: str) -> str:
 
 
 def _resolve_location(location: tuple[int | str, ...], value: Json) -> Pointer:
-    """Return the part of the location that exists in the value; pydantic adds union branches."""
+    """Return the location without the names of union types that pydantic inserts."""
     real: list[str | int] = []
     current: Any = value
     for part in location:
@@ -211,7 +214,7 @@ def _remove_all(value: Json, pointers: Iterable[Pointer]) -> Json:
     for pointer in pointers:
         parent: Any = rest
         for part in pointer[:-1]:
-            # An earlier pointer may already have removed the parent.
+            # Skip a pointer whose parent was already removed by an earlier pointer.
             parent = parent.get(part, {}) if isinstance(parent, dict) else parent[part]
         if pointer and isinstance(parent, dict):
             parent.pop(pointer[-1], None)

@@ -107,7 +107,8 @@ class ExistingFile:
 
 
 def fault(code: Code, message: str) -> PydanticCustomError:
-    # Pydantic treats its message as a template, so pass ours as a value: it may contain braces.
+    # Pydantic treats the second argument as a template. The message may contain braces, so pass it
+    # as a value.
     return PydanticCustomError(code.id, "{message}", {"message": message})
 
 

@@ -34,7 +34,8 @@ def machine_schema(catalog: ModelCatalog) -> dict[str, Any]:
         schema_generator=_EditorSchemaGenerator,
         ref_template=f"{_REF_PREFIX}{{model}}",
     )
-    # A plug-in may have a class with the same name, so take the names from the references.
+    # Read the generated names from the references: they differ from the class names if a plug-in
+    # has a class of the same name.
     names = {
         model: str(references[model, "validation"]["$ref"]).removeprefix(_REF_PREFIX)
         for model in ours

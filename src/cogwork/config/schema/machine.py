@@ -58,7 +58,10 @@ def _check_schedule(text: str) -> str:
 
 def _check_package_url(text: str) -> str:
     if re.match(r"https?://[^/]*@", text):
-        raise fault(codes.BAD_VALUE, "an address with a login cannot be used; remove the login")
+        raise fault(
+            codes.BAD_VALUE,
+            "the address contains a login, which is not supported; remove the login",
+        )
     if text and not re.match(r"https?://[^/]|/|~", text):
         raise fault(
             codes.BAD_VALUE,

@@ -16,7 +16,7 @@ def _check_signal(value: str | int) -> str | int:
     try:
         parse_signal(value)
     except ValueError as error:
-        raise fault(codes.BAD_VALUE, f'{error}; write one such as "SIGTERM", or 15') from None
+        raise fault(codes.BAD_VALUE, f'{error}; write a signal such as "SIGTERM" or 15') from None
     return value
 
 

@@ -1,8 +1,8 @@
 """Job schedules: an interval, a cron expression or continuous. Pure: callers pass in the time.
 
-When daylight saving time starts or ends, cron expressions behave as in Debian's cron: a time that
-is skipped is due right after the gap, and a time that occurs twice is due the first time. An
-expression with six fields, or with `*` at the start of minute or hour, follows real time.
+When daylight saving time starts or ends, cron expressions behave as in Debian's cron: a job whose
+time is skipped is due right after the gap, and a job whose time occurs twice is due the first time.
+An expression with six fields, or with `*` at the start of minute or hour, follows real time.
 
 `cronsim` is imported when it is first used: most machines have no jobs, and all would start later.
 """
@@ -38,7 +38,8 @@ class Every:
         return start + self._count_until(until, start) * self.seconds
 
     def _count_until(self, moment: float, start: float) -> int:
-        # The division is inexact, so compare the moment with the due time, as `next` computes it.
+        # The division is inexact, so compute the due time of the nearest run like `next` does, and
+        # check whether it has passed.
         nearest = round((moment - start) / self.seconds)
         count = nearest if start + nearest * self.seconds <= moment else nearest - 1
         return max(count, 0)
@@ -119,8 +120,8 @@ class LocalZone(tzinfo):
         return moment.replace(tzinfo=None).astimezone().utcoffset() if moment is not None else None
 
     def fromutc(self, moment: datetime) -> datetime:
-        # Go through a naive datetime: only that sets `fold`, which tells apart an hour that occurs
-        # twice.
+        # Create a naive datetime first, because this sets `fold`, which distinguishes the two
+        # occurrences of an hour at the end of daylight saving time.
         naive = datetime.fromtimestamp(moment.replace(tzinfo=UTC).timestamp())  # noqa: DTZ006
         return naive.replace(tzinfo=self)
 

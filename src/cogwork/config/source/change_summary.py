@@ -25,7 +25,8 @@ class _Change(NamedTuple):
 def summarize_change(before: str, after: str) -> str:
     """Return the names of the sections and items that were added, changed and removed.
 
-    If a text cannot be parsed before variables are substituted, return the number of changed lines.
+    If a text cannot be parsed without substituting its variables, return the number of changed
+    lines.
     """
     if max(len(before), len(after)) > _MAX_TEXT_LENGTH:
         return summarize_lines(before, after)

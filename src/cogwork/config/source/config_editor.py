@@ -180,7 +180,8 @@ class ConfigEditor:
         try:
             self.history.announce(edit.text, self._find_author(edit, name), self._clock.time())
         except OSError as error:
-            # The edit succeeds if the file itself can be written, even if the announcement fails.
+            # Continue without the author in the history: the edit succeeds if the file can be
+            # written.
             _log.warning("cannot record in the history who saved the configuration: %s", error)
 
     def _find_author(self, edit: Edit, name: str) -> Author:

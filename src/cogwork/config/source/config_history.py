@@ -91,7 +91,7 @@ class ConfigHistory:
             self._remove_oldest()
 
     def announce(self, text: str, author: Author, now: float) -> None:
-        """Name the author of a text that is about to be written to the file. Raise OSError."""
+        """Record the author of a text that is about to be written to the file. Raise OSError."""
         announcement = AnnouncedSave(checksum(text.encode()), author, now)
         with self._lock:
             self._write(self._announcement_path, encode_announcement(announcement))
@@ -152,7 +152,7 @@ class ConfigHistory:
         try:
             return decode_entry(_read_file(path), entry_id)
         except FileNotFoundError:
-            return None  # Another process has removed the file, because it was the oldest.
+            return None  # Another process has removed this file, which was the oldest.
         except (OSError, DamagedEntry) as error:
             self._report_once(path.name, error)
             return None
@@ -181,7 +181,7 @@ class ConfigHistory:
     def _next_id(self, newest: HistoryEntry | None) -> int:
         entry_id = newest.id + 1 if newest is not None else 1
         taken = self._list_ids()
-        while entry_id in taken:  # a damaged file has this ID
+        while entry_id in taken:  # skip the IDs of damaged files
             entry_id += 1
         return entry_id
 

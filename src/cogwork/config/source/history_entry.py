@@ -101,7 +101,7 @@ def decode_entry(content: bytes, entry_id: int) -> HistoryEntry:
     try:
         details = json.loads(head)
         if details["id"] != entry_id:
-            raise DamagedEntry("it has the ID of another entry")
+            raise DamagedEntry("the file name and the content have different IDs")
         return HistoryEntry(
             entry_id,
             _expect_time(details["applied_at"]),
@@ -160,7 +160,7 @@ def _seal(body: bytes) -> bytes:
 def _unseal(content: bytes) -> bytes:
     header, newline, body = content.partition(b"\n")
     if not header.startswith(f"{_MAGIC} ".encode()):
-        raise DamagedEntry("not a file of the history")
+        raise DamagedEntry("not a history file")
     if header + newline != _header(body):
         raise DamagedEntry("checksum mismatch")
     return body

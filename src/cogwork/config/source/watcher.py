@@ -39,7 +39,8 @@ from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.logs.pipeline import EXTRA_LINES
 
 Apply = Callable[[LoadedConfig], asyncio.Future[Outcome]]
-"""Starts to apply a configuration immediately and supersedes the previous one."""
+"""Starts to apply a configuration immediately. It supersedes a configuration that is still being
+applied."""
 PublishReport = Callable[[ConfigReport], None]
 
 _HISTORY_TIMEOUT = 10.0
@@ -49,7 +50,7 @@ _log = logging.getLogger("rdk.config")
 
 
 class ProtectionMissing(CogworkError):
-    """The file asks for a login that is not possible, and the last good configuration has no
+    """The file requires a login that is not possible, and the last good configuration requires no
     login."""
 
 
@@ -131,7 +132,7 @@ class ConfigWatcher:
             await asyncio.wait({check, following}, return_when=asyncio.FIRST_COMPLETED)
             if not check.done():
                 candidate.decide(Superseded(""))
-                _log.info("skipping a configuration: a newer one arrived before its check ended")
+                _log.info("skipping a configuration: a newer one arrived during the check")
                 return
             loaded = check.result()
         finally:
@@ -274,7 +275,8 @@ class ConfigWatcher:
                 _load_and_format, candidate, self._context, cancelled.is_set
             )
         finally:
-            # Ask the thread to stop: it cannot be cancelled from outside, and would delay the exit.
+            # Ask the thread to stop, because a thread cannot be cancelled, and would delay the
+            # exit.
             cancelled.set()
         for level, text in result.log_lines:
             message, _, excerpt = text.partition("\n")

@@ -28,7 +28,7 @@ class JsonSyntaxError(Exception):
 
     @property
     def expected(self) -> str:
-        """The message without the part that quotes the text."""
+        """The part of the message about the expected input, which does not quote the text."""
         return self.message.partition(", but ")[0]
 
 
@@ -40,7 +40,7 @@ def explain_root(text: str, pos: int) -> NoReturn:
             f"expected a JSON value, but found {what}", Span(pos, pos), "write at least {}"
         )
     _check_value(text, pos, "a JSON value")
-    raise AssertionError("the reader refused a valid value")
+    raise AssertionError("internal error: the reader refused a valid JSON value")
 
 
 def explain_rest(text: str, pos: int) -> NoReturn:

@@ -80,5 +80,5 @@ OpenBracket: TypeAlias = OpenObject | OpenList
 def skip_whitespace(text: str, pos: int) -> int:
     """Return the end of the whitespace and comments at `pos`."""
     match = _GAP_RE.match(text, pos)
-    assert match is not None  # it also matches an empty gap
+    assert match is not None  # the pattern also matches an empty text
     return match.end()

@@ -150,7 +150,7 @@ class _Reader:
             raise JsonSyntaxError(
                 f"expected at most {MAX_DEPTH} nested brackets, but found one more",
                 Span(start, start + 1),
-                "make the structure flatter",
+                "reduce the nesting",
             )
         kind = OpenObject if self.text[start] == "{" else OpenList
         opened = kind(key, key_start, start)

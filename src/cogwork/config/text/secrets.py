@@ -138,7 +138,7 @@ def _find_secret_spans(text: str) -> Iterator[Span]:
     """
     around: list[tuple[bool, bool]] = []
     in_list = all_secret = False
-    secret = False  # whether the last key is secret
+    secret = False  # whether the value of the last key is secret
     expects_key, expects_value, has_value = True, False, False
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup

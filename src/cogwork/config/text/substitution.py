@@ -46,7 +46,8 @@ class SubstitutedText:
     def original_span(self, span: Span) -> Span:
         """Return the span in the original text, extended to every `${…}` that it touches."""
         start, end = self._original_start(span.start), self._original_end(span.end)
-        # Next to a variable with an empty value, the ends of an empty span can come out swapped.
+        # Sort the ends: those of an empty span beside a variable with an empty value may be
+        # swapped.
         return Span(min(start, end), max(start, end))
 
     def _original_start(self, offset: int) -> int:
@@ -158,7 +159,7 @@ _TOKEN_RE = re.compile(
     # Skip the text after an unclosed `${`: scanning it again for each `${` would be quadratic.
     r"|\$\{[^}]*+"
 )
-# A `$` after a backslash does not start a variable: the backslash would undo the escaping of the
+# Do not substitute a variable after a backslash: the backslash would undo the escaping of the
 # value, so that a quote in the value could end the string.
 _IN_STRING_RE = re.compile(rf"\\.|(?P<variable>{_BARE}|{_BRACED})|\$\{{[^}}]*+\}}")
 _KEY_END_RE = re.compile(r"[ \t\r\n]*+:")

@@ -70,5 +70,6 @@ def _format_diff(
             yield from (f"-{line}" for line in shown_old[start:end])
             removed = set(shown_old[start:end])
             for line in shown_new[new_start:new_end]:
-                # Lines that look the same differ only in masked values.
+                # Mark an added line that looks like a removed line: they differ only in masked
+                # values.
                 yield f"+{line}{_CHANGED_MARK if line in removed else ''}"

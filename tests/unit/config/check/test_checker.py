@@ -562,7 +562,7 @@ CASES = [
     Case(
         codes.INCOMPLETE_PROTECTION,
         '{"auth": {"tls_auth_entities": «["machine.example"]}}',
-        'client certificates are accepted at /auth/tls_auth_entities, but "network" has no',
+        '/auth/tls_auth_entities enables client certificates, but "network" has no',
         REFUSED,
         'set "tls_cert_file", or remove "tls_auth_entities"',
     ),
@@ -571,7 +571,7 @@ CASES = [
         '{"network": {"tls_cert_file": "/etc/cert.pem", "tls_key_file": "/etc/key.pem", '
         '"tls_client_ca_file": "/etc/key.pem", "no_tls": true}, '
         '"auth": {"tls_auth_entities": «["m.example"]}}',
-        'client certificates are accepted at /auth/tls_auth_entities, but "no_tls" is set',
+        '/auth/tls_auth_entities enables client certificates, but "no_tls" is set',
         REFUSED,
         'remove "no_tls", or remove "tls_auth_entities"',
     ),
@@ -629,7 +629,7 @@ CASES = [
     Case(
         codes.BAD_VALUE,
         '{"processes": [{"id": "p", "name": "x", "stop_signal": «"SIGSTOPP"}]}',
-        '"SIGSTOPP" is not a signal; write one such as "SIGTERM", or 15',
+        '"SIGSTOPP" is not a signal; write a signal such as "SIGTERM" or 15',
         IGNORED,
     ),
     Case(
@@ -647,13 +647,13 @@ CASES = [
     Case(
         codes.NO_REGISTRY,
         '{"modules": [«{"name": "m", "type": "registry", "module_id": "acme:m"}]}',
-        'module "m" has no "executable_path", which only a cloud can',
+        'module "m" has no "executable_path": for a registry module',
         UNHEALTHY,
     ),
     Case(
         codes.NO_PACKAGE_SOURCE,
         '{"packages": [«{"name": "det", "package": "acme/det", "version": "1.2"}]}',
-        'package "det" is missing, and there is no place to get it from',
+        'package "det" is missing, and has no source to download it from',
         IGNORED,
         'add its "url", join a cloud that has it, or put its files into '
         f"{HOME}/packages/data/ml_model/acme-det-1_2",
@@ -1291,7 +1291,7 @@ def test_registry_module_without_executable_path_is_reported() -> None:
     load = load_config({"modules": [{"name": "m", "type": "registry", "module_id": "acme:m"}]})
     (diagnostic,) = diagnostics_of(load)
     assert (diagnostic.code.id, diagnostic.effect) == ("E408", UNHEALTHY)
-    assert "which only a cloud can fill in" in diagnostic.message
+    assert "only a cloud can fill it in" in diagnostic.message
 
 
 def test_unfilled_placeholder_is_not_also_a_missing_file() -> None:

@@ -56,7 +56,7 @@ def test_text_shows_the_related_position() -> None:
         'm.json:10:2  error  duplicate key "debug"  [E003]\n'
         '  10 |  "debug": false}\n'
         "     |  ^^^^^^^\n"
-        "    m.json:1:2  the first one, which is used\n"
+        "    m.json:1:2  the first occurrence, which is used\n"
         '  1 | {"debug": true,\n'
         "    |  ^^^^^^^"
     )
@@ -176,7 +176,7 @@ def test_json_form_has_all_fields() -> None:
         "column": 2,
         "related": [
             {
-                "message": "the first one, which is used",
+                "message": "the first occurrence, which is used",
                 "pointer": "/debug",
                 "file": "m.json",
                 "line": 1,

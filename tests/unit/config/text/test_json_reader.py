@@ -251,7 +251,7 @@ FAULTS = [
     (r'"\ud83d\ude00«\ude00»"', r"but found \ude00, half", "both halves"),
     (r'{"\\ud800«\uDC00»": 1}', r"but found \uDC00, half", "both halves"),
     ('"«\ud800»"', "found U+D800, half of a surrogate pair", "UTF-8"),
-    ("[" * 100 + "«[»", "expected at most 100 nested brackets", "flatter"),
+    ("[" * 100 + "«[»", "expected at most 100 nested brackets", "reduce the nesting"),
     ("{} «{»}", "expected the end of the text after the value, but found {", "remove"),
     ("[1]«]»", "expected the end of the text after the value, but found ]", "closes nothing"),
     ('"a"«x»', "expected the end of the text after the value, but found x", "remove"),
