@@ -69,7 +69,7 @@ class Command:
 
     @property
     def phrase(self) -> str:
-        """The summary as a phrase that follows a name."""
+        """The summary in lower case and without a period, to follow the name of the command."""
         return self.summary[:1].lower() + self.summary[1:].removesuffix(".")
 
     @property

@@ -1,4 +1,5 @@
-"""Terminal output of commands: exit codes, JSON, colors, errors, progress, alternate screen."""
+"""Terminal output of commands: JSON, colors, errors, progress, alternate screen. Also exports the
+exit codes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.core.versions.named_version import is_another_make
 
 UNKNOWN = "unknown"
-"""The state of a machine and its resources if the server only lists the resources."""
+"""The state of a machine and its resources if the server lists the resources without their
+states."""
 
 
 def fetch_view(address: str) -> dict[str, Any]:

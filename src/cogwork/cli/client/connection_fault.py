@@ -44,7 +44,7 @@ def _probe(address: str) -> str | None:
 
 
 def _explain_foreign_server(address: str) -> str:
-    """Return the reason why a server that accepts connections does not serve the command."""
+    """Return the reason why a server accepts connections, but not the calls of the command."""
     if address.startswith(TLS_PREFIX):
         return HANDSHAKE_FAILED
     return TLS_REASON if expects_tls(*_split_address(address)) else NOT_A_SERVER

@@ -43,7 +43,7 @@ def find_cloud_part(address: str, over_http: NotCogwork) -> str | None:
     """
 
     def read(channel: grpc.Channel) -> str | None:
-        _read_version(channel)  # Raises an error if no machine can be called.
+        _read_version(channel)  # raises an error if the server is not a machine
         try:
             found = call_robot(
                 channel,
@@ -62,7 +62,8 @@ def _ask(address: str, over_http: NotCogwork, ask: Callable[[grpc.Channel], T]) 
     try:
         return ask_machine(address, ask)
     except NotCogwork:
-        # The server speaks neither protocol. Report the error over HTTP, which is more helpful.
+        # The server supports neither protocol. Report the error of the HTTP request, which is more
+        # helpful.
         raise over_http from None
 
 

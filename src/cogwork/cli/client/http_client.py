@@ -215,7 +215,7 @@ def _make_connection(address: str) -> http.client.HTTPConnection:
 
 
 def _speaks_something_else(error: Exception) -> bool:
-    """Return whether the server closed the connection, or replied with another protocol than
+    """Return whether the server closed the connection, or replied with a protocol other than
     HTTP/1.1."""
     if isinstance(error, ssl.SSLError):
         return error.reason == _NO_HTTP1

@@ -65,7 +65,7 @@ def local(arguments: argparse.Namespace) -> int:
 
 
 def client(arguments: argparse.Namespace) -> int:
-    """Create or renew a certificate for the login of a client."""
+    """Create or renew a certificate with which a client logs in."""
     directory, name = Path(arguments.directory), arguments.name
     certificate, key = directory / f"{name}.pem", directory / f"{name}-key.pem"
     try:
@@ -107,7 +107,8 @@ def _parse_client_name(text: str) -> x509.GeneralName:
         raise CannotIssue(f'"{text}" is not the name of a single client, such as laptop.example')
     if {f"{text}.pem", f"{text}-key.pem"} & _RESERVED:
         raise CannotIssue(
-            f'"{text}" is the name of a file of the authority or the server; choose another name'
+            f'the name "{text}" is reserved for files of the authority or the server; choose '
+            "another name"
         )
     return name
 
@@ -137,7 +138,8 @@ def _issue(
     issued: _Issued,
 ) -> None:
     pem = issue_certificate(authority, names, now, issued.purpose)
-    # Between the two writes, the files do not match. A running server uses them once they match.
+    # Between the two writes, the key and the certificate do not match. A running server uses the
+    # new files once they match.
     _write(issued.key, pem.key, 0o600)
     _write(issued.certificate, pem.certificate, 0o644)
 

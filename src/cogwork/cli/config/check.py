@@ -114,8 +114,8 @@ def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
 
 
 def _count_running(loaded: LoadedConfig, registry: Registry) -> str:
-    """Return the number of resources that would run. It is a range if the module for some of them
-    is missing."""
+    """Return the number of resources that would run. Return a range if a module is missing that
+    some of the resources may need."""
     fewest, most = (
         len(loaded.result.specs)
         - len(difference.find_blocked(loaded.result, registry, optimistic=optimistic))

@@ -101,7 +101,7 @@ def _connect(fqdn: str, address: str, login: FleetLogin) -> list[str]:
             return asyncio.run(asyncio.wait_for(_list_resources(address, login), _TIMEOUT))
     except TimeoutError:
         raise CannotConnect(f"no answer within {_TIMEOUT:g} s; {_NEXT_STEP}") from None
-    except Exception as error:  # The SDK raises errors of many libraries.
+    except Exception as error:  # the SDK raises errors of many libraries
         raise CannotConnect(f"{str(error).rstrip('.')}; {_NEXT_STEP}") from None
 
 

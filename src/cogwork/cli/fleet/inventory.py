@@ -124,5 +124,5 @@ def _find_part_by_id(client: FleetClient, part: str) -> pb.RobotPart | None:
         return read_part(client, part)
     except CloudRefused as error:
         if error.code is grpc.StatusCode.NOT_FOUND:
-            return None  # The text may be the ID of a machine, or a name that looks like an ID.
+            return None  # not a part: perhaps a machine's ID, or a name that looks like an ID
         raise

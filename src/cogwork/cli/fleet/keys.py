@@ -34,7 +34,7 @@ assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.v1 import app_pb2 as pb  # noqa: E402
 
 _KINDS = {"robot": "machine"}
-"""Resource types whose name here differs from the API's name."""
+"""The names that users see, for resource types that have another name in the API."""
 
 
 def keys(arguments: argparse.Namespace) -> int:
@@ -201,7 +201,10 @@ def _is_own(client: FleetClient, key: pb.APIKey) -> bool:
 def _make_grant(client: FleetClient, arguments: argparse.Namespace) -> pb.Authorization:
     scopes = (arguments.machine, arguments.location, arguments.org)
     if sum(each is not None for each in scopes) > 1:
-        raise CommandError("a role applies to one thing: give one of --machine, --location, --org")
+        raise CommandError(
+            "a role applies to one machine, location or organization: give one of --machine, "
+            "--location, --org"
+        )
     if arguments.machine is not None:
         kind, resource = "robot", find_machine(client, arguments.machine).robot.id
     elif arguments.location is not None:

@@ -131,7 +131,9 @@ def read_variables(environment: Mapping[str, str]) -> FleetLogin | None:
         return None
     missing = [name for name, value in zip(VARIABLES, values, strict=True) if not value]
     if missing:
-        raise CommandError(f"set {' and '.join(missing)}, too; the variables belong together")
+        raise CommandError(
+            f"set {' and '.join(missing)}, too; set either all variables of the login, or none"
+        )
     address, key_id, key = values
     try:
         return FleetLogin(parse_cloud_address(address), key_id, key)

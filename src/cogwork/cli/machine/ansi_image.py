@@ -82,7 +82,7 @@ def _color_distance(colors: Bytes, others: NDArray[np.int_]) -> NDArray[np.int_]
 def _build_escapes(lead: bytes, codes: Bytes) -> tuple[Bytes, Mask]:
     """Return an escape sequence of equal length for each cell, and a mask of the bytes to write.
 
-    A cell with the color of the previous cell writes no bytes.
+    No bytes are written for a cell with the color of the previous cell.
     """
     lines, width, numbers = codes.shape
     template = np.frombuffer(lead + numbers * b";000" + b"m", np.uint8)

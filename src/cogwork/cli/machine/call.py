@@ -144,7 +144,8 @@ def _build_request(method: MethodDescriptor, name: str, text: str) -> Any:
             raise CommandError(
                 f"the request must be a JSON object, e.g. {_example_request(method)}"
             )
-        # ParseDict raises SystemError for a lone surrogate; encoding raises ValueError first.
+        # Encode the text first, which raises ValueError for a lone surrogate: ParseDict would raise
+        # SystemError.
         json.dumps(content, ensure_ascii=False).encode()
         ParseDict(content, request)
     except (ValueError, ParseError, TypeError, AttributeError, RecursionError) as error:

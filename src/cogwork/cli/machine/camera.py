@@ -76,10 +76,10 @@ def _type_from_suffix(file: str) -> str:
 def _capture_as_type(
     camera: RemoteCamera, wanted: ImageRequest, asked: str | None
 ) -> CapturedImage:
-    """Capture an image as the type `asked`.
+    """Capture an image of the type `asked`; None selects a type that fits the image.
 
-    A type in a request applies to all images of the camera. So the first request names no type, and
-    the second one asks for the selected image alone.
+    The first request names no type, because the camera would convert all its images. If the image
+    has another type, a second request asks for this image alone in the right type.
     """
     shot = camera.capture(wanted)
     mime_type = asked or (PNG if shot.header.is_depth else JPEG)
@@ -134,8 +134,8 @@ def _format_size(count: int) -> str:
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
     source: str | None = None
-    """The name of the source; None for the first color image, or the first image without color
-    images."""
+    """The name of the source; None for the first color image or, if there is none, the first
+    image."""
     depth: bool = False
     """Whether to prefer the first depth image."""
     mime_type: str | None = None
@@ -208,11 +208,11 @@ class RemoteCamera:
 
 
 def _capture_time(reply: messages.GetImagesResponse) -> tuple[str, float] | tuple[None, None]:
-    """Return when the image was captured, and how many seconds ago."""
+    """Return the time of the capture, and the seconds since then."""
     moment = reply.response_metadata.captured_at
     try:
         text: str = moment.ToJsonString()
-    except ValueError:  # outside the range of a timestamp
+    except ValueError:  # the camera sent a time outside the valid range
         return None, None
     nanoseconds = moment.ToNanoseconds()
     return (text, time.time() - nanoseconds / 1e9) if nanoseconds else (None, None)

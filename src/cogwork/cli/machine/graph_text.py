@@ -78,7 +78,7 @@ def as_text(nodes: Sequence[DiagramNode], paint: Paint = paint_plain) -> str:
     """Draw a tree for each resource without dependents, with its dependencies below it."""
     known = index_nodes(nodes)
     depended_on = {needed.name for _, needed in iter_edges(known)}
-    # A cycle has no root, so it starts at the first resource by name.
+    # A cycle has no root, so draw it from the first resource by name.
     roots = sorted(known, key=lambda name: (name in depended_on, name))
     shown: set[str] = set()
     lines = [

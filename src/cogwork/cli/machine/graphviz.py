@@ -27,7 +27,7 @@ def draw(dot: str, image_format: str) -> bytes:
         )
     except FileNotFoundError:
         raise CannotDraw(
-            "images are drawn by Graphviz, which is not installed: install the package graphviz "
+            "Graphviz, which draws the images, is not installed: install the package graphviz "
             "of your system, or use the format dot or text"
         ) from None
     except subprocess.TimeoutExpired:

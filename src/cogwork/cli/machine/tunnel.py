@@ -76,8 +76,8 @@ def _list_tunnels(channel: grpc.Channel) -> dict[int, float]:
 
 
 def _open_listener(address: str, port: int, wanted: int | None) -> socket.socket:
-    """Listen on the wanted port. If none is wanted, listen on the same number as the machine's
-    port, or on any free port if that is not possible."""
+    """Listen on the wanted port. If none is wanted, use the number of the machine's port, or any
+    free port if that number is not available here."""
     if is_loopback_address(address):
         if wanted == port:
             raise CommandError(

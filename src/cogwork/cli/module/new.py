@@ -209,7 +209,7 @@ def _base_class_variables(api: Api) -> dict[str, str]:
 
 def _find_base_class(api: Api) -> Any:
     """Return the SDK's base class of the API."""
-    importlib.import_module("cogwork.resource.sdk.clean_import")  # must precede the SDK
+    importlib.import_module("cogwork.resource.sdk.clean_import")  # import this before the SDK
     package = {"input_controller": "input", "world_state_store": "worldstatestore"}.get(
         api.subtype, api.subtype
     )

@@ -210,7 +210,7 @@ def _request_restart(address: str, name: str) -> bool:
             request = robot.RestartModuleRequest(module_name=name)
             call_robot(channel, "RestartModule", request, robot.RestartModuleResponse)
         except grpc.RpcError as error:
-            # A restart that exceeds the deadline is still in progress.
+            # If the call exceeds the deadline, the machine is still restarting the module.
             return bool(error.code() is grpc.StatusCode.DEADLINE_EXCEEDED)
     return True
 

@@ -124,7 +124,8 @@ def _save(client: FleetClient, part: pb.RobotPart, text: str, known: Timestamp, 
 
 
 def _read_known_update(text: str | None, part: pb.RobotPart) -> Timestamp:
-    """Return the time of the last change that the user knew before the edit. Raise CommandError."""
+    """Return the time of the last change that the user had seen before the edit. Raise
+    CommandError."""
     if text is None:
         return part.last_updated
     known = Timestamp()

@@ -63,7 +63,7 @@ def edit(arguments: argparse.Namespace) -> int:
         if arguments.file is not None:
             return _save(client, fragment, read_config_file(arguments.file), arguments)
         if arguments.json:
-            raise CommandError("--json works without an editor only; add --file")
+            raise CommandError("--json cannot be used with an editor; add --file")
         return _edit(client, fragment, arguments)
 
     return with_fleet(run)

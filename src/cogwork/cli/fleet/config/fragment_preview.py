@@ -1,4 +1,4 @@
-"""Describe the effects of a fragment's edit on the machines that use the fragment."""
+"""Describe how the edit of a fragment affects the machines that use the fragment."""
 
 from __future__ import annotations
 

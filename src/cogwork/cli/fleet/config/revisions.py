@@ -102,7 +102,7 @@ def _read_history(client: FleetClient, part: str) -> Iterator[pb.RobotPartHistor
 def _number_edits(
     history: Iterable[pb.RobotPartHistoryEntry],
 ) -> Iterator[tuple[int, pb.RobotPartHistoryEntry]]:
-    """Yield each edit with the number of the state before it."""
+    """Yield each edit with the number of the revision before the edit."""
     edits = iter(history)
     first = next(edits, None)
     if first is None:
@@ -111,7 +111,7 @@ def _number_edits(
         for each in chain((first,), edits):
             yield int(each.old.user_supplied_info.fields[_NUMBER].number_value), each
         return
-    # This cloud does not number the edits. Count them: such a cloud keeps all edits.
+    # This cloud does not number the edits. It keeps all of them, so count them.
     listed = [first, *edits]
     yield from zip(reversed(range(len(listed))), listed, strict=True)
 
