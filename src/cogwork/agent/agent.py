@@ -1,4 +1,4 @@
-"""The running agent, and the owner of its tasks."""
+"""The running agent, which owns all its tasks."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _SERVING_VARIABLE: Final = "COGWORK_SERVING_FILE"
 address."""
 
 _ACCEPT_AFTER: Final = 60.0
-"""Seconds until a new agent is accepted, if it can check for updates."""
+"""Seconds until a new version of the agent is accepted, if it can check for updates."""
 _ACCEPT_ANYWAY: Final = 600.0
-"""Seconds until a new agent is accepted even if it cannot check for updates: there may be no
-network."""
+"""Seconds until a new version of the agent is accepted even if it cannot check for updates, because
+there may be no network."""
 
 _log = logging.getLogger("agent")
 

@@ -29,7 +29,7 @@ def redeem(url: str, code: str) -> dict[str, Any]:
         )
     is_encrypted = address.scheme == "https"
     if not is_encrypted and not is_loopback(host):
-        raise CannotJoin(f"the credentials would travel unencrypted; use https://{host}")
+        raise CannotJoin(f"the credentials would be sent unencrypted; use https://{host}")
     try:
         status, body = _post(is_encrypted, host, address.port, {"code": code})
     except ssl.SSLCertVerificationError as error:
@@ -51,7 +51,7 @@ def _parse_reply(url: str, status: int, body: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         is_complete = False
     if not is_complete:
-        raise CannotJoin(f"{url} is not a cloud of Cogwork (HTTP status {status})")
+        raise CannotJoin(f"{url} is not a Cogwork cloud (HTTP status {status})")
     return reply
 
 

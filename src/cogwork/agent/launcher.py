@@ -135,7 +135,7 @@ class _HeartbeatFile:
         self._path = path
         self._touched: int | None = None
         self._last = time.monotonic()
-        # Remove the file of a former agent: it is no heartbeat of this one.
+        # Remove the heartbeat file of the former agent, which is not a heartbeat of the new agent.
         path.unlink(missing_ok=True)
 
     @property

@@ -42,11 +42,12 @@ class AgentSettings(BaseModel):
     """The maintenance windows. If empty, the maintenance sensor alone decides."""
     server_arguments: tuple[str, ...] = ()
     start_timeout: float = Field(default=60.0, gt=0, le=3600)
-    """Seconds until a new version must answer."""
+    """Seconds within which a new version must answer."""
     probe_interval: float = Field(default=20.0, gt=0, le=3600)
     """Seconds between the three probes of a new version."""
     stop_timeout: float = Field(default=75.0, gt=0, le=3600)
-    """Seconds until a stopping server is killed. The server exits by force after 60."""
+    """Seconds until a stopping server is killed. The server forces its own exit after 60
+    seconds."""
     check_interval: float = Field(default=60.0, gt=0, le=86400)
     """Seconds between two checks for updates."""
 

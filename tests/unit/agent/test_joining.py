@@ -83,7 +83,7 @@ def test_certificate_of_the_cloud_is_verified(
 
 @pytest.mark.parametrize("url", ["http://fleet.test", "http://192.0.2.7:8080"])
 def test_credentials_do_not_travel_unencrypted(url: str) -> None:
-    with pytest.raises(CannotJoin, match="would travel unencrypted; use https://"):
+    with pytest.raises(CannotJoin, match="would be sent unencrypted; use https://"):
         redeem(url, "code")
 
 
@@ -111,7 +111,7 @@ def test_cloud_says_why_it_refuses(cloud: Cloud) -> None:
 )
 def test_other_servers_are_no_cloud(cloud: Cloud, body: Any, status: int) -> None:
     cloud.reply(body, status)
-    with pytest.raises(CannotJoin, match=rf"is not a cloud of Cogwork \(HTTP status {status}\)"):
+    with pytest.raises(CannotJoin, match=rf"is not a Cogwork cloud \(HTTP status {status}\)"):
         redeem(f"http://{cloud.address}", "code")
 
 

@@ -146,8 +146,8 @@ class AgentInstaller:
             said = f"Created an empty configuration, {config}"
         owned = (config.parent, config) if is_own_directory else (config,)
         for each in owned:
-            # Keep a file of another owner, who may want to edit it again. Do not follow links,
-            # because the server's user may have created them.
+            # Change only what root owns: another owner may want to edit the file again. Do not
+            # follow links, because the server's user may have created them.
             if each.lstat().st_uid == 0 and not each.is_symlink():
                 account = pwd.getpwnam(self.user)
                 os.chown(each, account.pw_uid, account.pw_gid, follow_symlinks=False)
@@ -170,7 +170,8 @@ class AgentInstaller:
         """Stop the former services, and start the agent. Raise CogworkError or OSError."""
         if predecessors:
             require_login(self.settings.config)
-        # Disable units with the same name as ours first: the unit that we write to /etc hides them.
+        # Disable units that have our unit's name now: once our unit is written to /etc, it hides
+        # them.
         hidden = [each for each in predecessors if each.service == SERVICE]
         for each in predecessors:
             if RUNNING.is_dir():

@@ -77,7 +77,7 @@ class AgentRemover:
 
     def _purge(self) -> None:
         self.config.unlink(missing_ok=True)
-        # Keep a directory that has other files, such as /etc: then this call fails.
+        # This call fails if the directory, such as /etc, contains other files. Then keep it.
         with contextlib.suppress(OSError):
             self.config.parent.rmdir()
         shutil.rmtree(DATA, ignore_errors=True)

@@ -103,7 +103,7 @@ def _read_small(tar: tarfile.TarFile, name: str, limit: int) -> bytes:
 def _write_verified(content: IO[bytes], path: Path, entry: FileEntry) -> None:
     digest = hashlib.sha256()
     path.parent.mkdir(0o700, exist_ok=True)
-    path.touch(0o600, exist_ok=False)  # so only this user may change the file, whatever the umask
+    path.touch(0o600, exist_ok=False)  # regardless of the umask, only this user may write
     with path.open("wb") as file:
         while chunk := content.read(_CHUNK):
             digest.update(chunk)

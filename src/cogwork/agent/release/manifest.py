@@ -74,7 +74,7 @@ def parse_manifest(data: bytes) -> ReleaseManifest:
         value = json.loads(data)
         if value["format"] != _FORMAT:
             raise BadRelease(
-                f"the release has format {value['format']!r}, and this agent knows {_FORMAT}; "
+                f"the release has format {value['format']!r}, but this agent requires {_FORMAT}; "
                 "update the agent first"
             )
         manifest = ReleaseManifest(
@@ -133,8 +133,8 @@ def _check_minimum(version: str, minimum: Any) -> None:
         return
     if not is_version(minimum) or not has_order(minimum) or is_older(version, minimum):
         raise BadRelease(
-            f"the release is version {version}, but its minimum_version, {repr(minimum)[:100]}, is "
-            "neither this version nor an older one"
+            f"the minimum_version of release {version} must be this version or an older one, not "
+            f"{repr(minimum)[:100]}"
         )
 
 

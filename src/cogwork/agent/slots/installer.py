@@ -79,7 +79,7 @@ class Installer:
         work = layout.versions / f"{UNFINISHED}{slot.name}"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(0o755)
-        work.chmod(0o755)  # set the bits that the umask has cleared
+        work.chmod(0o755)  # restore the permissions that the umask has cleared
         try:
             self._build(archive, work, slot, progress)
             # Sync all files before the rename that marks the version as complete.
@@ -113,8 +113,8 @@ class Installer:
         )
         shutil.rmtree(release)
         progress("compiling")
-        # Compiled files contain the path of their source, which tracebacks show: use the final
-        # path.
+        # Compile with the final path: compiled files contain the path of their source, which
+        # tracebacks show.
         final = ["-s", str(work), "-p", str(slot)]
         _run([python, "-I", "-m", "compileall", "-q", *final, str(work / "lib")], work)
         progress("trying it")
@@ -142,7 +142,7 @@ def _run(command: list[str], directory: Path) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=_STEP_TIMEOUT,
-            # The server runs as another user, who must be able to read its files.
+            # Make the files readable for the server, which runs as another user.
             umask=0o022,
             check=False,
         )

@@ -34,7 +34,7 @@ def find_python(
         if found is not None:
             others.add(found)
     raise BadRelease(
-        f"the release is for Python {version}, and {_advise(version, sorted(others), directories)}"
+        f"the release is for Python {version}, but {_advise(version, sorted(others), directories)}"
     )
 
 

@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def minimums(self) -> Path:
-        """The file with the oldest versions that may be installed."""
+        """The file with the minimum versions that may be installed."""
         return self.root / "minimum-versions.json"
 
     @property
@@ -76,7 +76,7 @@ class Layout:
         return self.root / "serving.json"
 
     def allowed(self, product: Product) -> Path:
-        """The file with the older version that a user allows to be installed."""
+        """The file that names an older version whose installation a user has allowed."""
         return self.root / f"allowed-{product}"
 
     def slot(self, product: Product, version: str) -> Path:

@@ -1,4 +1,4 @@
-"""The oldest version of each product that may be installed, as signed releases demand.
+"""The minimum version of each product, which signed releases set. Older versions are not installed.
 
 The minimums have their own file, because the launcher and older agents would drop them when they
 write the state. A minimum is never lowered.
@@ -35,8 +35,8 @@ class Minimum:
     def explain(self) -> str:
         """Return the reason why older versions are refused."""
         return (
-            f"it is older than {self.version}, and this machine has had release {self.release}, "
-            f"which forbids that; use {self.version} or a newer version"
+            f"it is older than {self.version}, the minimum version that release {self.release} "
+            f"has set on this machine; use {self.version} or a newer version"
         )
 
 
@@ -57,7 +57,7 @@ class MinimumStore:
 
 
 def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
-    """Return the store, raised to the minimums that the running version of the agent demands.
+    """Return the store, after adding the minimums that the running version of the agent demands.
 
     If the file is damaged, replace it, and use the current versions as the minimums.
     """
@@ -68,7 +68,7 @@ def prepare_minimums(layout: Layout, running: str) -> MinimumStore:
             store.raise_to(product, Minimum(version, running))
     except OSError as error:
         # Continue without saving: the machine must run even with a full disk.
-        _log.error("cannot save which versions are the oldest that may be installed: %s", error)
+        _log.error("cannot save the minimum versions that may be installed: %s", error)
     return store
 
 
@@ -77,7 +77,7 @@ def _repair(layout: Layout) -> None:
         load_minimums(layout.minimums)
     except BadState as error:
         _log.error(
-            "%s; while this file exists, versions older than the current ones are not installed",
+            "%s; replacing it: from now on, versions older than the current ones are refused",
             error,
         )
         current = {product: layout.current_version(product) for product in Product}

@@ -12,9 +12,9 @@ from cogwork.core.versions.product import Product
 def recover(layout: Layout, product: Product, state: ProductState) -> ProductState:
     """Return a state that agrees with the links. Switch to another version if necessary.
 
-    An update saves its trial before it switches, and its failure before it switches back. So if the
-    version on trial is not current, the trial never began. If the current version has failed, it
-    must be replaced.
+    An update records the trial before it switches to the new version, and the failure before it
+    switches back. So if the version on trial is not current, the trial never began. If the current
+    version has failed, it must be replaced.
     """
     current = layout.current_version(product)
     trial = state.trial
@@ -26,7 +26,7 @@ def recover(layout: Layout, product: Product, state: ProductState) -> ProductSta
         if wanted is not None and wanted != current:
             layout.switch(product, wanted)
     elif state.last_good is None and state.trial is None:
-        state = dataclasses.replace(state, last_good=current)  # it was installed by hand
+        state = dataclasses.replace(state, last_good=current)  # installed by hand
     return state
 
 

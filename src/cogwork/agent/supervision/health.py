@@ -22,7 +22,7 @@ class HealthRules:
     """Timeout in seconds for the first answer of the server."""
     probes: int = 3
     interval: float = 20.0
-    """Seconds before each probe after the first answer."""
+    """Interval in seconds between probes, once the server has answered for the first time."""
     poll: float = 0.25
     """Seconds between two attempts to get the first answer."""
 
@@ -30,7 +30,7 @@ class HealthRules:
 async def find_fault(
     server: ServerProcess, probe: Probe, version: str, clock: Clock, rules: HealthRules
 ) -> str | None:
-    """Watch a server that was just started. Return its fault; None if it is healthy."""
+    """Probe a server that was just started. Return its fault; None if it is healthy."""
     ended = asyncio.ensure_future(server.wait())
     checked = asyncio.ensure_future(_check(server, probe, version, clock, rules))
     try:

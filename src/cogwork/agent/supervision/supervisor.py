@@ -19,7 +19,7 @@ from cogwork.core.versions.product import Product
 
 _SERVER: Final = Product.SERVER
 _MAX_TRIAL_STARTS: Final = 3
-"""Maximum number of times that an interrupted trial is restarted. After that it has failed: the
+"""Maximum number of times that an interrupted trial is restarted. Then the trial fails, because the
 version may make the computer hang."""
 _FAILED_STOP_TIMEOUT: Final = 20.0
 """Seconds until a failed version is killed. Short, because the machine does not work until then."""

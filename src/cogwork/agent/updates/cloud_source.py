@@ -37,7 +37,7 @@ from viam.gen.app.agent.v1 import agent_pb2 as pb  # noqa: E402
 _CHECK: Final = "/viam.app.agent.v1.AgentDeviceService/DeviceAgentConfig"
 _TIMEOUT: Final = 15.0
 _ANY_VERSION: Final = "customURL"
-"""The value of an offer's version if only the file name in its URL has the real version."""
+"""Sent by the cloud instead of a version. The file name in the URL then contains the version."""
 
 
 class CloudSource:

@@ -29,7 +29,7 @@ def download(url: str, directory: Path, sha256: str = "") -> Path:
     """
     name = Path(unquote(urlsplit(url).path)).name
     if not name or name.startswith("."):
-        raise BadRelease(f"{url} does not name a release")
+        raise BadRelease(f"the address of the release has no valid file name: {url}")
     done = directory / name
     if not (done.is_file() and sha256 and _hash(done) == sha256):
         partial = directory / f"{name}.part"

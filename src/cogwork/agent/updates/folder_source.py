@@ -1,8 +1,8 @@
 """Updates from a folder or a web address, for machines without a cloud.
 
 `channel.json` in the folder names the version of each product, as in `{"server": "1.4.2"}`. The
-releases are in the same folder. With `"rollback": true`, machines with newer versions go back to
-the named ones.
+releases are in the same folder. With `"rollback": true`, machines with newer versions return to the
+named versions.
 """
 
 from __future__ import annotations

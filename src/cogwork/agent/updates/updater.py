@@ -60,7 +60,7 @@ class Updater:
         self._interval = interval
         self._pause = min(DECISION_INTERVAL, interval)
         self._waiting: dict[Product, UpdateReport] = {}
-        """The last report of each waiting update."""
+        """The last report to the source about each waiting update."""
         self._reported: set[tuple[Product, str]] = set()
         """Failures that were reported to the source."""
         self.has_checked = asyncio.Event()
@@ -98,7 +98,7 @@ class Updater:
         return targets
 
     async def _advance(self, targets: Mapping[Product, UpdateTarget]) -> bool:
-        """Install the updates that may begin now. Return whether one waits for its window."""
+        """Install the updates that may begin now. Return whether an update waits for permission."""
         waits = False
         # Update the server first, because a new agent may fail.
         for product in (Product.SERVER, Product.AGENT):
@@ -107,7 +107,7 @@ class Updater:
         return waits
 
     async def _update(self, product: Product, target: UpdateTarget) -> bool:
-        """Return whether the update waits for its window, or for a person."""
+        """Take the next steps of an update. Return whether it waits for permission."""
         version = target.version
         if version == self._layout.current_version(product):
             if self._states[product].trial is None:
@@ -118,7 +118,7 @@ class Updater:
         if (failure := self._states[product].failed.get(version)) is not None:
             self._progress.note_failed(product, version, failure.reason)
             if (product, version) not in self._reported:
-                # Report a rollback that this agent did not do, but the launcher or a former agent.
+                # The launcher or a former agent has rolled back this version, so report that now.
                 await self._fail(product, version, Outcome.ROLLED_BACK, failure.reason)
             return False
         try:
@@ -138,7 +138,7 @@ class Updater:
             self._states[product] = state.reject(version, str(error), self._clock.time())
             await self._fail(product, version, Outcome.FAILED, str(error))
         except (CogworkError, OSError) as error:
-            # Do not record a failure of the version: the cause is another one, so try again.
+            # The version did not cause this error, so do not record it as failed: try again later.
             self._progress.note_failed(product, version, str(error))
         else:
             self._note_current(product, version)
@@ -168,7 +168,7 @@ class Updater:
             manifest = await asyncio.to_thread(self._installer.check, archive)
             if (manifest.product, manifest.version) != (product, target.version):
                 raise BadRelease(
-                    f"{Path(target.url).name} is {manifest.product} {manifest.version}, and not "
+                    f"{Path(target.url).name} contains {manifest.product} {manifest.version}, not "
                     f"{product} {target.version}"
                 )
             await asyncio.to_thread(self._installer.install, archive, note)
@@ -223,4 +223,6 @@ class Updater:
         try:
             await self._source.report(report)
         except SourceUnavailable as error:
-            _log.warning("cannot report the result of the update: %s", error)
+            _log.warning(
+                "cannot report the result of an update to the source of updates: %s", error
+            )

@@ -26,7 +26,7 @@ class CalendarWindow:
 
     def is_open(self, now: datetime) -> bool:
         """Return whether the window is open at a local time. The end is exclusive."""
-        # The window is open if it has begun between this time and now.
+        # The window is open if it began less than its duration ago.
         before = now - self.duration
         beginning = next(CronSim(self.start, before), None)
         return beginning is not None and before < beginning <= now
@@ -36,7 +36,8 @@ class CalendarWindow:
 
 
 def find_closed_reason(windows: Sequence[CalendarWindow], now: datetime) -> str | None:
-    """Return why no update may begin now; None if it may. No windows means always."""
+    """Return the reason why no update may begin now; None if a window is open or there are no
+    windows."""
     if not windows or any(each.is_open(now) for each in windows):
         return None
     openings = [opening for each in windows if (opening := each.next_opening(now)) is not None]

@@ -23,7 +23,7 @@ def test_packed_agent_uses_the_one_of_the_system(tmp_path: Path, name: str) -> N
 
 def test_other_version_is_named(tmp_path: Path) -> None:
     (tmp_path / "python3").symlink_to(sys.executable)
-    expected = f"the release is for Python 3.99, and this computer has {PYTHON}; use a release for"
+    expected = f"the release is for Python 3.99, but this computer has {PYTHON}; use a release for"
     with pytest.raises(BadRelease, match=expected):
         find_python("3.99", directories=str(tmp_path))
 

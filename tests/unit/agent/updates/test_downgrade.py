@@ -58,7 +58,7 @@ def test_nothing_allows_a_version_below_the_minimum(
     refusal = find_refusal(SERVER, version, current, MINIMUM, is_wanted=is_wanted)
     assert refusal is not None
     assert refusal.is_final
-    assert "older than 1.3.0, and this machine has had release 1.5.0" in refusal.reason
+    assert "older than 1.3.0, the minimum version that release 1.5.0 has set" in refusal.reason
 
 
 @pytest.mark.parametrize("minimum", [MINIMUM, None])
@@ -153,7 +153,7 @@ async def test_channel_that_is_not_an_object_is_explained(tmp_path: Path) -> Non
 def test_minimum_that_cannot_be_is_refused(tmp_path: Path, minimum: str) -> None:
     releases = ReleaseMaker(tmp_path)
     archive = releases.make(SERVER, "1.0.0", "", minimum_version=minimum)
-    with pytest.raises(BadRelease, match="but its minimum_version"):
+    with pytest.raises(BadRelease, match="must be this version or an older one"):
         Installer(Layout(tmp_path), TrustedKeys([releases.key.public_key()])).check(archive)
 
 

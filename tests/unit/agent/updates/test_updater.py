@@ -345,7 +345,7 @@ async def test_release_of_something_else_is_not_installed(
     archive = machine.releases.make(product, version, f"print('{version}')")
     assert await machine.offer_release(archive) == "failed"
     reason = machine.states[SERVER].failed["2.0.0"].reason
-    assert f"is {product} {version}, and not server 2.0.0" in reason
+    assert f"contains {product} {version}, not server 2.0.0" in reason
     assert version not in machine.layout.installed(product)
 
 
