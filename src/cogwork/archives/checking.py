@@ -15,8 +15,8 @@ def check(
 ) -> None:
     """Read an archive to its end without unpacking it. Raise BadArchive if a check fails.
 
-    The arguments are the same as for `extract`, which may still refuse an archive that passes: some
-    contradictions between entries only show when the entries are created on a disk.
+    The arguments are the same as for `extract`. An archive that passes may still be refused by
+    `extract`, because some contradictions between entries are only found while creating the files.
     """
     meter = MeteredReader(read, packed_size, limits)
     seen, directories = set[int](), _DirectoryCount(limits)

@@ -151,7 +151,7 @@ def _explained_errors(path: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # damaged compressed data raises errors without a number
+        if error.errno is None:  # damaged compressed data, not a disk error
             raise
         reason = f"{quote_path(path)} cannot be created: {error.strerror}"
         if error.errno in _NAME_ERRORS:

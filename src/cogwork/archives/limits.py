@@ -31,9 +31,9 @@ class ArchiveLimits:
     ratio_from: int = 64 << 20
     """Unpacked bytes up to which any ratio is allowed, because small files of zeros are common."""
     is_strict: bool = False
-    """Whether to refuse absolute paths, repeated entries and data after the end. If False, paths
-    are relative to the directory, a repeated entry replaces the first one, and the data is
-    ignored."""
+    """Whether to refuse absolute paths, repeated entries and data after the end. If False, absolute
+    paths are treated as relative, a repeated entry replaces the earlier one, and data after the end
+    is ignored."""
 
 
 def check_count(count: int, limits: ArchiveLimits) -> None:
