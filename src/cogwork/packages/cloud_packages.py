@@ -15,7 +15,7 @@ from cogwork.uplink.cloud_client import CloudClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.uplink.errors import CloudUnavailable
 
-assert sdk.VERSION  # before other SDK imports
+assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.app.packages.v1 import packages_pb2 as pb  # noqa: E402
 
 _GET_PACKAGE: Final = "/viam.app.packages.v1.PackageService/GetPackage"
@@ -62,7 +62,7 @@ class CloudPackages:
         is_private = parts.scheme == "https" or is_loopback(parts.hostname or "")
         if not is_private and not self._allow_plaintext:
             raise PackageUnavailable(
-                f"the login would travel unencrypted to {parts.netloc}; let the cloud serve "
+                f"the login would be sent unencrypted to {parts.netloc}; let the cloud serve "
                 "https, or start the server with -allow-insecure-creds"
             )
         entity, secret = (

@@ -162,8 +162,8 @@ class Fetch:
             if expected and expected != actual:
                 self._discard()
                 raise BadPackage(
-                    f"the {name} of {self._source} is {actual}, not {expected}: it was damaged on "
-                    "its way, or it is another file"
+                    f"the {name} of {self._source} is {actual}, not {expected}: it was "
+                    "damaged during the download, or it is another file"
                 )
         return f"sha256:{sha256.hexdigest()}"
 
@@ -195,7 +195,8 @@ class Fetch:
 
 
 def _pad_checksum(checksum: str) -> str:
-    """Restore the leading zeros, which some servers omit, of a checksum of four bytes in base64."""
+    """Restore leading zero bytes of a four-byte checksum in base64, because some servers omit
+    them."""
     if not checksum:
         return ""
     try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cogwork.packages.fetch import Fetch
 
 _AT_ONCE: Final = 8
-"""Maximum packages that are downloaded at the same time."""
+"""Maximum number of packages that are downloaded at the same time."""
 _PROGRESS_INTERVAL: Final = 0.5
 _RETRY: Final = RetryPolicy(first=1.0, maximum=60.0)
 _RETRY_PRESENCE: Final = RetryPolicy(first=1.0, maximum=10.0)
@@ -199,7 +199,7 @@ class PackageManager:
 
     def _report_failure(self, entry: PackageEntry, reason: str, failures: int) -> None:
         if failures == 1 or reason != entry.reason:
-            _log.warning("package %s: %s", entry.config.name, self._redact(reason))
+            _log.warning("cannot get package %s: %s", entry.config.name, self._redact(reason))
         self._set_state(entry, State.FAILED, reason)
 
     async def _try(self, entry: PackageEntry) -> None:
@@ -215,8 +215,8 @@ class PackageManager:
             raise _FilesMissing(f"the cloud says: {config.status.error}")
         if not has_source(config, self._archives.cloud):
             raise _FilesMissing(
-                'there is no place to get it from; add its "url", join a cloud that has it, or put '
-                f"its files into {directory}"
+                'it has no source; add its "url", join a cloud that has it, or put its files into '
+                f"{directory}"
             )
         source = await self._archives.locate(config)
         fetch = Fetch(entry.slot, source, config.package, config.version, config.sha256)

@@ -12,8 +12,8 @@ from cogwork.packages.slot import PackageSlot
 from cogwork.robot.hosts import PackageState as State
 
 _STEP: Final = 10
-"""Percentage points between two notifications of progress: each one changes the reasons of waiting
-resources, and each change is recorded."""
+"""Percentage points between two notifications of progress. Each notification changes the reason
+shown for waiting resources, and every such change is recorded."""
 
 
 @dataclass

@@ -112,7 +112,9 @@ def test_damaged_archive_is_refused_and_not_kept(
 ) -> None:
     if check == "crc32c":
         server.checksums["/a"] = "AAAAAA=="
-    with pytest.raises(BadPackage, match="it was damaged on its way, or it is another file"):
+    with pytest.raises(
+        BadPackage, match="it was damaged during the download, or it is another file"
+    ):
         make_fetch(server, slot, "0" * 64 if check == "sha256" else "").run()
     assert not slot.directory.exists()
     assert not slot.partial.exists()
