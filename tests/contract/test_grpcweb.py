@@ -292,9 +292,9 @@ async def test_disconnecting_client_cancels_its_call(site: WebSite) -> None:
 
 
 BAD_BODIES = {
-    "half a header": (b"\x00\x00", 3, "ends within a message"),
-    "half a message": (b"\x00\x00\x00\x00\x09x", 3, "ends within a message"),
-    "endless message": (b"\x00\xff\xff\xff\xff", 3, "ends within a message"),
+    "half a header": (b"\x00\x00", 3, "its last message is incomplete"),
+    "half a message": (b"\x00\x00\x00\x00\x09x", 3, "its last message is incomplete"),
+    "endless message": (b"\x00\xff\xff\xff\xff", 3, "its last message is incomplete"),
     "compressed": (frame(b"x", 1), 12, "compressed"),
     "none": (b"", 3, "exactly one message"),
     "two": (frame(b"") * 2, 3, "exactly one message"),

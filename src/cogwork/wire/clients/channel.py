@@ -191,8 +191,8 @@ class _ErrorConversion:
         if isinstance(error, grpc.aio.UsageError):
             raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None
         if isinstance(error, asyncio.CancelledError):
-            # If this task was not cancelled itself, the connection was closed, which cancels its
-            # calls.
+            # If this task was not cancelled, the call was: closing the connection cancels all of
+            # its calls.
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 raise GRPCError(Status.UNAVAILABLE, CHANNEL_CLOSED_TEXT) from None

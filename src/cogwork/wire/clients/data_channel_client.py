@@ -34,12 +34,12 @@ from cogwork.wire.transports.frame_sender import FrameSender
 from cogwork.wire.transports.packet_assembler import PACKET_OVERHEAD, PacketAssembler
 
 MAX_CALLS: Final = 768
-"""Maximum number of calls and streams in flight, the same as in a Cogwork server."""
+"""Maximum number of calls and streams in flight. A Cogwork server has the same limit."""
 _MIB: Final = 1 << 20
 _MAX_UNSENT: Final = 4 * _MIB
 """Maximum bytes that wait to be sent. Above that, no call starts."""
 _ERROR_DELAY: Final = 0.05
-"""Seconds to wait after empty headers, because an error may follow immediately."""
+"""Seconds to wait for an error after empty headers."""
 
 MetadataPairs = Iterable[tuple[str, str | bytes]]
 Coding = Callable[[Any], Any]
@@ -65,7 +65,8 @@ class DataChannelClient(FrameSender):
         return self._method(path, request_serializer, response_deserializer)
 
     unary_stream = stream_stream = unary_unary
-    """All cardinalities use the same class of calls, but different methods of it."""
+    """Methods of every cardinality start the same class of call; callers use different methods of
+    it."""
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
@@ -306,7 +307,7 @@ class DataChannelCall:
 
     def _take_message(self) -> Any:
         data, charge = self._replies.messages.popleft()
-        if not self.done():  # a call that has ended holds no bytes
+        if not self.done():  # the bytes were released when the call ended
             self._unread.reduce(self._unread.size - charge)
         return data if self._deserialize is None else self._deserialize(data)
 

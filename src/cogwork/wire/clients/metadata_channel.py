@@ -13,7 +13,8 @@ _OF_ONE_CONNECTION: Final = frozenset(("authorization", "viam-sid"))
 """Headers with the client's login and session, which must not be sent to the next machine."""
 
 _MAX_PATHS: Final = 1_000
-"""Maximum number of cached methods. It is limited because a client can call any path."""
+"""Maximum number of methods in the cache, which clients could fill because they can call any
+path."""
 
 
 class MetadataChannel:

@@ -1,4 +1,4 @@
-"""The method with which an owner lets a machine join a cloud by a short code.
+"""The method that gives an owner a short code with which a machine can join the cloud.
 
 `Create` takes the ID of a part and returns a claim code (both google.protobuf.StringValue). The
 machine sends the code to `CLAIM_PATH` by HTTP, as JSON `{"code": "…"}`, and gets the configuration

@@ -14,7 +14,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from cogwork.wire.messages.protobuf_encoding import read_varint
 
 _NUMBERS_PER_ELEMENT = 8
-"""How many numbers count as one element: a number takes less memory than a message or a string."""
+"""How many numbers count as one element. A number takes less memory than a message or a string."""
 _FIELDS_PER_ELEMENT = 8
 """Maximum number of fields to scan, as a multiple of the maximum number of elements."""
 
@@ -29,15 +29,15 @@ _NUMBER_SIZES = {
     FieldDescriptor.TYPE_FIXED32: 4,
     FieldDescriptor.TYPE_SFIXED32: 4,
 }
-"""Bytes of a number in a list. Other types of numbers are varints."""
+"""Bytes per number in a packed list, by field type. Numbers of all other types are varints."""
 _CONTINUED = bytes(range(0x80, 0x100))
 """The bytes that do not end a varint: their highest bit is set."""
 
 
 class _Field(NamedTuple):
     weight: int
-    """The cost of each occurrence of the field, where a number costs 1. A packed list of numbers
-    costs 1 per number instead."""
+    """The cost of each occurrence of the field, in units of one repeated number; 0 if the field is
+    not repeated. A packed list of numbers costs 1 per number instead."""
     message: Descriptor | None
     """The type of nested messages; None for fields without messages, and for maps to numbers or
     strings."""
@@ -49,8 +49,8 @@ class _Field(NamedTuple):
 def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
     """Return the number of elements in all lists and maps of a message, at every depth.
 
-    If there are more than `limit`, or too many fields, stop and return a larger number. Return 0
-    for a malformed message within these limits, because the parser rejects it.
+    If there are more than `limit`, or too many fields, stop and return a number above `limit`.
+    Return 0 for a malformed message within these limits, because the parser rejects it.
     """
     try:
         numbers = _count(data, message, limit)
@@ -60,7 +60,7 @@ def count_elements(data: bytes, message: Descriptor, limit: int) -> int:
 
 
 def _count(data: bytes, message: Descriptor, limit: int) -> int:
-    """Return the cost of all lists and maps, where a number costs 1. Raise IndexError if the
+    """Return the total cost of all lists and maps; one number costs 1. Raise IndexError if the
     message is malformed."""
     most = limit * _NUMBERS_PER_ELEMENT
     numbers, fields_left = 0, limit * _FIELDS_PER_ELEMENT

@@ -4,8 +4,8 @@
 since 1970 (`id`, `time`), and returns a stream of Structs:
 
 - `config` and `access` are the revisions of the configuration and of the access list. The current
-  revisions are sent immediately, and again after each change. Unchanged revisions are a hint to
-  check everything else, such as whether to restart.
+  revisions are sent immediately, and again after each change. If the cloud sends the same
+  revisions again, the machine should check everything else, such as whether to restart.
 - `ended` lists the IDs of principals whose access has just ended or changed.
 - `secret` is a new secret of the part. It is sent only to the server that uses the old secret.
 - `conflict` is an error message, sent if two servers use the credentials of the part.
@@ -26,7 +26,7 @@ FOLLOW_HEARTBEAT: Final = 20.0
 
 ACCESS_METADATA: Final = ("cogwork-access", "list")
 """Metadata that a machine sends if it checks clients against an access list. For all other
-machines, the cloud includes the keys in the configuration."""
+machines, the cloud includes the API keys in the configuration."""
 
 INSTANCE_METADATA: Final = "cogwork-instance"
 HOST_METADATA: Final = "cogwork-host"

@@ -37,12 +37,13 @@ class PlannedChange:
 @dataclass(frozen=True, slots=True)
 class FragmentPreview:
     machines: int
-    """The number of machines in the fragment's organization that use any version of it."""
+    """The number of machines in the fragment's organization that use the fragment, in any
+    version."""
     other_machines: int
     """The number of machines in other organizations that use the fragment. They are not checked."""
     changes: list[PlannedChange]
     unchanged_parts: int
-    """The number of parts that use another version of the fragment."""
+    """The number of parts for which the edit makes no difference."""
     unchecked_parts: int
     """The number of parts that were not checked, because there are too many different
     configurations."""

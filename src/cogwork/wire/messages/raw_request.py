@@ -64,7 +64,7 @@ class _Span(NamedTuple):
 def _find_span(message: bytes) -> _Span | None:
     at, size = 0, len(message)
     if size > 1 and message[0] == _NAME_TAG and message[1] < 0x80:
-        # A fast path, run for every call, because nearly all requests begin with the name.
+        # A fast path for nearly all requests: the name is their first field.
         end = 2 + message[1]
         return _Span(0, 2, end) if end <= size else None
     for _ in range(_MAX_FIELDS_BEFORE_NAME):

@@ -79,7 +79,7 @@ class UpdateReport:
 
 
 def write_rollbacks(settings: Struct, products: Collection[Product]) -> None:
-    """Set the products to roll back. They replace the products that a configuration has set."""
+    """Set the products to roll back, and remove those that a configuration has set."""
     if ROLLBACK in settings.fields:
         del settings.fields[ROLLBACK]
     if products:

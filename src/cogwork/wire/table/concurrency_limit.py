@@ -59,8 +59,8 @@ class ConcurrencyLimiter:
         if method.path.endswith(STOP_METHODS) or method.is_unregistered:
             return handle
         service = method.service
-        # Each method without a resource name has separate slots. So many modules that send logs do
-        # not block requests for the machine's status.
+        # Each method without a resource name has its own slots. Otherwise, modules that send many
+        # logs would block requests for the machine's status.
         name_of = resource_name_reader(method)
         hold = self.hold_events if method.path in EVENT_STREAMS else self.hold
 
@@ -83,9 +83,10 @@ class ConcurrencyLimiter:
 
     @contextlib.asynccontextmanager
     async def hold_events(self, key: Hashable, client: str, target: str) -> AsyncIterator[None]:
-        """Run an event stream with a slot while it opens, and with a place among the event streams.
+        """Run an event stream with a place among the event streams. While it opens, it also has a
+        slot.
 
-        Raise TooManyCalls or TooManyStreams if there is no slot or place.
+        Raise TooManyCalls if there is no slot, and TooManyStreams if there is no place.
         """
         async with (
             self._event_streams.hold(client),
@@ -158,7 +159,7 @@ class SlotQueues:
         turn = slots.enqueue(client)
         if turn is None:
             raise TooManyCalls(
-                f"{target} has {self._limits.waiting} of your calls waiting; "
+                f"{self._limits.waiting} of your calls already wait for {target}; "
                 "wait for some of them to finish"
             )
         if not await slots.wait_for_turn(client, turn, self._clock):
@@ -233,7 +234,7 @@ class SlotQueue:
         try:
             await clock.wait({turn}, self.limits.timeout)
         except asyncio.CancelledError:
-            # Release the slot if it was granted at the same moment.
+            # The slot may have been granted just before the cancellation.
             if self.leave_queue(client, turn):
                 self.release(client)
             raise

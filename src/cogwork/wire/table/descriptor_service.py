@@ -25,8 +25,9 @@ def methods_from_descriptor(
 ) -> Iterator[Method]:
     """Yield every method of the service.
 
-    `handlers` serve the unary methods, and `streams` serve the streaming methods. A method in
-    `refusals` fails with that text. A method in `raw` receives its request as unparsed bytes.
+    `handlers` serve the unary methods, and `streams` serve the streaming methods. `refusals` has
+    the error texts of methods that always fail. A method in `raw` receives its request as unparsed
+    bytes.
     """
     refusals = refusals or {}
     handles = {

@@ -57,7 +57,8 @@ class EventStreamLimits:
 
 
 class EventStreams:
-    """The open event streams of all clients, shared equally when the limit is reached."""
+    """The open event streams of all clients. When the limit is reached, a client with fewer streams
+    can take places of clients with more."""
 
     def __init__(self, limits: EventStreamLimits | None = None) -> None:
         self._limits = limits or EventStreamLimits()
@@ -102,8 +103,8 @@ class EventStreams:
         largest = max(self._streams, key=lambda each: len(self._streams[each]))
         if len(self._streams[largest]) <= own + 1:
             raise TooManyStreams(
-                f"all {self._count} event streams are in use, shared equally between "
-                "clients; try again later"
+                f"all {self._count} event streams are in use, and clients share them equally; "
+                "try again later"
             )
         newest = self._streams[largest][-1]
         self._remove(largest, newest)

@@ -67,7 +67,8 @@ class ProxyRoute:
     bytes."""
 
     is_enabled: Callable[[], bool]
-    """Returns whether any resource in another process can exist."""
+    """Returns whether resources may be in another process. If not, no message needs to be
+    checked."""
     matches: Callable[[bytes], bool]
     """Returns whether the first message of a call names a resource in another process."""
     handle: Handler
@@ -87,7 +88,8 @@ class Method:
     """Type of the request; None if the method takes the raw bytes."""
     reply: type[Message] | None = None
     is_unregistered: bool = False
-    """Whether the method is not in the table, so that the fallback handler serves it."""
+    """Whether the method is missing from the table, so that the fallback handler serves the
+    call."""
     refusal: str | None = None
     """The error that the method always returns; None if it is implemented."""
     proxy_route: ProxyRoute | None = None
@@ -99,7 +101,7 @@ class Method:
 
     @property
     def is_routed(self) -> bool:
-        """Whether the first message of a call determines which process serves it."""
+        """Whether the first message of a call determines which process serves the call."""
         return self.proxy_route is not None and self.proxy_route.is_enabled()
 
     def find_proxy(self, first: bytes) -> Handler | None:
@@ -123,7 +125,7 @@ class Servable(Protocol):
 
 MethodLoader = Callable[[], Iterable[Method]]
 FallbackHandler = Callable[[str, Stream], Awaitable[None]]
-"""Takes the path and the call."""
+"""Serves the call of an unregistered method, given its path and the call."""
 ProxyRouteFactory = Callable[[Method], ProxyRoute | None]
 
 

@@ -13,10 +13,10 @@ from cogwork.wire.table.handlers import Method
 from cogwork.wire.table.request_limits import limit_of
 
 ELEMENT_SIZE = 256
-"""Bytes charged per element, for its parsed and its converted form."""
+"""Bytes of memory reserved per element, for its parsed and its converted form."""
 
 Parse = Callable[[bytes, Hold], Any]
-"""Parses a message, and charges the memory of its elements."""
+"""Parses a message, and reserves memory for its elements."""
 
 
 def make_size_check(method: Method) -> Callable[[bytes], None]:

@@ -51,7 +51,7 @@ def _to_status(error: BaseException, method: str) -> tuple[Status, str]:
     cause = getattr(error, "grpc_error", None)
     if isinstance(cause, GRPCError):
         return _to_status(cause, method)
-    _log.error("%s failed", method, exc_info=error)
+    _log.error("the method %s failed with an unexpected error", method, exc_info=error)
     return Status.UNKNOWN, typed_error_text(error)
 
 

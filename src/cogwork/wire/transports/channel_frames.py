@@ -34,9 +34,9 @@ MAX_METADATA_SIZE = 64_000
 """Maximum bytes of metadata. Headers or trailers must fit into one frame, which has at most 65,535
 bytes."""
 _ENTRY_SIZE = 16
-"""Maximum bytes that the encoding of an entry adds to its name and its value."""
+"""Maximum bytes that the encoding of a metadata entry adds to its name and its value."""
 REQUEST_PACKET_SIZE = 16_373
-"""Bytes of a request per frame, the same as in other clients."""
+"""Maximum bytes of a request per frame, the same as in other clients."""
 _MAX_TIMEOUT = 365 * 24 * 3600.0
 _BINARY_SUFFIX = "-bin"
 """Suffix of header names with binary values."""

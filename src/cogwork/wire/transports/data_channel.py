@@ -43,8 +43,8 @@ _LARGE_PACKET = 60_000
 SMALL_PACKET = 16_384
 """Bytes of a reply per frame. Larger frames are faster, but delay other calls."""
 _MAX_UNSENT = 1 << 20
-"""Maximum bytes that a client may leave unread. If there are more when it sends a frame, it is
-disconnected."""
+"""Maximum bytes that a client may leave unread. If more are unread when the client sends a frame,
+the client is disconnected."""
 _FRAME_BATCH = 64
 """Number of frames that are handled in one iteration of the event loop."""
 
@@ -174,7 +174,7 @@ class DataChannel(FrameSender):
         finally:
             if self._calls.get(number) is call:
                 del self._calls[number]
-        # The call still counts as in flight while the client does not read.
+        # Wait until the client reads again. Until then, the call counts as in flight.
         await self._writable.wait()
         call.finish(status, message)
 
@@ -197,7 +197,7 @@ class _Call(ReceivedCall):
         self._is_quoted = is_http_peer(headers)
         self._requests = PacketAssembler("message", hold, _charge_packet)
         self._current_charge = 0
-        """The bytes charged for the message that the handler processes."""
+        """The memory reserved for the message that the handler processes, in bytes."""
         self._is_half_closed = False
         self._arrived: asyncio.Future[None] | None = None
         self._replies_once = False

@@ -82,7 +82,7 @@ class UnaryStreamCall(_Call):
     def __init__(
         self, context: Context, clients: GrpcClients, hold: Hold, data: bytes, parse: Parse
     ) -> None:
-        # Most calls are of this kind, so assign the fields here instead of calling
+        # Most calls are of this kind. Assigning the fields here is faster than calling
         # super().__init__.
         self._context = context
         self._clients = clients
@@ -154,7 +154,7 @@ class StreamStreamCall(_Call):
         data, self._peeked = self._peeked, None
         if data is None:
             data = await self._context.read()
-        # Release the previous message, which the handler has finished.
+        # Release the memory of the previous message, which the handler has finished processing.
         self._hold.reduce(self._held_by_metadata)
         if data is grpc.aio.EOF:
             return None

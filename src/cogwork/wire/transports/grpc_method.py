@@ -1,6 +1,7 @@
 """Adapts methods of the handler table to grpc.
 
-Messages are parsed and serialized here, because grpc would report a Python error to the client.
+Messages are parsed and serialized here: if grpc did this, a failure would reach the client as a
+Python error.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ async def _select_handler(method: Method, stream: StreamStreamCall) -> Handler:
 def _set_error_status(context: Context, error: BaseException, method: Method) -> None:
     """Convert any error to a status, because a driver that calls sys.exit must not end the process.
 
-    `context.abort` is not used, because the error that it raises keeps the received messages alive.
+    `context.abort` is not used, because the error that it raises keeps the received messages in
+    memory.
     """
     if isinstance(error, GeneratorExit) or _is_call_cancelled(error):
         raise error

@@ -16,7 +16,7 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    # Both limits are equal, because gRPC rejects calls between two limits at random.
+    # Both limits are equal: gRPC rejects some calls with a size between the two at random.
     ("grpc.max_metadata_size", MAX_METADATA_SIZE),
     ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
 )

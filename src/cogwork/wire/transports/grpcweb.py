@@ -39,7 +39,7 @@ _CONTENT_TYPES = (
 
 _HEADER_SIZE = 5
 _COMPRESSED, _TRAILERS = 0x01, 0x80
-"""Flags of a gRPC-web frame."""
+"""Flags in the first byte of a gRPC-web frame."""
 _MAX_MESSAGES = 1000
 """Maximum messages of a request to a method that takes a stream."""
 _CHUNK_SIZE = 3 * 64 * 1024
@@ -233,7 +233,7 @@ def _split_frames(body: bytes) -> Iterator[bytes]:
         size = int.from_bytes(head[1:], "big")
         at += _HEADER_SIZE
         if len(head) < _HEADER_SIZE or at + size > len(body):
-            raise InvalidRequest("the request ends within a message")
+            raise InvalidRequest("the request is truncated: its last message is incomplete")
         if head[0] & _COMPRESSED:
             raise Unsupported("compressed messages are not supported")
         if not head[0] & _TRAILERS:

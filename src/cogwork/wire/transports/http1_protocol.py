@@ -39,8 +39,8 @@ class Http1Protocol(H11Protocol):
         self.server = ("localhost", 0)
 
     def data_received(self, data: bytes) -> None:
-        # Parse the data in chunks, because h11 limits the head of a request only if it arrives in
-        # several.
+        # Parse the data in chunks, because h11 limits the size of a request's head only if the head
+        # arrives in several chunks.
         for start in range(0, len(data), _CHUNK_SIZE):
             super().data_received(data[start : start + _CHUNK_SIZE])
             if self.transport.is_closing():

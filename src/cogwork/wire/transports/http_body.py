@@ -13,7 +13,7 @@ _GRACE = 5.0
 """Seconds that a client gets for a body, in addition to the time for its bytes at the minimum
 rate."""
 _MIN_RATE = 32 * 1024
-"""Minimum bytes per second. Slower clients would occupy connections that others need."""
+"""Minimum bytes per second. A slower client would occupy a connection that other clients need."""
 
 Receive = Callable[[], Awaitable[Any]]
 """Returns the next ASGI event."""

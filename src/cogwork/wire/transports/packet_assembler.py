@@ -13,16 +13,16 @@ from cogwork.core.limits.byte_budget import Hold
 from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
 
 PACKET_OVERHEAD = 64
-"""Bytes charged per packet in addition to its data."""
+"""Bytes that each packet counts toward the memory limit in addition to its data."""
 
 Charge = Callable[[Hold, int], None]
-"""Charges a packet of this size, or raises OverBudget."""
+"""Reserves memory for a packet of this size, or raises OverBudget."""
 
 
 class AssembledMessage(NamedTuple):
     data: bytes
     charge: int
-    """Bytes charged for the message."""
+    """The memory reserved for the message, in bytes."""
 
 
 class PacketAssembler:
@@ -37,7 +37,8 @@ class PacketAssembler:
     )
 
     def __init__(self, label: str, hold: Hold, charge: Charge) -> None:
-        """`label` names a message in errors, such as `reply`. The packets are charged to `hold`."""
+        """`label` names a message in errors, such as `reply`. `hold` reserves memory for the
+        packets."""
         self.messages: deque[AssembledMessage] = deque()
         """Complete messages that were not read yet."""
         self._label = label
@@ -72,5 +73,5 @@ class PacketAssembler:
         return is_complete
 
     def drop_partial(self) -> None:
-        """Drop the packets of an incomplete message. Their bytes stay charged."""
+        """Drop the packets of an incomplete message. Their memory stays reserved."""
         self._packets, self._partial_size, self._partial_charge = [], 0, 0

@@ -1,4 +1,4 @@
-"""The base class of calls on Cogwork's own transports, which reads the messages of a client."""
+"""The base class of calls that Cogwork's own transports receive."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ReceivedCall:
     def _choose_handler(self, method: Method, first: bytes) -> Handler:
         """Return the handler of a call that begins with this message.
 
-        A handler in another process gets the messages unparsed.
+        If another process has the resource, the handler forwards the messages unparsed.
         """
         forward = method.find_proxy(first)
         if forward is not None:

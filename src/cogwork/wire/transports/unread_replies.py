@@ -49,7 +49,8 @@ class UnreadReplies:
 
     @property
     def is_within_slack(self) -> bool:
-        """Whether the unread bytes are so few that no client can be behind."""
+        """Whether the unread bytes of all clients together are below `slack`, so that no client is
+        behind."""
         return self._held.total < self._slack
 
     def is_behind(self, client: str) -> bool:

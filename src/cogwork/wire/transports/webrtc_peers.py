@@ -53,7 +53,8 @@ class PeerProcess(Protocol):
     async def open(
         self, peer_id: str, offer: str, ice_servers: Sequence[IceServer], server: socket.socket
     ) -> str:
-        """Return the answer to an offer. The client's messages travel over the socket."""
+        """Return the answer to an offer. The process exchanges the client's messages over the
+        socket."""
 
     def add_candidate(self, peer_id: str, text: str, mid: str | None, index: int | None) -> None:
         """Add a candidate of a client. An empty text means that no more candidates follow."""
@@ -139,7 +140,9 @@ class WebRtcPeers:
                 channel.close()
                 raise
         if peer_id not in self._callers:
-            raise TooManyPeers("another client took the place of this client; try again later")
+            raise TooManyPeers(
+                "this client was disconnected to make room for another client; try again later"
+            )
         self._on_client(channel.client.address, True)
         self.on_end(peer_id, lambda: self._on_client(channel.client.address, False))
         return peer_id, session_description.encode("answer", answer)

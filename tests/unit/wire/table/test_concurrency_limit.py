@@ -251,7 +251,7 @@ async def test_call_over_the_queue_limit_fails_at_once() -> None:
     calls = LimitedCalls(ConcurrencyLimits(running=1, waiting=2))
     started = [calls.start("a") for _ in range(4)]
     await calls.clock.settle()
-    with pytest.raises(TooManyCalls, match="2 of your calls waiting"):
+    with pytest.raises(TooManyCalls, match="2 of your calls already wait for"):
         await started[3].task
     await calls.end_all()
     assert not calls.limiter._slots._queues

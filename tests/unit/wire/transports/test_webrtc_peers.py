@@ -164,7 +164,9 @@ async def test_offer_that_loses_its_place_while_it_is_answered_is_refused(site: 
     for number in range(MAX_PEERS):
         await site.connect(f"owner {number}")
     gate.set()
-    with pytest.raises(TooManyPeers, match="another client took the place of this client"):
+    with pytest.raises(
+        TooManyPeers, match="this client was disconnected to make room for another client"
+    ):
         await slow
 
 
