@@ -396,7 +396,7 @@ async def test_connections_beyond_the_limit_are_refused(caplog: pytest.LogCaptur
             for _ in range(4):
                 with connect(site.port) as newcomer:
                     assert await read_to_end(newcomer) == b""
-            assert ": 3 connections are in use (1 refused so far)" in caplog.text
+            assert ": too many are open, 3 in total (1 refused so far)" in caplog.text
             assert caplog.text.count("refused a connection") == 3, "1, 2 and 4"
             taken[0].close()
             await wait_until(lambda: site.front.connection_count == 2)

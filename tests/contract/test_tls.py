@@ -193,7 +193,7 @@ async def test_client_that_does_not_trust_the_certificate_is_explained(
     async with serve_tls(authority) as site:
         with caplog.at_level(logging.WARNING), pytest.raises(ssl.SSLCertVerificationError):
             await asyncio.to_thread(connect, site.port)
-        await wait_until(lambda: "check that it trusts the authority" in caplog.text)
+        await wait_until(lambda: "check that the client trusts the authority" in caplog.text)
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"])

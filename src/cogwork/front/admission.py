@@ -79,7 +79,7 @@ class ConnectionAdmission:
         self._refused_count += 1
         if self._refused_count.bit_count() == 1:
             _log.warning(
-                "refused a connection from %s: %d connections are in use (%d refused so far)",
+                "refused a connection from %s: too many are open, %d in total (%d refused so far)",
                 connection.host,
                 len(self._connections),
                 self._refused_count,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 _MAX_AGE = 0.25
 """Maximum seconds for which an unanswered request occupies a place."""
 _NOTICE = 0.01
-"""Seconds that the server gets to notice a cancellation before the front process queries it."""
+"""Seconds that the server gets to notice a cancellation before it is queried about the request."""
 _MAX_PLACES = 64
 """Maximum places of all connections together."""
 _MIN_SHARE = 2
@@ -23,7 +23,7 @@ class Burst:
     """The places of one connection: each recent, unanswered request occupies one.
 
     A cancelled request keeps its place while the server works on it. Otherwise, a client that opens
-    and cancels requests in a loop would leave the server no time for others.
+    and cancels requests in a loop would leave the server no time for other clients.
     """
 
     def __init__(

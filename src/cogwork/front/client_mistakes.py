@@ -41,8 +41,8 @@ class ClientMistakes:
         """Log that the TLS handshake with a client failed, with a hint."""
         self._report(
             host,
-            f"could not agree on TLS ({reason.replace('_', ' ').lower()}); check that it trusts "
-            "the authority of the certificate, and that it uses a name in it",
+            f"could not agree on TLS ({reason.replace('_', ' ').lower()}); check that the client "
+            "trusts the authority of the server's certificate, and connects by a name in it",
         )
 
     def report_certificate(self, host: str, reason: str) -> None:
@@ -57,8 +57,8 @@ class ClientMistakes:
         """Log that a trusted proxy sends an invalid header."""
         self._report(
             host,
-            f"is a trusted proxy whose header of the PROXY protocol cannot be read ({reason}); "
-            "check its configuration",
+            f"is a trusted proxy that sent an invalid PROXY header ({reason}); "
+            "check the configuration of the proxy",
         )
 
     def _report(self, host: str, what: str) -> None:

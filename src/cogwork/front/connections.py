@@ -58,13 +58,13 @@ _RANKING_TTL = 0.05
 
 class Connections:
     def __init__(self, clock: Callable[[], float], limits: ConnectionLimits | None = None) -> None:
-        """`clock` is monotonic, in seconds."""
+        """`clock` returns monotonic seconds."""
         self._clock = clock
         self.limits = limits or ConnectionLimits()
         self._open: dict[Connection, None] = {}
         self._count_by_host = Counter[str]()
         self._ranking: list[Connection] = []
-        """Candidates for eviction; the next one is last."""
+        """Candidates for eviction. The last in the list is evicted first."""
         self._ranked_at = -_RANKING_TTL
 
     def __len__(self) -> int:
@@ -74,8 +74,8 @@ class Connections:
         return iter(self._open)
 
     def admit(self, connection: Connection, *, urgent: bool = False) -> bool:
-        """Add a connection, and evict another connection if necessary. Return False if that is
-        impossible.
+        """Add a connection, and evict another connection if necessary. Return False if there is no
+        room and no connection can be evicted.
 
         Idle connections that were active a moment ago are evicted only if `urgent`.
         """
@@ -139,9 +139,9 @@ class Connections:
     def _rank(self) -> None:
         """Rank the candidates for eviction.
 
-        The least used connections come first, and among these the connections of the host with the
-        most connections. Recently active connections come last: the new ones have had no time to
-        make a request.
+        The least used connections are evicted first, and among these the connections of the host
+        with the most connections. Recently active connections are evicted last, because new ones
+        have had no time to make a request.
         """
         self._ranked_at = now = self._clock()
 

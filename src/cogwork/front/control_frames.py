@@ -23,7 +23,7 @@ class ControlFrames:
         self._rate = RateLimit(limit, now)
         self._free_pings = 0
         self._unacknowledged = {PING: 0, SETTINGS: 0}
-        """The number of frames of the server that the client has not acknowledged yet, by type."""
+        """How many of the server's frames the client has not acknowledged yet, by type."""
 
     def on_server_frame(self, kind: int, flags: int) -> None:
         if kind in (DATA, HEADERS):

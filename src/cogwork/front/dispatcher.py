@@ -147,7 +147,7 @@ class Dispatcher:
             raise ConnectionRefusedError(f"{host} has too many connections")
         proxy = Peer.from_addresses(connection.address, plain.getsockname())
         # If the header has no client port, use the port of the proxy's connection, to distinguish
-        # the client from others with its address.
+        # the client from other clients with the same address.
         connection.set_client(
             (host, port or connection.address[1]),
             is_encrypted=proxy.is_confidential and header.is_encrypted,
@@ -160,12 +160,11 @@ class Dispatcher:
             async with asyncio.timeout(self._limits.head_timeout):
                 await peek(plain, MAX_HEAD_SIZE, is_complete_head)
         if protocol is FirstProtocol.TLS:
-            # Relay TLS clients, too: the reply of the HTTP server explains that the port serves
-            # plaintext.
+            # Relay TLS clients to the HTTP server, too: its plaintext reply shows them that the
+            # port does not use TLS.
             self._mistakes.report_tls(connection.host, plain.getsockname()[1])
-        # Starting to serve a connection takes time. Throttling prevents thousands of new
-        # connections from delaying connected clients. A connection that is evicted while it waits
-        # costs nothing.
+        # Throttle new connections: serving thousands at once would delay the connected clients. A
+        # connection that is evicted while it waits here costs nothing.
         await self._throttle.acquire()
         self._relay(connection, is_grpc=protocol is FirstProtocol.HTTP2)
 

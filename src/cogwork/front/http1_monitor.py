@@ -19,7 +19,7 @@ class Http1Monitor:
     held_size = 0
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` is monotonic, in seconds."""
+        """`clock` returns monotonic seconds."""
         self._clock = clock
         self.last_active = clock()
         """The time of the last complete request, or of the last bytes of a response."""

@@ -56,7 +56,7 @@ def _check_string(block: bytes, at: int) -> int:
     size, at = _decode_integer(block, at, 7)
     text = block[at : at + size]
     if len(text) < size:
-        raise ValueError("the string is truncated")
+        raise ValueError("an HPACK string is truncated")
     if is_huffman:
         if _may_be_binary(text):
             decode_huffman(text).decode()
@@ -89,4 +89,4 @@ def _decode_integer(block: bytes, at: int, bits: int) -> tuple[int, int]:
         value += (byte & 0x7F) << shift
         if byte < 0x80:
             return value, at
-    raise ValueError("the integer is too large")
+    raise ValueError("an HPACK integer is too large")

@@ -47,7 +47,8 @@ class MonitorLimits:
     continuations: int = 16
     """Maximum frames for the headers of one request."""
     control_frames: int = 1000
-    """Maximum frames without payload per second, not counting the exceptions of `ControlFrames`."""
+    """Maximum frames without payload per second, except those that `ControlFrames` does not
+    count."""
     window_updates: int = 30_000
     """Maximum window updates per second. A client that downloads sends many."""
     waiting: int = 64
@@ -167,8 +168,8 @@ class Http2Monitor:
         return memoryview(data[:at] + bytes(ahead))
 
     def feed_server(self, data: memoryview) -> memoryview:
-        """Return the bytes to forward: without the window updates to withhold, and with earlier
-        ones that may be sent now."""
+        """Return the bytes to forward. Omit the window updates to withhold, and add those withheld
+        earlier that may be sent now."""
         before, withheld = self._server_frames.partial, []
         for offset, kind, flags, stream, _, payload in self._server_frames.read(data):
             self._control_frames.on_server_frame(kind, flags)
@@ -236,7 +237,8 @@ class Http2Monitor:
         self._uploads.receive(stream, size)
         if len(self._incomplete) > self._limits.incomplete:
             raise ProtocolViolation(
-                f"{len(self._incomplete)} requests have sent incomplete messages"
+                f"{len(self._incomplete)} requests have sent incomplete messages; "
+                f"at most {self._limits.incomplete} are allowed"
             )
 
     def _mark_running(self, stream: int) -> None:

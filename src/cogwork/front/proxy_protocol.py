@@ -23,7 +23,8 @@ _TEXT: Final = re.compile(
     rb"|TCP[46] (?P<host>[0-9A-Fa-f.:]+) [0-9A-Fa-f.:]+ (?P<port>[0-9]{1,5}) [0-9]{1,5})\r\n"
 )
 _LOCAL, _FORWARDED = 0x20, 0x21
-"""Commands of version 2: the proxy itself has connected, or it forwards a client."""
+"""Commands of version 2. `_LOCAL`: the proxy itself has connected. `_FORWARDED`: it forwards a
+client."""
 _FAMILIES: Final = {0x11: struct.Struct(">4s4sHH"), 0x21: struct.Struct(">16s16sHH")}
 """The formats of the addresses of TCP over IPv4 and IPv6."""
 _TLV: Final = struct.Struct(">BH")
@@ -67,7 +68,7 @@ def parse_header(data: bytes) -> ProxyHeader | None:
             return ProxyHeader(match.end(), UNKNOWN_CLIENT)
         return ProxyHeader(match.end(), _check_address(match["host"].decode(), int(match["port"])))
     if b"\n" in data or len(data) >= _MAX_TEXT_SIZE:
-        raise InvalidProxyHeader("the header of version 1 is malformed")
+        raise InvalidProxyHeader("the PROXY header of version 1 is malformed")
     return None
 
 
@@ -77,7 +78,9 @@ def _parse_binary(data: bytes) -> ProxyHeader | None:
     _, command, family, length = _BINARY.unpack_from(data)
     size = _BINARY.size + length
     if command not in (_LOCAL, _FORWARDED) or size > MAX_SIZE:
-        raise InvalidProxyHeader("the header of version 2 has an unknown command or is too large")
+        raise InvalidProxyHeader(
+            "the PROXY header of version 2 is too large or has an unknown command"
+        )
     if len(data) < size:
         return None
     if command == _LOCAL:
@@ -86,7 +89,9 @@ def _parse_binary(data: bytes) -> ProxyHeader | None:
         return ProxyHeader(size, UNKNOWN_CLIENT)
     layout = _FAMILIES[family]
     if length < layout.size:
-        raise InvalidProxyHeader("the header of version 2 ends within its addresses")
+        raise InvalidProxyHeader(
+            "the PROXY header of version 2 is truncated: its address block is incomplete"
+        )
     source, _, port, _ = layout.unpack_from(data, _BINARY.size)
     values = dict(_read_values(data[_BINARY.size + layout.size : size]))
     flags = values.get(_SSL, b"\0")[:1]
@@ -111,8 +116,8 @@ def _check_address(host: str, port: int) -> tuple[str, int]:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        raise InvalidProxyHeader("the address of the client is malformed") from None
+        raise InvalidProxyHeader("the PROXY header has an invalid client address") from None
     if port > 65535:
-        raise InvalidProxyHeader("the port of the client is malformed")
+        raise InvalidProxyHeader("the PROXY header has an invalid client port")
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address), port

@@ -188,7 +188,7 @@ class RelayedConnection:
         self._socket_relay.retry()
 
     def ask_monitor(self) -> None:
-        """Send the client the bytes that the monitor adds to the server's bytes."""
+        """Send the client the bytes that the monitor adds, such as granted window updates."""
         self._socket_relay.ask_monitor()
 
     def close(self) -> None:
@@ -217,7 +217,7 @@ def _connect(path: Path, own_name: Path) -> socket.socket:
     try:
         private.setblocking(False)
         private.bind(str(own_name))
-        # Delete the file at once, because the socket keeps its name nevertheless.
+        # Delete the file at once. The socket keeps its name without the file.
         own_name.unlink()
         private.connect(str(path))
     except OSError:

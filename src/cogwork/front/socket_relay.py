@@ -16,14 +16,15 @@ from cogwork.front.http2_frames import ProtocolViolation
 
 CHUNK_SIZE = 256 * 1024
 _INITIAL_CHUNK_SIZE = 16 * 1024
-"""Bytes per read at first, and after bytes could not be forwarded at once, because such bytes are
-copied."""
+"""Bytes per read at first, and after a read whose bytes the target did not accept at once. Such
+bytes are copied, so the reads are small."""
 _LARGE_BACKLOG = 8 * 1024 * 1024
 """If more bytes than this are held for slow clients, every read is small."""
 _LINGER_TIMEOUT = 1.0
 """Seconds that the client gets to close its side after the server has closed."""
 _RETRY_DELAY = 0.05
-"""Seconds until held-back bytes are retried, unless a reply triggers the retry earlier."""
+"""Seconds until the relay tries again to forward held-back bytes, unless a reply triggers it
+earlier."""
 _MAX_HELD_BACK = 256 * 1024
 """Number of held-back bytes above which the relay stops reading."""
 
@@ -125,7 +126,7 @@ class SocketRelay:
         return self._directions[1].has_unsent
 
     def ask_monitor(self) -> None:
-        """Send the client the bytes that the monitor adds to the server's bytes."""
+        """Send the client the bytes that the monitor adds, such as granted window updates."""
         self._directions[1].forward()
 
     def check(self) -> None:
@@ -153,8 +154,8 @@ class SocketRelay:
         if broken or (from_public.has_ended and from_private.has_ended):
             self.close(violation)
         elif from_private.has_ended:
-            # Close the relay soon, even if the client does not notice that the server has closed
-            # its side: the server reads no more.
+            # The server reads no more, so close the relay soon, even if the client does not notice
+            # that the server has closed its side.
             self._linger_timer = asyncio.get_running_loop().call_later(_LINGER_TIMEOUT, self.close)
 
 

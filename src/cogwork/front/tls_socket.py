@@ -30,8 +30,8 @@ def make_context(settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # The first match wins. Browsers offer both, and can use gRPC-web only over HTTP/1.1 here. gRPC
-    # clients offer only h2.
+    # The first match wins, so HTTP/1.1 comes first: browsers offer both protocols, but can use
+    # gRPC-web only over HTTP/1.1 here. gRPC clients offer only h2.
     context.set_alpn_protocols(["http/1.1", "h2"])
     context.load_cert_chain(settings.certificate)
     if settings.client_authority is not None:
@@ -79,7 +79,7 @@ class TlsSocket:
         return received
 
     def find_client(self, names: Iterable[str]) -> str:
-        """Return the digest of the first of these names in the client's certificate.
+        """Return the digest of the first of these names that the client's certificate contains.
 
         The handshake has verified the certificate. Return an empty text if no name matches.
         """

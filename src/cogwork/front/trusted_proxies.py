@@ -70,8 +70,8 @@ class TrustedProxies:
         if hop is None or hop.address is None:
             return peer._replace(is_local=False, certificate="")
         host, port = hop.address
-        # Without a port, use the port of the proxy's connection to distinguish clients of one
-        # address.
+        # Without a port, use the port of the proxy's connection to distinguish clients with the
+        # same address.
         return Peer(
             format_address(host, port or peer.host_and_port[1]),
             is_encrypted=peer.is_confidential and hop.is_encrypted,

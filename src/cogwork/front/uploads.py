@@ -1,8 +1,8 @@
 """Limits the memory of large requests that have not arrived completely.
 
-A server opens the window for all of a large request at once, even before the caller has logged in.
-So the server's window updates are withheld here until memory is reserved for the request. The
-client waits, as it would on a slow network.
+A server opens the flow-control window for a whole large request at once, even before the caller has
+logged in. So the server's window updates are withheld here until memory is reserved for the
+request. The client waits, as it would on a slow network.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cogwork.front.http2_frames import ProtocolViolation
 SMALL_SIZE = 1 << 19
 """Maximum bytes of a request that a client may send without a window update."""
 _MAX_SMALL_SHARE = 4
-"""The budget divided by this is the maximum number of received bytes for which no memory is
-reserved, for each connection."""
+"""The budget divided by this number limits the received bytes of one connection for which no memory
+is reserved."""
 
 _Waiting = tuple["ConnectionUploads", int]
 """A connection, and one of its streams."""
@@ -55,7 +55,7 @@ class Uploads:
         is_crowded = self._small > self._budget.most and held > SMALL_SIZE
         if change > 0 and (is_crowded or held > self._budget.most // _MAX_SMALL_SHARE):
             raise ProtocolViolation(
-                f"incomplete requests of the connection have {held} bytes, which is too much"
+                f"the incomplete requests of the connection take up too much memory: {held} bytes"
             )
 
     def take(self, client: str, size: int) -> bool:

@@ -112,7 +112,7 @@ def test_connection_may_hold_a_quarter_in_small_requests(site: Site) -> None:
     most = site.budget.most // 4
     for stream in range(most // SMALL_SIZE):
         connection.receive(stream, SMALL_SIZE)
-    with pytest.raises(ProtocolViolation, match=f"the connection have {most + 1} bytes"):
+    with pytest.raises(ProtocolViolation, match=f"take up too much memory: {most + 1} bytes"):
         connection.receive(999_999, 1)
 
 
