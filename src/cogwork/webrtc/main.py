@@ -160,7 +160,7 @@ class WebRtcWorker:
         while True:
             await asyncio.sleep(_CHECK_INTERVAL)
             for peer in [each for each in self._peers.values() if each.is_overloaded]:
-                _log.warning("disconnecting a WebRTC peer: it ignores the flow control")
+                _log.warning("disconnecting a WebRTC peer: it sends more than flow control allows")
                 peer.end()
             self._viewers.report_bitrates()
 

@@ -29,7 +29,7 @@ OPEN_TIMEOUT = 20.0
 """Timeout in seconds for opening the channel."""
 _LINGER = 3.0
 """Seconds between closing the channel and closing the connection. The SDK's peer crashes if the
-connection is closed while the peer still closes its channel."""
+connection is closed while the peer is still closing its channel."""
 _CLOSE_TIMEOUT = 5.0
 _ENDED = ("failed", "closed")
 

@@ -98,7 +98,7 @@ class VideoNegotiation:
     async def _offer(self, sdp: str) -> str:
         """Send aiortc's description as an offer to the client, and return the client's answer."""
         if self._channel.readyState != "open":
-            raise ValueError("the client has no channel for negotiation")
+            raise ValueError("the client has no open channel to negotiate videos")
         if self._is_ended:
             raise ValueError("the client has disconnected")
         answered: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -118,7 +118,7 @@ class VideoNegotiation:
         try:
             self._answered.set_result(session_description.decode(message, "answer"))
         except ValueError as error:
-            _log.debug("ignored an invalid answer of a WebRTC client: %s", error)
+            _log.debug("ignored an invalid answer from a WebRTC client to a video offer: %s", error)
 
 
 def _preferred_codecs() -> list[RTCRtpCodecCapability]:

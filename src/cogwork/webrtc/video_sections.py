@@ -91,5 +91,5 @@ def _split(sdp: str) -> list[str]:
 def _mid_of(section: str) -> str:
     found = _MID_LINE.search(section)
     if found is None:
-        raise ValueError("a section of the description has no mid")
+        raise ValueError("a media section of the session description has no mid")
     return found[1]
