@@ -1,4 +1,4 @@
-"""Reads a TLS certificate and its key, and explains why one cannot be used."""
+"""Reads a TLS certificate and its key, and explains why they cannot be used."""
 
 from __future__ import annotations
 
@@ -58,13 +58,15 @@ def read_certificate(
     try:
         leaf = x509.load_pem_x509_certificates(chain)[0]
     except ValueError as error:
-        raise InvalidCertificate(f"{certificate_file} has no certificate in PEM: {error}") from None
+        raise InvalidCertificate(
+            f"{certificate_file} has no valid PEM certificate: {error}"
+        ) from None
     try:
         private = load_pem_private_key(key, password=None)
     except TypeError:
         raise InvalidCertificate(f"{key_file} is encrypted; store the key unencrypted") from None
     except ValueError as error:
-        raise InvalidCertificate(f"{key_file} has no private key in PEM: {error}") from None
+        raise InvalidCertificate(f"{key_file} has no valid PEM private key: {error}") from None
 
     if private.public_key() != leaf.public_key():
         raise InvalidCertificate(f"{key_file} is not the key of {certificate_file}")
@@ -84,7 +86,7 @@ def _read_authority(file: Path) -> bytes:
     try:
         x509.load_pem_x509_certificates(content)
     except ValueError as error:
-        raise InvalidCertificate(f"{file} has no certificate in PEM: {error}") from None
+        raise InvalidCertificate(f"{file} has no valid PEM certificate: {error}") from None
     return content
 
 

@@ -59,7 +59,7 @@ class CertificateWatcher:
         """The result of `_signature_of` when the files were last read."""
         self._current: Certificate | None = None
         self._settings: TlsSettings | None = None
-        """The settings in use. Their files are private copies."""
+        """The TLS settings in use, whose files are private copies; None for plaintext."""
         self._fault: str | None = None
         self._warned: tuple[str, float] | None = None
 
@@ -68,8 +68,8 @@ class CertificateWatcher:
         return self._current is not None
 
     async def load(self, files: CertificateFiles | None) -> None:
-        """Use the certificate in these files. Raise InvalidCertificate, and keep the current
-        one."""
+        """Use the certificate in these files. If it is invalid, keep the current certificate and
+        raise InvalidCertificate."""
         self._files = files
         await self._load(files)
 

@@ -210,8 +210,8 @@ class FrontProcess:
                 self._clients[peer] = None
                 self._on_client(peer, True)
                 if len(self._clients) > _REMEMBERED * self._connections.total:
-                    # These are too many: the message that the oldest client disconnected must have
-                    # been lost.
+                    # There cannot be so many clients. The message that the oldest one disconnected
+                    # must have been lost.
                     self._disconnect(next(iter(self._clients)))
             case {"client": peer} if peer in self._clients:
                 self._disconnect(peer)

@@ -102,7 +102,7 @@ class Listeners:
                 await self._rebind(listen)
 
     async def _rebind(self, listen: ListenAddresses) -> None:
-        assert self._public_port is not None  # `start` has created it
+        assert self._public_port is not None  # created by `start`
         try:
             await self._public_port.listen(*listen.public)
         except CannotListen as error:

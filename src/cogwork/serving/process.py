@@ -80,7 +80,7 @@ def _ensure_standard_streams() -> None:
 
 
 def _exit_on_early_signal() -> None:
-    """Exit immediately on a signal until the server handles it: there is nothing to close yet."""
+    """Until the server handles signals, exit immediately on one: there is nothing to close yet."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os._exit(0))
 

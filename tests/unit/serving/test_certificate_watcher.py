@@ -101,7 +101,7 @@ async def test_client_authority_and_names_are_used_when_they_change(
     await watched.watcher.load(with_authority._replace(client_names=("other.example",)))
     assert len(watched.used) == 3
     authority.write_text("no certificate")
-    with pytest.raises(InvalidCertificate, match=f"{authority} has no certificate"):
+    with pytest.raises(InvalidCertificate, match=f"{authority} has no valid PEM certificate"):
         await watched.watcher.load(with_authority)
 
 
@@ -202,9 +202,9 @@ async def test_warning_is_repeated_once_a_day(
 @pytest.mark.parametrize(
     ("name", "content", "error"),
     [
-        ("certificate", b"", "has no certificate in PEM"),
+        ("certificate", b"", "has no valid PEM certificate"),
         ("certificate", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "PEM"),
-        ("key", b"", "has no private key in PEM"),
+        ("key", b"", "has no valid PEM private key"),
         ("certificate", None, "cannot read"),
         ("key", None, "cannot read"),
     ],
