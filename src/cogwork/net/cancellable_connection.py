@@ -102,6 +102,7 @@ class _Https(urllib.request.HTTPSHandler):
 def _watch(
     made: http.client.HTTPConnection, connection: CancellableConnection
 ) -> http.client.HTTPConnection:
-    # The standard library has no public way to replace the function that connects.
+    # Set a private attribute: the standard library has no public way to replace the function that
+    # connects.
     made._create_connection = connection.connect  # type: ignore[attr-defined]  # noqa: SLF001
     return made

@@ -119,7 +119,7 @@ class HttpDownload:
         self._connection.cancel()
 
     def discard(self) -> None:
-        """Delete the downloaded file, because its content is not the expected content."""
+        """Delete the downloaded file, because it does not have the expected content."""
         self._partial.unlink(missing_ok=True)
         self._note.unlink(missing_ok=True)
 
@@ -155,7 +155,7 @@ class HttpDownload:
         self._require_size(file.size or 0)
         self._on_progress(offset, file.size)
         self._partial.touch(0o600)
-        # Unbuffered, so that received bytes survive the end of this process.
+        # Write unbuffered, so that no received bytes are lost if this process ends.
         with self._partial.open("ab" if offset else "wb", buffering=0) as target:
             if not offset:
                 # The old content is deleted by now, so the new note never describes old content.
@@ -240,7 +240,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     ):
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
             raise urllib.error.URLError(
-                f"it redirects to {show_url(newurl)}, which is not encrypted"
+                f"the server redirects to {show_url(newurl)}, which is not encrypted"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

@@ -20,7 +20,8 @@ def encode(kind: DescriptionType, sdp: str) -> str:
 
 
 def decode(text: str, kind: DescriptionType) -> str:
-    """Return the SDP of a description. Raise ValueError if its type is wrong or it is invalid."""
+    """Return the SDP of a description. Raise ValueError if the description is invalid or of another
+    type."""
     if len(text) > MAX_SIZE:
         raise ValueError(f"the {kind} has more than {MAX_SIZE} bytes")
     try:
