@@ -95,7 +95,8 @@ class ControlChannel:
         for line in lines:
             message = json.loads(line)
             count = message.pop("sockets")
-            # Sockets are missing: the system drops them if this process has too many open files.
+            # If sockets are missing, the system has dropped them, because this process has too many
+            # open files.
             if len(self._sockets) < count:
                 self._end()
                 return

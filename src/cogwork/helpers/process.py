@@ -115,7 +115,7 @@ class ChildProcess:
 
 def _start_process(module: str, control: socket.socket) -> subprocess.Popen[bytes]:
     # With -P, files in the working directory cannot replace modules. The packed executable never
-    # imports from there, and does not accept the option.
+    # imports from the working directory, and does not accept -P.
     safe_path = [] if getattr(sys, "frozen", False) else ["-P"]
     return subprocess.Popen(  # noqa: S603 - this very program
         [sys.executable, *safe_path, "-m", module, str(control.fileno())],
@@ -127,8 +127,8 @@ def _start_process(module: str, control: socket.socket) -> subprocess.Popen[byte
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
-    """Wait until the process has ended by itself, as its control channel is closed. Kill it after a
-    timeout."""
+    """Wait until the process ends, which it does by itself because its control channel is closed.
+    Kill it after a timeout."""
     try:
         process.wait(STOP_TIMEOUT)
     except subprocess.TimeoutExpired:
