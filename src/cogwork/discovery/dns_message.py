@@ -139,7 +139,7 @@ def _decode(data: bytes) -> Message:
         kind, _, ttl, size = _RECORD.unpack_from(data, at)
         at += _RECORD.size
         if at + size > len(data):
-            raise InvalidMessage("a record ends after the message")
+            raise InvalidMessage("a record extends past the end of the message")
         value = _decode_value(data, at, kind, size)
         at += size
         if value is not None:

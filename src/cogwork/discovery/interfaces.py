@@ -14,7 +14,8 @@ _GROUP_V4 = "224.0.0.251"
 _GROUP_V6 = "ff02::fb"
 _IP_MULTICAST_ALL = 49
 _IPV6_MULTICAST_ALL = 29
-"""Socket options of Linux. If they are 0, a socket receives no packets of other interfaces."""
+"""Linux socket options. Setting them to 0 keeps a socket from receiving multicast packets that
+arrive on other interfaces."""
 _TTL = 255
 
 
@@ -66,8 +67,8 @@ class Endpoint(NamedTuple):
 def open_endpoints(interface: Interface, port: int = PORT) -> list[Endpoint]:
     """Open the IPv4 and IPv6 sockets of an interface for multicast DNS.
 
-    `port`: the default to answer queries; 0, for any port, to send queries. Raise OSError if no
-    socket can be opened.
+    Use the default `port` to answer queries, and 0 (any free port) to send queries. Raise OSError
+    if no socket can be opened.
     """
     found: list[Endpoint] = []
     errors: list[OSError] = []
@@ -117,7 +118,8 @@ def _open_v6(interface: Interface, port: int) -> Endpoint:
                 "=16sI", socket.inet_pton(socket.AF_INET6, _GROUP_V6), interface.number
             )
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, membership)
-            # Bind to the group, as with IPv4: unicast packets may come from other networks.
+            # Bind to the group, as with IPv4, to receive no unicast packets, which may come from
+            # other networks.
             opened.bind((_GROUP_V6, port, 0, interface.number))
         else:
             opened.bind(("::", port))

@@ -57,7 +57,8 @@ def merge_sightings(seen: Iterable[Sighting], computer: ThisComputer) -> list[Fo
     groups = _group(sightings, lambda each: _identify(each, senders, computer))
     public = [each for each in groups if not _is_local(each)]
     names = {name for each in public if _is_here(each, computer) for name in _names(each)}
-    # All servers on this computer may have its name, so that name does not identify a machine.
+    # All servers on this computer may announce the computer's name, so that name does not identify
+    # a machine.
     names.discard(computer.name.replace(".", "-").lower())
     kept = public + [each for each in groups if _is_local(each) and not names & _names(each)]
     return sorted(_choose(each, senders, computer) for each in kept)
