@@ -40,8 +40,8 @@ class SystemdNotifier:
             self._settings.send(text)
 
     async def aclose(self) -> None:
-        """Stop sending watchdog messages. Until then, a server that closes slowly counts as
-        alive."""
+        """Stop sending watchdog messages. Call this after closing everything else, so that a
+        server that closes slowly counts as alive."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
