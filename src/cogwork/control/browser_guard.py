@@ -60,7 +60,7 @@ class BrowserGuard:
         """Wrap an application.
 
         `host_names` returns the names that a Host header may contain. `origins` returns the other
-        sites whose pages may make calls. All are in lower case.
+        sites whose pages may make calls. Both return lower-case texts.
         """
         self._application = application
         self._host_names = host_names

@@ -74,4 +74,4 @@ def _parse_last(text: str) -> int:
         number = int(text)
         if 1 <= number <= MAX_LAST:
             return number
-    raise ValueError(f'last must be a number from 1 to {MAX_LAST}, not "{text[:100]}"')
+    raise ValueError(f'"last" must be a number from 1 to {MAX_LAST}, not "{text[:100]}"')

@@ -66,4 +66,4 @@ def _parse_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f'since must be a number of seconds since 1970, not "{text}"') from None
+        raise ValueError(f'"since" must be a number of seconds since 1970, not "{text}"') from None

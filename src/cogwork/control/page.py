@@ -58,7 +58,7 @@ CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src {_csp_hash(_STYLE)}; script-src {_csp_hash(_SCRIPT)}; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Allows the page's own style, script and images, and blocks injected ones."""
+"""Allows the page's own style, script and images, and blocks injected content."""
 
 
 _GOOD_STATES = ("ready", "running", "finished")
@@ -101,7 +101,8 @@ def _render_notice(notice: str | None) -> str:
 
 
 def _render_config(report: dict[str, Any] | None, now: float) -> str:
-    """Render the problems of the configuration file, with the first diagnostic."""
+    """Render a summary of the problems in the configuration file, and the first of its
+    diagnostics."""
     words = describe_report(report, now) if report is not None else None
     if report is None or words is None:
         return ""

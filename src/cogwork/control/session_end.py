@@ -1,6 +1,7 @@
 """The HTTP endpoint with which the control page ends its session when it is hidden or closed.
 
-The public API has no such method. Without it, motion would continue until the session expires.
+The public API has no such method. Without this endpoint, motion would continue until the session
+expires.
 """
 
 from __future__ import annotations

@@ -140,7 +140,8 @@ def _list_files(directory: Path) -> dict[str, Path]:
         found = list(itertools.islice(directory.rglob("*"), _MAX_FILES + 1))
         if len(found) > _MAX_FILES:
             _log.warning(
-                "%s has more than %d files; is it the directory of a control page?",
+                "not serving files from %s: it has more than %d files; "
+                "is it the directory of a control page?",
                 directory,
                 _MAX_FILES,
             )

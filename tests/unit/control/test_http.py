@@ -407,5 +407,5 @@ async def test_invalid_number_of_last_events_is_refused(
     query = urlencode({"last": last})
     answer = await send_request(site, "/history.json", query=query)
     assert answer.status == 400
-    assert answer.body.startswith(b"last must be a number from 1 to 500, not ")
+    assert answer.body.startswith(b'"last" must be a number from 1 to 500, not ')
     assert len(answer.body) < 200
