@@ -372,7 +372,7 @@ async def test_unknown_and_missing_names_are_refused(there: RunningMachine) -> N
     with refused() as told:
         await EchoClient("", there.channel).unary()
     assert told.status is Status.INVALID_ARGUMENT
-    assert "names no resource" in told.words
+    assert "must be the name of a resource" in told.words
 
 
 async def test_modular_resources_can_depend_on_builtin_and_modular_ones(

@@ -8,7 +8,7 @@ ConfigChanges = dict[str, list[str]]
 
 
 def summarize_changes(old: LoadedConfig | None, new: LoadedConfig) -> ConfigChanges:
-    """Return the resource names by `added`, `changed` and `removed`; empty lists are omitted."""
+    """Return the names under the keys `added`, `changed` and `removed`. Empty lists are omitted."""
     before = {spec.name: spec for spec in old.result.specs} if old is not None else {}
     after = {spec.name: spec for spec in new.result.specs}
     found = {

@@ -25,7 +25,8 @@ from cogwork.logs.sink import Sink
 ROTATION = Rotation(size=1 << 20, age=0.0, total=4 << 20)
 
 _MAX_READ_BYTES = 8 << 20
-"""Maximum bytes to read: twice the rotation limit, in case another program wrote to the files."""
+"""Maximum bytes to read: twice the rotation limit, because other programs may have written to the
+files, too."""
 _BLOCK = 1 << 16
 """Bytes per read from the end of a file."""
 
@@ -102,7 +103,8 @@ def _parse_line(text: str) -> dict[str, Any] | None:
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
-        # The server was killed while it wrote the line, or another program wrote the line.
+        # Skip the invalid line: the server was killed while writing it, or another program wrote
+        # it.
         return None
     return line if isinstance(line, dict) else None
 

@@ -72,8 +72,8 @@ class FrameSystem:
     ) -> None:
         """Create the frame system.
 
-        `remote_frames` returns the frames of other machines. It must return the same sequence until
-        they change.
+        `remote_frames` returns the frames of other machines. It must return the same object until
+        these frames change.
         """
         self._components = components
         self._find = find
@@ -172,8 +172,8 @@ async def _await_answer(placed: PlacedFrame, answer: Awaitable[T]) -> T:
 
 
 def _resolve_frame(tree: FrameTree, name: str) -> str:
-    """Return `x` for `x_origin`, the origin of a fixed frame: clients use both names for the same
-    frame."""
+    """Return the name of the frame that a client means. `x_origin` is another name of the frame
+    `x`, and an empty name is the world."""
     bare = name.removesuffix("_origin")
     return bare if name not in tree.frames and bare in tree.frames else name or WORLD
 
@@ -189,7 +189,7 @@ def _to_radians(positions: Sequence[float], chain: Chain) -> list[float]:
     """Convert rotary joints from degrees to radians. Prismatic joints stay in millimeters."""
     pairs = zip(positions, chain.joints, strict=False)
     inputs = [math.radians(value) if joint.is_rotary else value for value, joint in pairs]
-    # Keep surplus positions, so that the chain rejects them.
+    # Keep surplus positions: the chain raises an error if their number is wrong.
     return [*inputs, *positions[len(inputs) :]]
 
 

@@ -33,9 +33,9 @@ def build_handler_table(
 ) -> HandlerTable:
     """Return the handlers of all methods.
 
-    `shut_down` is called with the reason. `level_of` returns the lowest level at which modules and
-    clients may log. Without `authentication`, no login is required. `find_peers` returns the WebRTC
-    clients; it is None if WebRTC is off.
+    `shut_down` stops the server for the given reason. `level_of` returns the lowest level at which
+    modules and clients may log. Without `authentication`, no login is required. `find_peers`
+    returns the WebRTC clients; it is None if WebRTC is off.
     """
     authentication = authentication or Authentication(machine.operations)
     limiter = ConcurrencyLimiter(clock)
@@ -109,7 +109,7 @@ def _load_stream_methods(
 def _load_robot_methods(
     machine: Machine, clock: Clock, shut_down: Callable[[str], None], level_of: LevelOf
 ) -> Iterable[Method]:
-    # Imported on the first call, so that a machine starts without the SDK.
+    # Imported on the first call: the machine starts faster without importing the SDK.
     from cogwork.robot.services.robot import robot_methods
 
     return robot_methods(machine, clock, shut_down, level_of)

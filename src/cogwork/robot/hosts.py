@@ -173,7 +173,7 @@ class RemoteHost(Protocol):
         """Return the descriptors of the services that only remotes provide, by service."""
 
     def frames(self) -> Sequence[PlacedFrame]:
-        """Return the frames of all remotes. Return the same sequence until they change."""
+        """Return the frames of all remotes: the same object until the frames change."""
 
 
 class NoRemotes:

@@ -149,8 +149,8 @@ class Machine:
         return self._reconciler.revision
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName | Reference, ...]:
-        """Return the dependencies of a resource: first those in its configuration, then the
-        others."""
+        """Return the dependencies of a resource: first the known resources, then the references to
+        unknown ones."""
         return (*self._reconciler.dependencies(name), *self._reconciler.missing_dependencies(name))
 
     def list_ignored(self, name: ResourceName) -> list[str]:
@@ -158,8 +158,8 @@ class Machine:
         ignored = list(self._ignored_settings.get(name, []))
         for wanted in self._reconciler.dropped_dependencies(name):
             why = f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without'
-            # Do not repeat a reason that the check of the configuration has found. The check does
-            # not know the dependencies that a module adds.
+            # Skip a reason that the check of the configuration has already found. The check misses
+            # some, because it does not know the dependencies that a module adds.
             if not any(why in each for each in ignored):
                 ignored.append(f'{why} "{wanted.short}"')
         return ignored
@@ -235,13 +235,14 @@ class Machine:
         return found
 
     def resolve(self, name: ResourceName) -> ResourceName:
-        """Return the full name of a resource. The name in a request may omit its remote."""
+        """Return the full name of a resource. The name in a request may omit the remote."""
         return self._names.resolve(name)
 
     def find(self, name: ResourceName) -> object:
         """Return a resource, and keep it open until the current call ends.
 
-        Raise `unavailable_error`, or NotAllowed if a restricted module calls.
+        Raise `unavailable_error` if the resource cannot be used, and NotAllowed if the calling
+        module may not use it.
         """
         name = self.resolve(name)
         operation = current_operation()

@@ -37,8 +37,8 @@ class ResourceNames:
     def resolve(self, name: ResourceName) -> ResourceName:
         """Return the full name of a resource. The name in a request may omit the remote.
 
-        A resource of this machine takes precedence. Otherwise, add the remote if only one has the
-        name.
+        A resource of this machine takes precedence. Otherwise, add the remote if exactly one remote
+        has a resource with this name.
         """
         if name.remote or name in self._known:
             return name

@@ -89,8 +89,8 @@ def _find_custom_service(custom: CustomServices, api: Api) -> ServiceDescriptor:
     pool: Any = custom.descriptor_pools().get(service)
     if pool is None:
         raise Unsupported(
-            f"{service} is not described by the module or remote that provides it; add gRPC "
-            "reflection there"
+            f"the module or remote that provides {service} does not describe its methods; add gRPC "
+            "reflection to that module or remote"
         )
     found: ServiceDescriptor = pool.FindServiceByName(service)
     return found
@@ -100,13 +100,14 @@ def _find_unary_method(service: ServiceDescriptor, wanted: str) -> MethodDescrip
     method: MethodDescriptor | None = service.methods_by_name.get(wanted)
     if method is not None and not _is_streaming(method):
         return method
-    reason = f'has no method "{wanted}"' if method is None else f'streams "{wanted}"'
+    reason = f'has no method "{wanted}"' if method is None else f'serves "{wanted}" as a stream'
     choices = ", ".join(each.name for each in service.methods if _needs_no_arguments(each))
     raise Unsupported(f"{service.full_name} {reason}; a job can call {choices}")
 
 
 def _needs_no_arguments(method: MethodDescriptor) -> bool:
-    """Return whether a job can call the method: it needs only a name or the job's command."""
+    """Return whether a job can call the method: the request needs only a name or the job's
+    command."""
     needed = {each.name for each in method.input_type.fields} - {*NAME_FIELDS, "extra"}
     return not _is_streaming(method) and (not needed or method.name == "DoCommand")
 

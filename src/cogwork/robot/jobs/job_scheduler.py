@@ -42,13 +42,13 @@ JobCall = Callable[[JobConfig], Awaitable[None]]
 _CANCEL_GRACE = 10.0
 """Seconds that a cancelled run has to end."""
 _CLOCK_CHECK_INTERVAL = 30.0
-"""Maximum seconds between two checks of the wall clock, because the user may set it at any time."""
+"""Maximum seconds between two checks of the wall clock, which the user may set at any time."""
 _CLOCK_SET_BACK = 60.0
-"""Seconds. If the wall clock goes back further, it was set, and the next run is scheduled
-from the new time. After a smaller step back, no run is repeated."""
+"""If the wall clock goes back by more than this many seconds, it was set, and the next run is
+scheduled from the new time. After a smaller step back, no run is repeated."""
 _CLOCK_SET_FORWARD = 3 * 3600.0
-"""Seconds. If a run is overdue by more, it is skipped: the wall clock was wrong and has been set
-forward."""
+"""A run that is overdue by more than this many seconds is skipped: the wall clock was wrong and has
+been set forward."""
 _MIN_PAUSE = 0.001
 """Minimum seconds between two runs of a continuous job, so that a short job does not use a whole
 core."""
@@ -68,7 +68,8 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """Recent runs of a job, oldest first. Times are when runs ended, in seconds since 1970."""
+    """Recent runs of a job, oldest first. For each run, the time of its end is recorded, in seconds
+    since 1970."""
 
     name: str
     configured: bool
@@ -195,7 +196,7 @@ class JobScheduler:
         self._jobs[config.name] = _Job(config, loop)
 
     def _prune_histories(self) -> None:
-        """If there are too many histories, delete those of the jobs that were removed first."""
+        """If there are too many histories, delete histories of removed jobs, oldest first."""
         removed = [name for name in self._histories if name not in self._jobs]
         for name in removed[: max(0, len(self._histories) - _MAX_HISTORIES)]:
             del self._histories[name]
@@ -245,8 +246,8 @@ class JobScheduler:
             done_until = max(due, now)
 
     async def _wait_for_cron(self, name: str, cron: Cron, after: float) -> float:
-        """Wait until the wall clock reaches the due time, and return it. The clock may be set
-        meanwhile."""
+        """Wait until the wall clock reaches the due time, and return the due time. The clock may be
+        set meanwhile."""
         due = cron.next(after, self._zone)
         self._due[name] = lambda: due
         while (left := due - (now := self._clock.time())) > 0:

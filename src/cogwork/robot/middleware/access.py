@@ -49,7 +49,8 @@ class NotAllowed(CogworkError):
 
 
 def module_peer(module: str) -> str:
-    """Return the peer name of a module. It takes the place of a client's address."""
+    """Return the name that identifies a module as the peer of a call. Clients are identified by
+    their address instead."""
     return f"{_PEER_PREFIX}{module}"
 
 

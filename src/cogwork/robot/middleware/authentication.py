@@ -129,8 +129,8 @@ class Authentication:
             return self.identify(self._authenticator, (), client)
         from cogwork.auth.granted_access import read_principal
 
-        # A cloud that names principals also sends an access list to each machine that has joined
-        # it, so refuse the client until the list has arrived.
+        # If the cloud has named the client's principal, it also sends an access list to each
+        # machine that has joined it. So refuse the client until the list has arrived.
         principal = read_principal(client.introduction, client.introduced_as)
         if principal is not None and self.is_joined():
             raise NotListed(
@@ -140,7 +140,7 @@ class Authentication:
         return None
 
     async def ask_cloud_if_unlisted(self, identify: Callable[[], T]) -> T:
-        """Return the identity of the caller, which `identify` reads. Raise Unauthenticated.
+        """Call `identify`, and return the identity of the caller. Raise Unauthenticated.
 
         If the caller is not listed, update the access list from the cloud and try once more.
         """
@@ -216,7 +216,8 @@ class Authentication:
     def check(self, method: Method, stream: Stream) -> None:
         """Raise an error if the caller may not call the method, before its request is received."""
         if method.path not in EXEMPT_METHODS:
-            # Accept unlisted clients here: `wrap` first updates the access list from the cloud.
+            # Do not refuse unlisted clients yet: `wrap` checks them again, with an updated access
+            # list.
             with contextlib.suppress(NotListed):
                 self._identify(stream, _role_of(method), method.path)
 
@@ -225,8 +226,8 @@ class Authentication:
         computer."""
         if not is_local and not self._is_open:
             raise Unauthenticated(
-                "this machine has no login, so it serves its own computer only; configure auth, or "
-                "set network.insecure_without_auth"
+                "this machine requires no login, so it refuses calls from other computers; "
+                "configure auth, or set network.insecure_without_auth"
             )
 
     def _identify(self, stream: Stream, role: Role, path: str) -> Identity | None:

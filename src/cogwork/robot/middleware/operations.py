@@ -23,8 +23,8 @@ MAX_CALL_SECONDS = 600.0
 """Timeout in seconds of unary calls without a deadline."""
 
 OPERATION_ID_KEY = "opid"
-"""Metadata key of the operation's id. A client sets the id, or a module that calls on behalf of a
-client."""
+"""Metadata key of the operation's id. The id is set by a client, or by a module that calls on
+behalf of a client."""
 
 _UNLISTED_PREFIXES = ("grpc.", "proto.rpc.")
 """Prefixes of services whose calls are not listed: they use no resource, and may stay open
@@ -66,7 +66,7 @@ class Operation:
         self.held_resources: list[object] = []
         """Resources that the call has looked up."""
         self.awaited: ResourceName | None = None
-        """The resource that is being changed and that the call waits for."""
+        """The resource whose change the call waits for."""
         self.identity: Identity | None = None
         """The identity of the caller; None if no login was required."""
         self.module: str | None = None

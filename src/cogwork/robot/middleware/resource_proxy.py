@@ -97,7 +97,7 @@ class ResourceProxy:
         first = await recv_first_message(stream, path)
         if not (short := read_resource_name(first)):
             raise InvalidRequest(
-                f"{path} names no resource: the first field of its request must be the name of a "
+                f"cannot route {path}: the first field of the request must be the name of a "
                 f"resource of {api}"
             )
         name = self._machine.resolve(ResourceName.from_short(api, short))
@@ -146,7 +146,7 @@ class ResourceProxy:
         """Claim the resource for the caller, if the call moves it.
 
         If the method has no descriptor, assume that a call with a session moves the resource: its
-        client wants the motion to stop with the session.
+        client wants the motion to stop when the session ends.
         """
         if service not in API_BY_SERVICE:
             return contextlib.nullcontext()
@@ -206,7 +206,7 @@ class ResourceProxy:
             await forward(channel, path, cardinality, opened, first, rewrite, metadata)
 
     def _make_rename(self, method: Method, *, is_nested: bool) -> Rename:
-        """Return a function that replaces resource names in a request by those in the other
+        """Return a function that replaces the resource names in a request by the names in the other
         process."""
         if is_nested:
             return lambda data, target: rename_nested_resource(data, target.name)
@@ -251,7 +251,7 @@ class ResourceProxy:
 class _Target(NamedTuple):
     resource: RemoteResource
     name: str
-    """The name in the caller's request."""
+    """The name of the resource in the caller's request."""
 
 
 class _CompletedCapture:

@@ -1,4 +1,4 @@
-"""Motion: who moves what, and how it stops.
+"""Motion: records who moves each resource, and stops the motion.
 
 `session_manager.py` is middleware that records which client moved a resource last (`claims.py`),
 until the resource is stopped. If the client's heartbeats stop, `motion_stopper.py` stops the

@@ -18,7 +18,7 @@ class MotionPlan:
 
     service: ResourceName
     component: str
-    """The component to move, as the call names it."""
+    """The name of the component to move, as written in the call."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +33,7 @@ class Claim:
 
 
 class MotionClaims:
-    """The latest claim of each resource that was not stopped since."""
+    """The latest claim of each resource, unless the resource was stopped since."""
 
     def __init__(self) -> None:
         self._by_name: dict[ResourceName, Claim] = {}

@@ -134,7 +134,7 @@ class MotionStopper:
 
     async def stop_before_close(self, name: ResourceName, resource: object) -> None:
         """Stop a resource before it is closed: a closed resource cannot be stopped."""
-        # Skip resources in other processes: modules stop their own.
+        # Skip resources in other processes: modules stop their own resources.
         if isinstance(resource, Stoppable) and not isinstance(resource, RemoteResource):
             try:
                 await self._call_with_timeout(_call_stop(resource, {}))
@@ -180,7 +180,7 @@ class MotionStopper:
         plans: Collection[MotionPlan],
     ) -> list[ResourceName]:
         # Include resources that are unhealthy or being reconfigured. Stop resources of this machine
-        # first, because remotes may have any number of them.
+        # first, because remotes may have any number of resources.
         live = {
             name: node.live.resource
             for name in sorted(names, key=lambda name: bool(name.remote))
@@ -257,8 +257,8 @@ class MotionStopper:
         try:
             await self._call_with_timeout(service.stop_plan(plan.component))
         except Exception as error:
-            # Ignore an error for a missing plan: the service may have moved the component without a
-            # plan.
+            # Ignore the error that there is no plan: the service may have moved the component
+            # without a plan.
             if status_of(error, "the plan")[0] not in _NO_PLAN:
                 raise
 

@@ -12,7 +12,7 @@ from cogwork.resource.messages.supplemental_transforms import read_supplemental_
 from cogwork.resource.moving_component import find_moving_component
 from cogwork.robot.motion.claims import MotionPlan
 
-if TYPE_CHECKING:  # at run time, imported by the services that use this module
+if TYPE_CHECKING:  # the services that use this module import it at run time
     from viam.gen.common.v1.common_pb2 import Transform
 
 

@@ -19,7 +19,7 @@ from cogwork.graph.name import Api
 from cogwork.graph.public_apis import API_BY_SERVICE
 from cogwork.wire.table.handlers import Method
 
-if TYPE_CHECKING:  # at run time, imported by the services that use this module
+if TYPE_CHECKING:  # the services that use this module import it at run time
     from viam.gen.common.v1.common_pb2 import Transform
 
 MOTION_API: Final = Api.parse("rdk:service:motion")

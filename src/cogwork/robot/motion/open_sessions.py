@@ -105,8 +105,8 @@ class OpenSessions:
             self._evict(sessions, limits.total)
 
     def _evict(self, candidates: Iterable[Session], limit: int) -> None:
-        """Remove an idle session, which moves nothing, of the client with the most sessions: the
-        one without a heartbeat for the longest time."""
+        """Remove one of the sessions that move nothing: of the client with the most sessions, the
+        session whose last heartbeat is the oldest."""
         idle = [session for session in candidates if not session.moved]
         if not idle:
             raise TooManySessions(

@@ -183,8 +183,8 @@ class SessionManager:
     def _wrap_stop(self, method: Method, api: Api, handle: Handler) -> Handler:
         """Return a handler that releases the claims of stopped resources.
 
-        When the session expires, such a resource is not stopped again: another client, or a service
-        such as navigation, may move it by then.
+        When the session that moved such a resource expires, the resource is not stopped again:
+        another client, or a service such as navigation, may move it by then.
         """
 
         async def wrapper(stream: Stream) -> None:
@@ -272,8 +272,8 @@ class SessionManager:
             )
 
     def take_over(self, name: ResourceName, mover: str) -> None:
-        """Record that a part of the machine moves a resource: no session's end stops this
-        motion."""
+        """Record that a part of the machine moves a resource. The end of a session does not stop
+        this motion."""
         self.claim(name, Claim(mover))
 
 

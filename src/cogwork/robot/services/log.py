@@ -28,8 +28,8 @@ MAX_FUTURE_SKEW = 3600.0
 """Maximum seconds that the time of an entry may be ahead of the server's. If it is further ahead,
 the server's time is used."""
 TIME_SLICE = 0.002
-"""Maximum seconds without yielding to the event loop. Short, because another reply may need a dozen
-iterations of the loop."""
+"""Maximum seconds without yielding to the event loop. The time is short, because the reply to
+another call may need a dozen iterations of the loop."""
 
 _log = logging.getLogger("rdk")
 

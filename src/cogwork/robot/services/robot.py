@@ -97,8 +97,8 @@ class RobotService:
     async def resource_names(self, *_: object) -> robot.ResourceNamesResponse:
         """Return the resource names.
 
-        The SDK asks every few seconds and disconnects if the reply takes a second. The reply is
-        therefore cached until the names change, and never waits for anything.
+        The SDK sends this request every few seconds, and disconnects if the reply takes a second.
+        The reply is therefore cached until the names change, and never waits for anything.
         """
         services = self._services_by_api()
         names = tuple(name for name in self._machine.names() if name.api in services)

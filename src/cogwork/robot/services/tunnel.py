@@ -54,8 +54,8 @@ async def serve_tunnel(stream: Stream, endpoints: Sequence[TunnelEndpoint]) -> N
     endpoint = _find_endpoint(first.destination_port, endpoints)
     with contextlib.closing(await _connect(endpoint)) as connection:
         try:
-            # Report to the client that it is connected. Without this, grpc never ends a call whose
-            # first reply was cancelled.
+            # Send this now, to show the client that the port is connected. Otherwise, grpc never
+            # ends a call whose first reply was cancelled.
             await stream.send_initial_metadata()
             delivered = await _forward(first.data, stream, connection)
         except OSError as error:
@@ -126,7 +126,7 @@ async def _forward(first: bytes, stream: Stream, connection: socket.socket) -> b
 async def _forward_to_client(stream: Stream, connection: socket.socket, up: _ClientToPort) -> None:
     """Forward until the port closes its side.
 
-    Then the call must end, so let a client that still sends finish first.
+    Returning ends the call, so first wait until the client has stopped sending.
     """
     await copy_from_socket(connection, lambda data: _send_data(stream, data))
     await up.wait_until_idle()
@@ -141,7 +141,7 @@ class _ClientToPort:
         self._connection = connection
         self._received_count = 0
         self.has_undelivered = bool(first)
-        """Whether received data has not reached the port."""
+        """Whether some received data has not reached the port yet."""
         self._ended = asyncio.Event()
 
     async def run(self) -> None:

@@ -10,9 +10,9 @@ from cogwork.core.clock import Clock
 TICK = 0.1
 """Seconds between two measurements."""
 _WINDOW = 20
-"""Number of measurements of which the longest lag is reported."""
+"""Number of recent measurements, of which the longest lag is reported."""
 _TICKS_AFTER_READ = 100
-"""Number of measurements after the last read, before measuring stops."""
+"""Number of measurements after which measuring stops, unless the lag is read again."""
 
 
 class LoopLag:

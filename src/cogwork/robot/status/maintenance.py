@@ -41,7 +41,7 @@ def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> Non
         report.maintenance_denial = None
         if before is not None:
             _log.info(
-                "maintenance was not allowed for %s and is allowed again: %s",
+                "maintenance is allowed again, after it was denied for %s: %s",
                 _age(before, now),
                 reason,
             )
@@ -51,7 +51,7 @@ def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> Non
     elif before.reason != reason:
         report.maintenance_denial = MaintenanceDenial(reason, before.since)
         _log.info(
-            "maintenance has not been allowed for %s; the reason is now: %s",
+            "maintenance has been denied for %s; the reason is now: %s",
             _age(before, now),
             reason,
         )

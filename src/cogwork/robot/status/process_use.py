@@ -21,7 +21,7 @@ class ProcessUse(NamedTuple):
     cpu_seconds: float
     """CPU time on all cores since the start of each process."""
     uptime_seconds: float
-    """Seconds since the start of the first process."""
+    """Seconds since the start of the root process."""
 
 
 def read_process_tree(root: int, without: Collection[int] = ()) -> ProcessUse | None:

@@ -1,4 +1,4 @@
-"""The server's part of the status. The parts of the server write to it."""
+"""The section of the status about the server itself. The parts of the server write to it."""
 
 from __future__ import annotations
 

@@ -131,7 +131,9 @@ class _StreamService(UnimplementedStreamServiceBase):
         sizes = _list_sizes(await self._frames.get_newest(name))
         if size not in sizes:
             listed = ", ".join(f"{width}x{height}" for width, height in sizes)
-            raise InvalidRequest(f"{size.width}x{size.height} is not offered; sizes: {listed}")
+            raise InvalidRequest(
+                f"this stream has no size {size.width}x{size.height}; choose one of: {listed}"
+            )
         return size
 
 

@@ -29,14 +29,15 @@ _MAX_UNSENT = 1 << 20
 _FEED_TIMEOUT = 3.0
 """Seconds without a frame after which the camera is asked for a new feed."""
 _NARROW_SHARE = 0.9
-"""Share of the camera's bit rate that the viewers' networks must carry."""
+"""Minimum share of the camera's bit rate that the viewers' networks must be able to carry."""
 _NARROW_INTERVAL = 30.0
 """Seconds until the camera's own video is tried again after the viewers' networks were too slow."""
 _METER_INTERVAL = 2.0
 """Seconds over which the bit rate of a camera is measured."""
 _MAX_REPEATS = 3
-"""Number of consecutive measurements in which the camera's bit rate must be too high for the
-viewers' networks: early estimates of the networks are too low."""
+"""Number of consecutive measurements above what the viewers' networks can carry, after which the
+camera's video is no longer forwarded. A single one may be wrong, because early estimates of the
+networks are too low."""
 
 GetFrame = Callable[[], Awaitable[Frame]]
 FindFeed = Callable[[], EncodedFeed | None]
@@ -157,7 +158,7 @@ class VideoStream:
                 frame = await self._get_frame()
         except Exception as error:
             # Cameras may raise any error. The video continues when the camera has frames again.
-            _log.debug("cannot get a frame of camera %s: %s", self.name, error)
+            _log.debug("cannot get a frame from camera %s: %s", self.name, error)
             await self._clock.sleep(_RETRY_INTERVAL)
             return
         now = self._clock.monotonic()
@@ -180,7 +181,7 @@ class VideoStream:
             pictures = await self._workers.run(encode, frame, time)
         except Exception as error:
             # Libraries raise many types of errors; the next frame may succeed.
-            _log.error("cannot encode a frame of camera %s: %s", self.name, error)
+            _log.error("cannot encode a frame from camera %s: %s", self.name, error)
             self.encoder.fail()
             self._needs_key = True
             await self._clock.sleep(_RETRY_INTERVAL)

@@ -58,8 +58,8 @@ class VideoStreams:
         self._views: defaultdict[str, dict[str, _View]] = defaultdict(dict)
         """Views by client and camera."""
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Locks by client, held while its views change, so that its changes run one after
-        another."""
+        """Locks by client. A lock is held while the client's views change, so that the changes run
+        one after another."""
         self._streams: dict[str, VideoStream] = {}
         """Videos by id."""
         self._starting = asyncio.Lock()
@@ -106,7 +106,8 @@ class VideoStreams:
                 raise AlreadyActive(f'the stream of "{name}" is already active')
             if len(views) >= MAX_VIDEOS:
                 raise TooManyVideos(
-                    f"{MAX_VIDEOS} streams are active, the maximum; remove one first"
+                    f"{MAX_VIDEOS} streams are already active, which is the maximum; remove one "
+                    "first"
                 )
             # Raise an error now if the camera has no images.
             await self._get_frame(name)
@@ -130,8 +131,8 @@ class VideoStreams:
                 return stream
         if len(self._streams) >= MAX_STREAMS:
             raise TooManyVideos(
-                f"this machine encodes {MAX_STREAMS} videos, the maximum; choose a camera and a "
-                "size that another client watches"
+                f"this machine already encodes {MAX_STREAMS} videos, which is the maximum; choose "
+                "a camera and a size that another client is watching"
             )
         stream = VideoStream(
             *(name, codec, size),

@@ -107,7 +107,7 @@ class TestMethods:
     async def test_streaming_method_is_refused(self, bench: Bench) -> None:
         board = ResourceName(Api.parse("rdk:component:board"), "a")
         call = make_job_call(bench.table, lambda _: board)
-        with pytest.raises(Unsupported, match=r'BoardService streams "StreamTicks"; a job can'):
+        with pytest.raises(Unsupported, match=r'BoardService serves "StreamTicks" as a stream; a'):
             await call(job(method="StreamTicks"))
 
     @pytest.mark.parametrize("api", ["rdk:component:sensor", "acme:component:own"])
@@ -150,12 +150,12 @@ class TestModuleApis:
 
     async def test_streaming_method_is_refused(self) -> None:
         call = make_job_call(HandlerTable(), lambda _: OWN_RESOURCE, make_modules(OWN_API))
-        with pytest.raises(Unsupported, match=r'streams "Flow"; a job can call Greet, DoCommand$'):
+        with pytest.raises(Unsupported, match=r"as a stream; a job can call Greet, DoCommand$"):
             await call(job(method="Flow"))
 
     async def test_api_without_descriptor_raises(self) -> None:
         call = make_job_call(HandlerTable(), lambda _: OWN_RESOURCE, OwnApiModules)
-        with pytest.raises(Unsupported, match="OwnService is not described by the module"):
+        with pytest.raises(Unsupported, match="OwnService does not describe its methods"):
             await call(job(method="Greet"))
 
 

@@ -89,7 +89,7 @@ async def test_stream_without_a_first_message_times_out(
 
 
 async def test_request_without_a_resource_name_raises(call: Call) -> None:
-    with pytest.raises(InvalidRequest, match=r"names no resource: .* of acme:service:own"):
+    with pytest.raises(InvalidRequest, match=r"cannot route .*resource of acme:service:own"):
         await call(GREET, make_stream(b""))
 
 

@@ -268,9 +268,9 @@ async def test_log_shows_when_a_denial_begins_and_ends(
     messages = [each.getMessage() for each in caplog.records if each.name == "rdk.maintenance"]
     assert messages == [
         f'maintenance is not allowed: "idle" of {SAFE} is false',
-        f'maintenance has not been allowed for 2m0s; the reason is now: "idle" of {SAFE} is 5; '
+        f'maintenance has been denied for 2m0s; the reason is now: "idle" of {SAFE} is 5; '
         "it must be true or false",
-        f'maintenance was not allowed for 3m0s and is allowed again: "idle" of {SAFE} is true',
+        f'maintenance is allowed again, after it was denied for 3m0s: "idle" of {SAFE} is true',
     ]
 
 

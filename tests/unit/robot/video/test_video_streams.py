@@ -216,7 +216,7 @@ async def test_mistakes_are_refused(site: Site) -> None:
         await site.videos.add("peer", "cam0")
     for number in range(1, MAX_VIDEOS):
         await site.videos.add("peer", f"cam{number}")
-    with pytest.raises(TooManyVideos, match="8 streams are active"):
+    with pytest.raises(TooManyVideos, match="8 streams are already active"):
         await site.videos.add("peer", "another")
 
 
