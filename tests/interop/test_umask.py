@@ -62,5 +62,5 @@ async def test_directories_that_an_earlier_version_left_open_are_closed(director
         each.mkdir()
         each.chmod(0o777)
     async with run_server({}, directory) as server:
-        await server.out.wait_for("restricted 3 directories")
+        await server.out.wait_for("removed this permission from 3 directories")
     assert not [each for each in list_open(home) if int(each.split()[0], 8) & 0o022]

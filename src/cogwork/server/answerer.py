@@ -227,7 +227,8 @@ class Answerer:
                 self._peers.close(opened)
 
         identity, release = await self._admit(client, end)
-        # Do not use the role in the introduction: the access list may contain a different one.
+        # Do not use the role that the signaling server has sent: the access list may contain
+        # another.
         role = identity.role if identity is not None else Role.OWNER
         caller = Holder(client.introduced_as, role)
         try:

@@ -283,7 +283,7 @@ class ServerParts:
         )
 
     def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
-        """Apply a configuration to all parts. Return a future with the outcome in the graph."""
+        """Apply a configuration to all parts. Return a future with the graph's outcome."""
         changes = summarize_changes(self._loaded, loaded)
         self._loaded = loaded
         config = loaded.result.config
@@ -337,8 +337,8 @@ def _open_home(environment: Mapping[str, str]) -> Path:
     home = cogwork_home(environment)
     if opened := protect_home(home):
         _log.warning(
-            "every user of this computer could write to %s; restricted %d directories; check that "
-            "nothing in them was replaced",
+            "every user of this computer could write to %s; removed this permission from %d "
+            "directories; check that nothing in them was replaced",
             *(home, len(opened)),
         )
     return home

@@ -23,7 +23,8 @@ class ClosingStep(NamedTuple):
 
 
 def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
-    """Return the closing steps in order: first refuse new clients, last disconnect the others."""
+    """Return the closing steps in order. New clients are refused first; connected clients are
+    disconnected only after all resources are closed."""
 
     async def stop_answering(_: float) -> None:
         if parts.webrtc is not None:
@@ -40,7 +41,8 @@ def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
     return (
         ClosingStep("new connections", lambda _: parts.listeners.stop_accepting()),
         ClosingStep("offers of WebRTC clients", stop_answering),
-        # A client may disconnect while the machine closes, so the session watcher must stop last.
+        # A client may disconnect while resources close, so stop the session watcher only
+        # afterwards.
         ClosingStep("background tasks", lambda _: parts.tasks.cancel(keep={SESSIONS_TASK})),
         ClosingStep("configuration watcher", lambda _: parts.config_watcher.aclose()),
         ClosingStep("packages", lambda _: parts.applier.aclose()),

@@ -83,8 +83,8 @@ class CloudMembership:
             await asyncio.to_thread(self._purge_logins, texts, history)
         except Exception as error:  # the server must start nevertheless
             _log.warning(
-                "cannot remove keys of the cloud from older copies of the configuration: %s; "
-                "retrying at the next start",
+                "cannot remove cloud logins from older copies of the configuration: %s; retrying "
+                "at the next start",
                 error_text(error),
             )
 

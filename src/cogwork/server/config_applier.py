@@ -54,8 +54,8 @@ class ConfigApplier:
         """Whether this object is changing modules, so that it ignores their notifications."""
 
     async def recall(self, first: LoadedConfig) -> LoadedConfig | None:
-        """Load the last complete configuration, as a fallback if packages of the first one are
-        missing.
+        """Load the last complete configuration, as a fallback if packages of the first
+        configuration are missing.
 
         Return that configuration; None if it is missing or not needed.
         """
@@ -146,7 +146,8 @@ class ConfigApplier:
     def _relay(
         self, applied: asyncio.Future[Outcome], outcome: asyncio.Future[Outcome] | None
     ) -> None:
-        """Copy the outcome, unless the same configuration was applied again meanwhile."""
+        """Copy the outcome from `applied` to `outcome`, unless the same configuration was applied
+        again meanwhile."""
         if applied.cancelled() or (error := applied.exception()) is not None:
             if outcome is not None and not outcome.done():
                 if applied.cancelled():

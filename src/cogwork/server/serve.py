@@ -125,8 +125,8 @@ class Server:
         return first.result.config
 
     async def _watch_config(self) -> None:
-        # First end programs that a killed server left running: they may use devices that this one
-        # needs.
+        # First end programs that a killed server left running: they may use devices that this
+        # server needs.
         await end_leftovers(self._parts.home, self._parts.clock)
         await self._parts.config_watcher.run()
 

@@ -39,7 +39,7 @@ class ServingFile:
             atomic.write(self._path, data)
         except OSError as error:
             _log.warning(
-                "cannot write %s: %s; the agent cannot reach this server", self._path, error
+                "cannot write %s, so the agent cannot reach this server: %s", self._path, error
             )
         else:
             self._written = data

@@ -70,7 +70,7 @@ class ServerWatchdog:
         try:
             await self._motion.stop_all({})
         except Exception as error:
-            _log.error("could not stop everything after the event loop was stuck: %s", error)
+            _log.error("could not stop all motion after the event loop was stuck: %s", error)
 
     def _on_give_up(self, stack: str) -> None:
         _log_critical(

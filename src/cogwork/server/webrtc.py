@@ -50,8 +50,8 @@ class WebRtc:
         process = self.find_process()
         if process is None:
             _log.info(
-                "clients connect directly, because WebRTC is not installed: pip install "
-                "'cogwork[webrtc]'"
+                "WebRTC is not installed, so clients connect directly; to install it, run: pip "
+                "install 'cogwork[webrtc]'"
             )
             return None
         from cogwork.wire.transports.webrtc_peers import WebRtcPeers

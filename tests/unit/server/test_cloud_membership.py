@@ -71,4 +71,4 @@ async def test_machine_starts_although_copies_cannot_be_purged(
 ) -> None:
     (tmp_path / "joined").mkdir()
     await purge(tmp_path, own, json.dumps(JOINED))
-    assert "cannot remove keys of the cloud" in caplog.text
+    assert "cannot remove cloud logins" in caplog.text

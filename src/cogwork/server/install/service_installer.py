@@ -157,7 +157,7 @@ def _copy(source: Path, target: Path) -> None:
     """Copy the file and sync it to disk: after a power failure, it is either complete or
     missing."""
     with source.open("rb") as reader, target.open("wb") as writer:
-        os.fchmod(writer.fileno(), 0o755)  # first, because the umask may let others write
+        os.fchmod(writer.fileno(), 0o755)  # before writing: the umask may let others write
         shutil.copyfileobj(reader, writer, 1 << 20)
         os.fsync(writer.fileno())
 
