@@ -97,7 +97,8 @@ def _add_gains(
     answers: OfferMap,
     edges: Edges,
 ) -> None:
-    """Give unchanged nodes their optional dependencies that are also unchanged."""
+    """Add changes that give nodes the optional dependencies that have become usable. Nodes and
+    dependencies that already change are skipped."""
     closing = _find_closing(changes, nodes)
     for name in edges.order:
         node, answer = nodes.get(name), answers[name]
@@ -123,7 +124,7 @@ def _add_gains(
 def _rebuild_if_invalidating(
     changes: dict[ResourceName, Change], nodes: Mapping[ResourceName, Node], answers: OfferMap
 ) -> None:
-    """Rebuild instead of reconfiguring if the change invalidates facts that holders rely on."""
+    """Rebuild instead of reconfiguring if the change invalidates facts on which dependents rely."""
     held = {name for node in nodes.values() if node.live is not None for name in node.live.holds}
     for name, change in changes.items():
         answer = answers.get(name)
@@ -141,7 +142,7 @@ def _rebuild_for_younger_gains(
 ) -> None:
     """Rebuild nodes whose object would otherwise hold a younger object.
 
-    If every object holds only older objects, holds never form a cycle, and all objects can be
+    Every object then holds only older objects, so holds never form a cycle, and all objects can be
     closed in the order of their age.
     """
     while True:

@@ -13,7 +13,8 @@ from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
 _MAX_HINTS = 4
-"""Maximum discovered resources that are planned only because a missing dependency may mean them."""
+"""Maximum discovered resources of the same name that are planned only because a missing dependency
+may refer to them."""
 
 
 class Division(NamedTuple):
@@ -77,7 +78,7 @@ class DesiredSpecs:
         return bool(spec.needs or spec.wants) or spec.name.short in self._references
 
     def is_hint(self, name: ResourceName) -> bool:
-        """Return whether a missing dependency may mean this resource, without the name of its
+        """Return whether a missing dependency may refer to this resource without naming its
         remote.
 
         If so, the fault of the dependent shows the full name.

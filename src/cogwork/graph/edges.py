@@ -1,4 +1,4 @@
-"""Resolves references to edges: dependencies, missing ones, cycles and topological order."""
+"""Resolves references to edges. Finds missing dependencies, cycles and the topological order."""
 
 from __future__ import annotations
 

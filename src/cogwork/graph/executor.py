@@ -43,8 +43,8 @@ class PlanExecution:
         self._holders = self._find_holders()
         self._dependents_by_name: dict[ResourceName, list[ResourceName]] | None = None
         self._in_progress: set[ResourceName] = set()
-        """Nodes whose call was already running when the execution started, and is needed by the
-        plan."""
+        """Nodes with a call that the plan needs and that was running before the execution
+        started."""
 
     def start(self) -> None:
         steps = self.plan.steps.values()

@@ -180,7 +180,7 @@ class LifecycleCalls:
     def set_state(self, node: Node, state: NodeState, reason: Reason | None = None) -> None:
         before, reason_before = node.state, node.reason
         if reason is not None:
-            # Remove secrets: the reason may quote a driver or a module.
+            # Remove secrets: the reason may quote a message of a driver or a module.
             reason = reason.redact_with(self._redact)
         node.state, node.reason = state, reason
         if before is not state:

@@ -25,7 +25,8 @@ class GraphLimits:
 
 
 def slow_warning_times(limit: float) -> Iterator[float]:
-    """Yield the elapsed times at which to warn about a slow call. The last one is the limit."""
+    """Yield the elapsed times at which to warn about a slow call. The last of these times is the
+    limit."""
     elapsed = 2.0
     while elapsed < limit:
         yield elapsed

@@ -30,8 +30,8 @@ object was just lost."""
 
 
 class Reason(NamedTuple):
-    """The reason why a node is not ready. If the node waits for another, it includes the root
-    cause."""
+    """The reason why a node is not ready. The reason includes the root cause if the node waits for
+    another node."""
 
     text: str
     root: tuple[ResourceName, str] | None = None
@@ -77,8 +77,8 @@ class LiveResource:
     offer: Offer
     generation: int
     holds: Mapping[ResourceName, int]
-    """Generations of the dependencies; during a reconfiguration, of both the old and the new
-    ones."""
+    """The held dependencies with their generations; during a reconfiguration, both the old and the
+    new dependencies."""
     broken_reason: str | None = None
     """The reason why the resource must be replaced although its configuration has not changed."""
     is_closing: bool = False
@@ -106,7 +106,7 @@ class LifecycleCall:
     work: asyncio.Future[object]
     inputs: BuildInputs | None = None
     holds: Mapping[ResourceName, int] = field(default_factory=dict)
-    """Generations of the dependencies that the call received."""
+    """The dependencies that the call received, with their generations."""
     offer: Offer | None = None
     """The offer whose builder closes the late result of an abandoned call."""
     supervisor: asyncio.Task[None] | None = None

@@ -22,7 +22,7 @@ from cogwork.graph.spec import Spec
 FindOffer = Callable[[Spec], Offer | Unavailable]
 
 MAX_ABANDONED = 4
-"""Maximum abandoned calls of one node. While they hang, no further call is started."""
+"""Maximum abandoned calls of one node. While this many calls hang, no further call is started."""
 
 
 class Action(enum.StrEnum):
@@ -30,7 +30,7 @@ class Action(enum.StrEnum):
     RECONFIGURE = "reconfigure"
     REBUILD = "rebuild"
     HALT = "halt"
-    """Close the resource and keep the node, unhealthy, because it cannot run."""
+    """Close the resource. The node remains, as unhealthy, because it cannot run."""
     WAIT = "wait"
     """Do nothing: the node cannot run and has no resource to close."""
     REMOVE = "remove"

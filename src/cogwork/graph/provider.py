@@ -34,15 +34,15 @@ class Offer:
 
     builder: Builder
     provider_session: int = 0
-    """Number of the provider's session. It changes when the provider restarts, which loses all its
-    resources."""
+    """Number of the provider's session. The number changes when the provider restarts and thereby
+    loses all its resources."""
     in_place: bool = False
     """Whether `reconfigure` can change a running resource of this model."""
     needs: tuple[Reference, ...] = ()
     wants: tuple[Reference, ...] = ()
     """Required and optional dependencies that only the provider knows."""
     invalidates_holders: bool = False
-    """Whether reconfiguring a resource invalidates facts that its holders rely on."""
+    """Whether reconfiguring a resource invalidates facts on which its dependents rely."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,14 +123,14 @@ class Reconciler:
         )
 
     def dependencies(self, name: ResourceName) -> tuple[ResourceName, ...]:
-        """Return the configured dependencies of a resource."""
+        """Return the known resources that a resource depends on."""
         if self._execution is None:
             return ()
         edges = self._execution.plan.edges
         return (*edges.needs.get(name, ()), *edges.wants.get(name, ()))
 
     def missing_dependencies(self, name: ResourceName) -> tuple[Reference, ...]:
-        """Return the dependencies of a resource that are not configured."""
+        """Return the references of a resource to dependencies that are unknown."""
         if self._execution is None:
             return ()
         faults = self._execution.plan.edges.faults.get(name, ())

@@ -102,7 +102,7 @@ class StandaloneNodes:
         self._wake()
 
     def mark_all_stale(self) -> None:
-        # In the order in which the nodes were added: a remote comes before its resources.
+        # Keep the order in which the nodes were added: a remote comes before its resources.
         self.mark_stale((*self._specs, *self._names))
 
     def on_call_end(self, node: Node) -> None:
