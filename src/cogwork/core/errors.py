@@ -113,7 +113,7 @@ CogworkError
 ├── CannotInstallService a server that cannot be installed as a service (server/install/errors.py)
 ├── NoConfiguration a configuration file that does not exist (server/serve.py)
 ├── RecordsUnavailable the cloud's records cannot be used (cloud/storage/records.py, with the next)
-├── DuplicateRecord a record that exists
+├── DuplicateRecord a record that already exists
 ├── BrokenReference a record that refers to one that does not exist (cloud/storage/records.py)
 ├── LogsUnavailable the cloud's logs cannot be used (cloud/storage/log_store.py, with the next)
 ├── SearchTooSlow   a search through a log that takes too long
@@ -132,7 +132,7 @@ CogworkError
 ├── CannotUnseal    a secret that was stored with another key (cloud/keys/sealer.py)
 ├── NoRootKey       a root key of the cloud that is missing (cloud/keys/root_key.py)
 ├── RotationPending a rotation while the next key already exists (cloud/keys/key_records.py)
-├── UnknownPart     a part that the cloud's records do not know (cloud/identity/login.py)
+├── UnknownPart     a part that is not in the cloud's records (cloud/identity/login.py)
 ├── SecretNotKept   a secret that can no longer be shown (cloud/machine/machine_http.py)
 ├── CannotBackUp    a copy of the cloud's records that cannot be written (cloud/commands/backup.py)
 ├── SecretLimit     an owner with the maximum number of secrets (cloud/fleet/secrets.py)
@@ -142,7 +142,7 @@ CogworkError
 ├── CheckTooSlow    a check that takes too long (cloud/configuration/config_checker.py)
 ├── LastOwner       the last owner of an organization (cloud/fleet/keys.py, with the next)
 ├── KeyLimit        a resource on which too many keys have roles
-├── AlreadyInitialized a cloud that has its first owner (cloud/commands/create_cloud.py)
+├── AlreadyInitialized a cloud that already has its first owner (cloud/commands/create_cloud.py)
 ├── CloudUnavailable a cloud that does not answer (uplink/errors.py)
 ├── RemoteUnavailable another machine that cannot be used now (remotes/errors.py)
 ├── HostOffline     a machine that is not connected to the cloud (cloud/signaling/rendezvous.py)
@@ -163,7 +163,7 @@ CogworkError
 ├── ServerEnded     a server that exited unexpectedly (cli/module/run.py)
 ├── DemoUnavailable a requirement of the demo that is not met (cli/demo/run.py)
 ├── DemoCallFailed  a demo machine that rejected a call (cli/demo/client.py)
-├── CannotAsk       a question without a terminal (cli/confirmation.py)
+├── CannotAsk       a question that cannot be asked without a terminal (cli/confirmation.py)
 ├── CloudUnreachable a cloud that does not respond (cli/fleet/fleet_client.py, with the next)
 ├── CloudRefused    a cloud that rejected a call
 ├── EditConflict    a configuration that others saved first (cli/fleet/config/config_update.py)

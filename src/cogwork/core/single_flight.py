@@ -35,9 +35,7 @@ class SingleFlight(Generic[T]):
         if not future.done():
             await asyncio.wait([future])
         if future.cancelled():
-            raise Interrupted(
-                "the work was not completed, because the resource that runs it was closed"
-            )
+            raise Interrupted("the resource was closed while this call waited for its result")
         try:
             return future.result()
         finally:
@@ -51,7 +49,7 @@ class SingleFlight(Generic[T]):
 
     def _begin(self, key: object, start: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
         if self._closed:
-            raise Interrupted("the resource that runs the work is closed")
+            raise Interrupted("the resource was closed before this call began its work")
         self._future, self._key = start(), key
         self._future.add_done_callback(self._on_done)
         return self._future

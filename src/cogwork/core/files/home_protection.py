@@ -16,8 +16,8 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def protect_home(home: Path) -> list[Path]:
     """Remove the write permission of others from directories, and return the changed directories.
 
-    Otherwise, other users of this computer could replace a configuration or a key. Earlier versions
-    created directories with this permission if the umask was 0.
+    With this permission, other users of this computer could replace a configuration or a key.
+    Earlier versions granted it if the umask was 0.
     """
     found = itertools.islice(_list_directories(home.resolve(), _DEPTH), _MAX_DIRECTORIES)
     return [each for each in found if _close(each)]

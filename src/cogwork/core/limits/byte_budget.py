@@ -10,8 +10,8 @@ from cogwork.core.limits.held_amounts import HeldAmounts
 _GIB = 1 << 30
 _MAX_MEMORY = 3 * _GIB
 _COPIES = 3
-"""Number of copies of a request in memory: the received bytes, the parsed message, and the copy of
-the resource."""
+"""Number of copies of a request in memory: the received bytes, the parsed message, and the copy
+that the resource makes."""
 _UNCOUNTED_SIZE = 4096
 """Size in bytes up to which a message is not counted."""
 _OVERCOMMIT_FACTOR = 4
@@ -49,8 +49,8 @@ class ByteBudget:
         crowded = held and (held + size > self.per_client or after > self.total)
         if crowded or after > self.most:
             raise OverBudget(
-                f"your {self.label} hold {held} bytes, and those of all clients together "
-                f"{self.held.total}; wait for some of them to finish"
+                f"a memory limit is reached: your {self.label} hold {held} bytes, and those of all "
+                f"clients hold {self.held.total} bytes; wait until some of them have finished"
             )
         self.held.hold(client, size)
 
@@ -80,7 +80,7 @@ class Hold:
         self.size += size
 
     def acquire_message(self, size: int) -> None:
-        """Charge a message or metadata of this size, unless the size is small.
+        """Reserve bytes for a message or metadata of this size, unless the size is small.
 
         Raise OverBudget if a limit is exceeded.
         """
@@ -88,7 +88,7 @@ class Hold:
             self.acquire_part(size)
 
     def acquire_part(self, size: int) -> None:
-        """Charge a part of a message. Raise OverBudget if a limit is exceeded."""
+        """Reserve bytes for a part of a message. Raise OverBudget if a limit is exceeded."""
         self.acquire(_COPIES * size)
 
     def reduce(self, size: int) -> None:

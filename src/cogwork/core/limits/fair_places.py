@@ -21,8 +21,8 @@ def choose_displaced(holders: Mapping[K, Holder], newcomer: Holder) -> K | None:
     """Return the place that a newcomer takes over when all places are taken; None if it gets none.
 
     Candidates are places of a lower rank, and places of the same rank whose identity has more
-    places than the newcomer's identity would have. The order is: lowest rank, then the identity
-    with the most places, then the oldest. `holders` has the oldest place first.
+    places than the newcomer's identity would have. The lowest rank comes first, then the identity
+    with the most places, then the oldest place. `holders` has the oldest place first.
     """
     counts = Counter(each.identity for each in holders.values())
     share = counts[newcomer.identity] + 1

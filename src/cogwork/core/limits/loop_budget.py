@@ -23,7 +23,8 @@ class LoopBudget:
         self._paid_until = 0.0
 
     def spend(self, seconds: float) -> float:
-        """Return the seconds to pause. Concurrent users pause one after the other."""
+        """Count the time that was used, and return the seconds to pause. Concurrent users pause one
+        after the other."""
         now = self._clock.monotonic()
         self._paid_until = max(self._paid_until, now - seconds) + seconds / self._share
         return max(0.0, self._paid_until - now)

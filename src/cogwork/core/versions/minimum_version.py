@@ -1,4 +1,4 @@
-"""The oldest versions to which a machine that has run this release may return.
+"""The oldest versions that may be installed on a machine that has run this release.
 
 Raise a minimum when a release fixes something that must not return, such as a vulnerability. The
 manifest of a release contains the minimum of its product. The agent also applies the minimums that

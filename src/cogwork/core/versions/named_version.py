@@ -1,7 +1,7 @@
-"""The version that clients and clouds of the public API see, and how to recognize other servers.
+"""The version that clients and clouds of the public API see. Also recognizes other servers.
 
-Go's command line compares a semantic version with the versions of another server. It treats any
-other text, such as ours with its prefix, as recent enough.
+The command line in Go compares a semantic version with the releases of the server that it was
+written for. It accepts any other text, such as our version with its prefix, as recent enough.
 """
 
 from __future__ import annotations

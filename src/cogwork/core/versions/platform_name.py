@@ -10,4 +10,4 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _MACHINE: Final = platform.machine()
 
 PLATFORM: Final = f"{platform.system().lower()}/{_ARCHITECTURES.get(_MACHINE, _MACHINE.lower())}"
-"""Return the name, such as `linux/amd64`."""
+"""The name of this computer's platform, such as `linux/amd64`."""
