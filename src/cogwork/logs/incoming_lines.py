@@ -24,7 +24,8 @@ class IncomingLines:
         self._bytes = 0
         """Bytes of the lines that are pending, or were taken but not forgotten yet."""
         self._emptied = threading.Condition(self._lock)
-        # A queue, because a condition would lose a notification just before the wait.
+        # A queue, not a condition: a condition would lose a notification that comes just before the
+        # wait.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._is_awake = False
         self._listener: Callable[[], object] | None = None

@@ -42,7 +42,7 @@ class Pattern:
             except (re2.error, UnicodeEncodeError) as error:
                 fault = _describe_error(error)
         if not expressions:
-            raise ValueError(f"neither a wildcard nor a regular expression: {fault}")
+            raise ValueError(f"the pattern is neither a wildcard nor a regular expression: {fault}")
         return cls(text, tuple(expressions))
 
     def matches(self, logger: str) -> bool:

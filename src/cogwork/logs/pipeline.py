@@ -31,7 +31,7 @@ EXTRA_LINES = "lines"
 breaks."""
 _PROGRAM_PREFIXES = (MODULE_LOGGER_PREFIX, PROCESS_LOGGER_PREFIX)
 _EXEMPT_SUFFIX = ".StdErr"
-"""Suffix of the loggers of modules and processes whose messages are never deduplicated."""
+"""Messages of a module or a process are never deduplicated if its logger has this suffix."""
 _EXCERPT_LENGTH = 256
 """Number of characters to keep from a message, to report its repeats."""
 

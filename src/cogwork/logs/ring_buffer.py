@@ -24,7 +24,7 @@ class RingQuery:
     logger: Pattern | None = None
     text: str = ""
     since: float = 0.0
-    """Seconds since 1970."""
+    """Time of the oldest entry to return, in seconds since 1970."""
 
     def matches(self, entry: Entry) -> bool:
         return (

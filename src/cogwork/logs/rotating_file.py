@@ -29,8 +29,8 @@ MIN_FILE_SIZE = 4096
 """Minimum file size in bytes: the notice about dropped lines must fit."""
 EVICTION_INTERVAL = 600.0
 """Minimum seconds between two deletions of rotated files because the disk is full. If another
-program fills the disk, it also fills the freed space. The log that explains the cause must not be
-deleted immediately."""
+program fills the disk, it also fills the freed space. Without this interval, the log that explains
+the cause would be deleted at once."""
 HEAD_SIZE = 4096
 """Maximum bytes at the start of a file that are searched for the first timestamp."""
 

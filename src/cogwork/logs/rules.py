@@ -45,8 +45,8 @@ class LevelRules:
     debug: bool = False
 
     def level_of(self, logger: str, module: str | None = None) -> Level:
-        """Return the level of a logger. `module` is the module that logs, in case that
-        `module_by_resource` does not contain it yet."""
+        """Return the level of a logger. `module` is the module that logs: `module_by_resource` may
+        not contain its resources yet."""
         if self.debug:
             return Level.DEBUG
         resource = strip_prefix(RESOURCE_LOGGER_PREFIX, logger)

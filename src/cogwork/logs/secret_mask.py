@@ -60,7 +60,8 @@ def _encodings(secret: str) -> Iterator[bytes]:
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
-        # The form in a text that contains both kinds of quotes: `repr` then escapes single quotes.
+        # The form in the `repr` of a text that contains both kinds of quotes: single quotes are
+        # escaped.
         repr(f'"{secret}')[2:-1],
     ):
         yield form.encode(errors="surrogatepass")

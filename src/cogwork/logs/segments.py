@@ -1,7 +1,7 @@
 """The files of the spool: segments of lines, and the ledger.
 
 The directory is locked, and its files are opened relative to it. Therefore, a file system that is
-mounted over its path is never touched.
+mounted over the path of the directory is never touched.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ class SegmentFiles:
     def read_lines(
         self, start: int, stop: int, mark: LinePosition
     ) -> Generator[QueuedLine, None, None]:
-        """Yield the lines of all segments that end after `start`. In the segment of the mark, begin
-        at the mark."""
+        """Yield the lines of all segments that end after `start`. In the segment that contains
+        `mark`, begin at `mark`."""
         for segment, end in segment_ranges(self.segments, stop):
             if end > start:
                 offset = mark.offset if mark.segment == segment.first else 0

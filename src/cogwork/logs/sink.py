@@ -29,7 +29,8 @@ class Sink:
         self._closed = False
         # Reentrant: a signal handler or a destructor may log while its thread is inside `put`.
         self._lock = threading.RLock()
-        # A queue, because a condition would lose a notification just before the wait.
+        # A queue, not a condition: a condition would lose a notification that comes just before the
+        # wait.
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._notified = False
         # A daemon: the process may exit while the thread waits for a blocked reader.

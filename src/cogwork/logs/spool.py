@@ -3,7 +3,7 @@
 Every line has a sequence number. A segment is a file of lines, named after its first number. The
 ledger stores the number of the next line to deliver. If a number is missing when it is due, the
 line was dropped: its segment was evicted, the line is damaged, the memory was full, or the cloud's
-quota was spent. No other state is needed for exact counts, so they stay correct if the process is
+quota was used up. No other state is needed for exact counts, so they stay correct if the process is
 killed: put = delivered + dropped + queued.
 
 The following lines can be lost:
@@ -90,7 +90,7 @@ class Spool:
         memory_bytes: int = MEMORY_BYTES,
         retry: float = RETRY_INTERVAL,
     ) -> None:
-        """Load the existing queue. Raise SpoolInUse, but never an error of the disk."""
+        """Load the existing queue. Raise SpoolInUse. Disk errors are not raised."""
         if not RECORD_OVERHEAD < segment_bytes <= max_bytes // 2:
             raise ValueError(
                 f"invalid limits of {segment_bytes} bytes per segment, {max_bytes} in total: a "
@@ -347,7 +347,7 @@ class Spool:
         with self._handling_disk_errors():
             self._load()
         if not self._loaded and self._files.segments:
-            return None  # The segments may still exist: their lines come before those in memory.
+            return None  # Wait for the disk: lines in segments come before lines in memory.
         end = self._files.end_position()
         first = max(self._ledger.position, self._first_kept)
         on_disk = self._files.read_lines(first, self._first_unwritten(), self._read_position)

@@ -101,7 +101,8 @@ def collect_batch(
 
 
 def count_excess(segments: Sequence[Segment], max_bytes: int) -> int:
-    """Count the oldest segments to evict. Never evict the last, which is being written."""
+    """Return how many of the oldest segments to evict. Never evict the last segment, because lines
+    are still written to it."""
     total = sum(segment.size for segment in segments)
     count = 0
     while total > max_bytes and count < len(segments) - 1:
@@ -111,7 +112,7 @@ def count_excess(segments: Sequence[Segment], max_bytes: int) -> int:
 
 
 def count_delivered(segments: Sequence[Segment], position: int) -> int:
-    """Count the oldest segments whose lines were all delivered."""
+    """Return how many of the oldest segments were delivered completely."""
     return sum(following.first <= position for _, following in pairwise(segments))
 
 

@@ -29,9 +29,10 @@ IDLE = 60.0
 """Seconds between two checks of an empty queue without a notification."""
 
 KEPT_LINES = 1000
-"""Number of newest lines that are kept while the cloud's quota is spent."""
+"""Number of newest lines that are kept while the cloud's quota is used up."""
 MIN_PAUSE, MAX_PAUSE = 1.0, 300.0
-"""Minimum and maximum seconds to wait after the quota is spent, regardless of the cloud's reply."""
+"""Minimum and maximum seconds to wait when the quota is used up, regardless of the cloud's
+reply."""
 REPORT_INTERVAL = 60.0
 """Minimum seconds between two log lines about dropped lines."""
 DROPPED = "dropped"
@@ -46,7 +47,7 @@ _T = TypeVar("_T")
 
 
 class QuotaSpent(Exception):
-    """The quota is spent: the cloud accepts no more lines of this machine for now."""
+    """The quota is used up: the cloud accepts no more lines of this machine for now."""
 
     def __init__(self, retry_after: float) -> None:
         super().__init__(f"the quota of log lines is spent for {duration.render(retry_after)}")
@@ -113,9 +114,9 @@ class Uploader:
         """
         if self._reported_at is None:
             _log.warning(
-                "the cloud accepts no more log lines for now, because the quota is spent; keeping "
-                "the newest %d lines and dropping older ones; log less, or ask the operator of the "
-                "cloud for a larger quota",
+                "the cloud accepts no more log lines for now, because the log quota is used up; "
+                "keeping the newest %d lines and dropping older ones; log less, or ask the "
+                "operator of the cloud for a larger quota",
                 KEPT_LINES,
             )
             self._reported_at = self._clock.monotonic()
@@ -124,13 +125,14 @@ class Uploader:
         self._report_drops()
 
     def _report_drops(self) -> None:
-        """Log rarely how many lines were dropped, because the report enters the queue as well."""
+        """Log how many lines were dropped, but rarely, because this log line enters the queue as
+        well."""
         now = self._clock.monotonic()
         if self._reported_at is None or now - self._reported_at < REPORT_INTERVAL:
             return
         if self._over_quota:
             _log.warning(
-                "dropped %d log lines in the last %s, because the quota of the cloud is spent",
+                "dropped %d log lines in the last %s, because the log quota is used up",
                 *(self._over_quota, duration.render(round(now - self._reported_at))),
             )
         self._reported_at = now if self._over_quota else None

@@ -468,7 +468,7 @@ async def test_machine_that_logs_too_much_drops_counts_and_stays_up_to_date(
     first, *rest = [record.message for record in caplog.records]
     assert first.startswith("the cloud accepts no more log lines for now")
     assert 3 <= len(rest) <= 15
-    assert all("because the quota of the cloud is spent" in each for each in rest)
+    assert all("because the log quota is used up" in each for each in rest)
     assert sum(int(each.split()[1]) for each in rest) == dropped
 
 
