@@ -146,7 +146,7 @@ def machine_config(directory: Path, mode: str, **settings: Any) -> Settings:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("models", "module bad cannot be used: it names 100001 models; the limit is 10000"),
+        ("models", "module bad cannot be used: it reports 100001 models; the limit is 10000"),
         ("dependencies", r"its reply to ValidateConfig has \d+ bytes; the limit is 4194304"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Modules: programs of others that provide models, and may call the machine.
+"""Modules: separate programs that provide models, and may call the machine.
 
 1. `manager.py` compares the configured modules with the running ones. Each `Module`
    (`module.py`) has its own loop: start the process, do the handshake (`handshake.py`), probe

@@ -115,8 +115,8 @@ class _Unpacker:
         program = meta.resolve_file("entrypoint") if meta is not None else None
         if program is None:
             raise BadBundle(
-                f'{self.archive} contains no meta.json that names its "entrypoint"; add one, and '
-                "pack it without a folder around it"
+                f'{self.archive} contains no meta.json with an "entrypoint"; add one, and pack the '
+                "files without a folder around them"
             )
         return folder, program
 

@@ -176,10 +176,12 @@ def _parse_references(names: Sequence[str]) -> tuple[Reference, ...]:
 
 def _check_count(what: str, count: int, limit: int) -> None:
     if count > limit:
-        raise ReplyTooLarge(f"it names {count} {what}; the limit is {limit}")
+        raise ReplyTooLarge(f"it reports {count} {what}; the limit is {limit}")
 
 
 def _check_names(what: str, names: Iterable[str]) -> None:
     longest = max(map(len, names), default=0)
     if longest > LIMITS.name:
-        raise ReplyTooLarge(f"it names {what} of {longest} characters; the limit is {LIMITS.name}")
+        raise ReplyTooLarge(
+            f"it reports {what} with a name of {longest} characters; the limit is {LIMITS.name}"
+        )

@@ -51,8 +51,8 @@ async def perform_first_run(
 ) -> bool:
     """Run the script unless it has already succeeded. Return whether it was run.
 
-    The script runs like the module, in the folder of the meta.json or VIAM_MODULE_ROOT if set.
-    Raise FirstRunFailed or BadMeta.
+    The script runs like the module, in the folder VIAM_MODULE_ROOT or, if this is not set, in the
+    folder of the program. Raise FirstRunFailed or BadMeta.
     """
     program_folder = Path(module.argv[0]).parent
     root = Path(module.environment.get("VIAM_MODULE_ROOT") or program_folder)
@@ -133,7 +133,8 @@ def _check_exit(name: str, status: ExitStatus | None, timeout: float) -> None:
         lines = "".join(f"\n{line}" for line in status.last_lines)
         raise FirstRunFailed(
             f'the first run of module "{name}" failed: its script {_describe_exit(status)}; '
-            f"fix what the script reports, and it runs again{':' if lines else ''}{lines}"
+            "fix the problem that the script reports, and it runs again"
+            f"{':' if lines else ''}{lines}"
         )
 
 

@@ -61,7 +61,7 @@ class Handshake:
                 message += f"; {_EXIT_HINT}"
             raise NotRunning(message, status.last_lines)
         raise NotRunning(
-            f"was not ready within {self._timeout:g}s; see its log, or set "
+            f"was not ready within {self._timeout:g}s; see its log, or raise "
             "VIAM_MODULE_STARTUP_TIMEOUT"
         )
 

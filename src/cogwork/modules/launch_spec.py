@@ -69,8 +69,9 @@ async def make_launch_spec(
     if is_bundle(path):
         if account is not None:
             raise Misconfigured(
-                f'its archive is unpacked where user "{account.name}" may not read it; unpack it '
-                'elsewhere and set the path of the program, or remove "username"'
+                f'its archive is unpacked into a folder that user "{account.name}" may not read; '
+                "unpack it into another folder and set the path of the program there, or remove "
+                '"username"'
             )
         folder, executable = await unpack_bundle(
             config.name, path, context.home, log, context.clock
@@ -127,11 +128,12 @@ async def _make_directory(data: Path, account: UserAccount | None) -> None:
         if account is None:
             make_directory(data, 0o750)
             return
-        # Run as that user: links in its home may lead outside, and root would follow them.
+        # Run mkdir as the user of the module: links in the user's home may lead outside, and root
+        # would follow them.
         command = (*switch_user_command(account), "mkdir", "-p", "-m", "750", str(data))
         made = subprocess.run(  # noqa: S603 - a program and a path, no shell
             command,
-            env=account.environment,  # not that of the server, which contains secrets
+            env=account.environment,  # the environment of the server contains secrets
             check=False,
             capture_output=True,
             text=True,

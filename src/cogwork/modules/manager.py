@@ -46,7 +46,7 @@ class ModuleManager:
         self._module_by_model: dict[tuple[Api, ModelName], Module] = {}
         """The module that provides each model: the first one in the configuration."""
         self._pending: tuple[str, bool] | None = None
-        """If some modules are not ready: the reason, and whether all of them are still starting.
+        """The reason why some modules are not ready, and whether all of these are still starting.
         None if all modules are ready."""
         self._duplicates: frozenset[str] = frozenset()
         """Warnings about models that several modules provide."""

@@ -113,7 +113,7 @@ class Module:
         self._restart_requested.set()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Stop the module, after its resources have up to `timeout` seconds to close.
+        """Give the resources of the module up to `timeout` seconds to close, then stop the module.
 
         By default, the timeout is the module's `drain` deadline.
         """
@@ -320,9 +320,7 @@ class Module:
         try:
             self.descriptors = await session.fetch_descriptors()
         except Exception:
-            self._log.exception(
-                "cannot fetch the descriptors of the services of module %s", self.name
-            )
+            self._log.exception("cannot fetch the service descriptors of module %s", self.name)
 
     async def _drain(self, session: ModuleSession, timeout: float) -> None:
         """Wait up to `timeout` seconds until all resources of the module are closed.

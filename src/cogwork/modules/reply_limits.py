@@ -9,7 +9,7 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class ReplyLimits:
     message: int = 4 << 20
-    """Maximum bytes of a reply to a call of the server."""
+    """Maximum bytes of a module's reply to the server."""
     apis: int = 1_000
     models: int = 10_000
     dependencies: int = 1_000

@@ -232,8 +232,8 @@ class ModuleSession(Builder):
         self._maybe_added.discard(name)
 
     def _start_withdrawal(self, name: ResourceName) -> None:
-        """Start to remove a resource whose addition failed, because its constructor may still
-        return."""
+        """Start to remove a resource whose addition failed: its constructor may still complete
+        later."""
         self._maybe_added.add(name)
         if not self._ended:
             task = asyncio.get_running_loop().create_task(self._remove_late_addition(name))
@@ -266,7 +266,8 @@ class ModuleSession(Builder):
             await self._clock.wait({withdrawal}, self._deadlines.remove)
         if withdrawal is not None and not withdrawal.done():
             raise ModuleCallError(
-                "UNAVAILABLE", "its module is still busy with an earlier attempt to add it"
+                "UNAVAILABLE",
+                "its module is still busy with an earlier attempt to add this resource",
             )
 
     async def _remove(self, name: ResourceName) -> None:

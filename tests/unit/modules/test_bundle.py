@@ -157,7 +157,7 @@ async def test_bundle_without_entrypoint_raises(
     bundle: BundleFixture, files: Mapping[str, bytes]
 ) -> None:
     bundle.pack(files)
-    with pytest.raises(BadBundle, match=r'contains no meta.json that names its "entrypoint"'):
+    with pytest.raises(BadBundle, match=r'contains no meta.json with an "entrypoint"'):
         await bundle.unpack()
 
 

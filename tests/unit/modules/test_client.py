@@ -132,11 +132,14 @@ async def test_reply_at_the_limits_is_accepted(module: FakeModule, client: Modul
     [
         (
             ready_reply(handler("a", *model_names(LIMITS.models + 1))),
-            "it names 10001 models; the limit is",
+            "it reports 10001 models; the limit is",
         ),
-        (ready_reply(*(handler(f"a{i}") for i in range(LIMITS.apis + 1))), "it names 1001 APIs"),
-        (ready_reply(handler("a", "x" * 1001)), "it names a model of 1001 characters"),
-        (ready_reply(handler("x" * 1001)), "it names an API of 1006 characters"),
+        (ready_reply(*(handler(f"a{i}") for i in range(LIMITS.apis + 1))), "it reports 1001 APIs"),
+        (
+            ready_reply(handler("a", "x" * 1001)),
+            "it reports a model with a name of 1001 characters",
+        ),
+        (ready_reply(handler("x" * 1001)), "it reports an API with a name of 1006 characters"),
         (bytes(LIMITS.message + 1), r"its reply to Ready has 4194305 bytes; the limit is 4194304"),
     ],
     ids=["models", "APIs", "a long model", "a long API", "bytes"],
@@ -154,9 +157,12 @@ async def test_ready_reply_over_the_limits_raises(
     [
         (
             validate_reply(*map(str, range(200_000))),
-            "it names 200000 dependencies; the limit is 1000",
+            "it reports 200000 dependencies; the limit is 1000",
         ),
-        (validate_reply("x" * 1_000_000), "it names a dependency of 1000000 characters"),
+        (
+            validate_reply("x" * 1_000_000),
+            "it reports a dependency with a name of 1000000 characters",
+        ),
     ],
     ids=["many", "long"],
 )

@@ -109,8 +109,8 @@ async def test_failed_first_run_reports_output_and_is_retried(package: Package) 
         await package.run()
 
     assert str(caught.value) == (
-        'the first run of module "acme" failed: its script exited with code 3; fix what the '
-        "script reports, and it runs again:\ncollecting\nno matching distribution"
+        'the first run of module "acme" failed: its script exited with code 3; fix the problem '
+        "that the script reports, and it runs again:\ncollecting\nno matching distribution"
     )
     assert not package.marker.exists()
     package.write("exit 0")
