@@ -67,7 +67,7 @@ class SupervisedProcess:
     async def kill(self) -> None:
         """Kill the process, even if it is being stopped and has time left."""
         if self._child is not None:
-            # The stop reports a process that survives.
+            # Ignore the error here: `_end` logs that the process survives.
             with contextlib.suppress(CannotStop):
                 await self._child.kill()
 
@@ -105,7 +105,7 @@ class SupervisedProcess:
         self._record("started", {"pid": child.pid})
 
     async def _end(self, child: Child) -> None:
-        """End the process and its descendants. If it has exited by itself, end the descendants."""
+        """End the process, unless it has exited by itself, and its descendants."""
         seconds, number = self.config.stop_timeout, parse_signal(self.config.stop_signal)
         timeouts = StopTimeouts(seconds * _GROUP_DELAY, seconds * (1 - _GROUP_DELAY))
         was_running = not child.exited.done()
