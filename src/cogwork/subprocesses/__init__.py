@@ -1,4 +1,4 @@
-"""Programs of others that the server runs, as modules and as processes.
+"""The programs that the server runs: modules and processes.
 
 `process.py` starts a child in its own session, and ends it with its descendants. It finds the
 descendants by their group, by a mark in their environment (`orphans.py`) and by their control

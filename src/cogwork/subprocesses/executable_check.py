@@ -113,7 +113,7 @@ def _check_interpreter(path: Path, line: bytes) -> None:
         )
     what = "not executable" if Path(interpreter).exists() else "missing"
     raise CannotStart(
-        f"{path} names {interpreter} in its #! line, which is {what}; "
+        f"the #! line of {path} names {interpreter}, which is {what}; "
         "install it, or correct the line"
     )
 

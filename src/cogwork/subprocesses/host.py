@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 _THREADS = 2
 _TIMEOUT = 1.0
-"""Seconds to wait for a free thread. After that, the work runs in an additional thread, because a
-disk may block the others."""
+"""Seconds to wait for a free thread. After that, the work runs in an additional thread, because the
+other threads may be waiting for a disk that does not respond."""
 
 _REAP_DELAYS = (0.005, 0.05)
 

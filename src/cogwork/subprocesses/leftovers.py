@@ -1,4 +1,4 @@
-"""Finds processes that a killed server left behind, by a mark in their environment. Ends them."""
+"""Ends the processes that a killed server left behind. They have a mark in their environment."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK_VARIABLE = "COGWORK_CHILD"
-"""Environment variable that marks descendants of a child. It contains one word for each child above
-the process. The word consists of a token and the identity of the server that started the child."""
+"""Environment variable that marks descendants of a child. It contains one word for each such child
+among the process and its ancestors. The word consists of a token and the identity of the server
+that started the child."""
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37

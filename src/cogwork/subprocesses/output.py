@@ -24,9 +24,10 @@ _READ_SIZE = 512
 _SKIP_READ_SIZE = 64 << 10
 """Bytes per read while lines are dropped: the capacity of a pipe."""
 _MAX_DEBT = 0.01
-"""Longest pause, in seconds, that a reader skips, so that a burst of output is read at once."""
+"""A reader does not wait if the pause would be at most this many seconds, so that a burst of output
+is read at once."""
 _TURN_COST = 0.0005
-"""Seconds of event loop time that a reader reserves for its turn."""
+"""Seconds of event loop time that a waiting reader reserves for its turn."""
 _DRAIN_TIMEOUT = 1.0
 """Timeout in seconds for reading the remaining output after the process has exited."""
 _MAX_DRAIN = 1 << 20
@@ -111,7 +112,7 @@ class LineSplitter:
     def _tail_lines(self) -> list[str]:
         lines = self._tail.split(b"\n")
         if len(self._tail) == _TAIL_BYTES and len(lines) > 1:
-            del lines[0]  # the beginning of this line is lost
+            del lines[0]  # the beginning of this line was cut off
         return [_decode_line(line) for line in lines]
 
     def _is_rate_exceeded(self, now: float) -> bool:

@@ -92,7 +92,7 @@ class Reaper:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                # Without our variables: otherwise, the pattern would match the reaper itself.
+                # Do not pass our variables on: the pattern would match the reaper itself.
                 env={"PATH": os.defpath},
                 start_new_session=True,
             )

@@ -17,7 +17,8 @@ class Fail(Protocol):
 
 @contextlib.contextmanager
 def failing_on_errors(program: str, fail: Fail, log: logging.Logger) -> Iterator[None]:
-    """Suppress an error, and report it to `fail`. `program`: its kind and name."""
+    """Suppress an error, and report it to `fail`. `program`: the kind and the name of the
+    program."""
     try:
         yield
     except Misconfigured as error:

@@ -53,8 +53,8 @@ def find_account(name: str) -> UserAccount:
     )
     if not account.is_ours and os.geteuid() != _ROOT:
         raise Misconfigured(
-            f'only root can run it as user "{name}", and the server runs as {_own_name()}; run the '
-            'server as root, or remove "username"'
+            f'only root can run a program as user "{name}", but the server runs as {_own_name()}; '
+            'run the server as root, or remove "username"'
         )
     return account
 
@@ -67,8 +67,8 @@ def switch_user_command(account: UserAccount) -> tuple[str, ...]:
     program = shutil.which("setpriv")
     if program is None:
         raise CannotStart(
-            f'cannot run it as user "{account.name}": the program "setpriv" is missing; install '
-            "util-linux"
+            f'cannot run a program as user "{account.name}": the program "setpriv" is missing; '
+            "install util-linux"
         )
     groups = ",".join(map(str, account.groups))
     user, group = f"--reuid={account.uid}", f"--regid={account.gid}"
