@@ -242,7 +242,7 @@ class Machine:
         """Return a resource, and keep it open until the current call ends.
 
         Raise `unavailable_error` if the resource cannot be used, and NotAllowed if the calling
-        module may not use it.
+        module is not allowed to use it.
         """
         name = self.resolve(name)
         operation = current_operation()

@@ -92,7 +92,7 @@ class ModuleAccess:
         return wrapper
 
     def check(self, module: str, name: ResourceName) -> None:
-        """Raise NotAllowed if the module may not call the resource."""
+        """Raise NotAllowed if the module is not allowed to call the resource."""
         if name not in self._reachable(module):
             raise _not_allowed_error(module, str(name))
 

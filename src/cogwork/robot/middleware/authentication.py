@@ -214,7 +214,8 @@ class Authentication:
         )
 
     def check(self, method: Method, stream: Stream) -> None:
-        """Raise an error if the caller may not call the method, before its request is received."""
+        """Raise an error if the caller is not allowed to call the method, before the request is
+        received."""
         if method.path not in EXEMPT_METHODS:
             # Do not refuse unlisted clients yet: `wrap` checks them again, with an updated access
             # list.
@@ -276,7 +277,7 @@ def _role_of(method: Method) -> Role:
 
 
 def check_role(identity: Identity, required: Role, target: str) -> None:
-    """Raise RoleTooLow if the caller may not use the target."""
+    """Raise RoleTooLow if the caller is not allowed to use the target."""
     if identity.role < required:
         raise RoleTooLow(
             f"{target} requires the role {required.name.lower()}; {identity} has the role "

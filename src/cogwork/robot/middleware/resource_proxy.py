@@ -226,7 +226,8 @@ class ResourceProxy:
     def _camera_there(self, name: str, target: RemoteResource) -> str:
         """Return the name that the process of the vision service uses for a camera.
 
-        If the camera is in another process, return its name on this machine.
+        If the camera and the vision service are in different processes, return the camera's name on
+        this machine.
         """
         camera = self._machine.nodes.get(ResourceName.from_short(_CAMERA_API, name))
         live = camera.usable if camera is not None else None
