@@ -69,7 +69,7 @@ async def make_launch_spec(
     if is_bundle(path):
         if account is not None:
             raise Misconfigured(
-                f'its archive is unpacked into a folder that user "{account.name}" may not read; '
+                f'its archive is unpacked into a folder that user "{account.name}" cannot read; '
                 "unpack it into another folder and set the path of the program there, or remove "
                 '"username"'
             )

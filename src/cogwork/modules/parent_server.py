@@ -75,7 +75,8 @@ class ParentServer:
 
     async def _start_server(self, table: HandlerTable) -> grpc.aio.Server:
         server = grpc_server(table, self._find_peer, running=self._running)
-        # Use a new socket for every server: the previous server may not have removed its own yet.
+        # Use a new socket for every server: the previous server may not have removed its own socket
+        # yet.
         private = next(self._sockets)
         server.add_insecure_port(f"unix:{private}")
         await server.start()
