@@ -70,7 +70,9 @@ def _check_directory(directory: Path) -> None:
     if not directory.is_dir():
         raise CannotStart(f"the working directory {directory} does not exist; create it")
     if not os.access(directory, os.X_OK):
-        raise CannotStart(f"the server's user may not enter {directory}; allow it with chmod +x")
+        raise CannotStart(
+            f"the server's user is not allowed to enter {directory}; allow it with chmod +x"
+        )
 
 
 def _check_file(path: Path) -> None:
@@ -89,7 +91,9 @@ def _check_file(path: Path) -> None:
     if not found.st_mode & 0o111:
         raise CannotStart(f"{path} is not executable; run: chmod +x {path}")
     if not os.access(path, os.X_OK):
-        raise CannotStart(f"the server's user may not execute {path}; run: chmod a+x {path}")
+        raise CannotStart(
+            f"the server's user is not allowed to execute {path}; run: chmod a+x {path}"
+        )
 
 
 def _read_head(path: Path) -> bytes:
