@@ -78,8 +78,8 @@ async def test_folder_for_its_data_is_missing(tmp_path: Path, folder: Path) -> N
     config = make_config(folder / "module", username=OTHER_USER, env={"HOME": str(folder)})
     async with run_server(config, tmp_path) as server:
         line = await server.out.wait_for(r"module lamps could not be started: (.*)")
-    assert f'its user "{OTHER_USER}" cannot create the folder for its data' in line[1]
-    assert 'set HOME in its "env"' in line[1]
+    assert f'the user "{OTHER_USER}" cannot create the folder for the data' in line[1]
+    assert 'set HOME in the "env" of the module' in line[1]
 
 
 async def test_program_that_changes_its_user_is_told_how(tmp_path: Path, folder: Path) -> None:

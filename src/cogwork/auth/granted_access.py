@@ -60,8 +60,8 @@ class GrantedAccess:
         """Return the identity in the claims of a verified token; None if its credential was
         removed.
 
-        For tokens from the cloud, raise NotListed if the principal is not on the list, or
-        Unauthenticated if the cloud has removed it.
+        For tokens from the cloud, raise NotListed if the principal is not on the access list, or
+        Unauthenticated if the cloud has removed the principal's access.
         """
         if claims.key_fingerprint:
             entry = self._find_listed(read_principal(claims.metadata, claims.entity))
@@ -82,8 +82,8 @@ class GrantedAccess:
     def introduce(self, principal: Principal | None, entity: str) -> Identity:
         """Return the identity of a client that the cloud has authenticated.
 
-        Raise NotListed if the client is not on the list, or Unauthenticated if the cloud has
-        removed it.
+        Raise NotListed if the client is not on the access list, or Unauthenticated if the cloud has
+        removed the client's access.
         """
         return _identity_of(self._find_listed(principal), entity, CredentialType.SIGNALING)
 

@@ -145,7 +145,10 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 
 def _is_from_own_page(headers: Mapping[str, str]) -> bool:
-    """Return whether a page of this machine sends the request. The caller checks its origin."""
+    """Return whether the headers are those of a request from a page of this machine.
+
+    The caller has already compared the Origin header with the host.
+    """
     return "origin" in headers and headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
 

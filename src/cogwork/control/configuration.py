@@ -55,8 +55,8 @@ _FLAT_OBJECT: Final = re.compile(
     rf"\s*+\{{(?:\s*+{_STRING}\s*+:\s*+(?:{_STRING}|\d{{1,20}}|null)\s*+,?+){{0,8}}+\s*+\}}\s*+",
     re.DOTALL,
 )
-"""The form of an edit. Parsing other JSON of the same size could block the event loop for
-seconds."""
+"""The form of an edit: an object of at most 8 strings, integers or nulls. A request of another form
+is rejected without parsing it, because that could block the event loop for seconds."""
 _TEXT_TYPES: Final = ("text/plain", "application/json")
 _NOT_OWN: Final = (
     "the configuration of this machine is not a file of its own; change it where it comes from"

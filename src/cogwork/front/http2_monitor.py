@@ -108,8 +108,10 @@ class Http2Monitor:
 
     @property
     def waiting_since(self) -> float | None:
-        """The time of the last progress of the stream that has waited longest for its message; None
-        if no stream waits."""
+        """Of all streams whose first message is incomplete, the earliest time of last progress.
+
+        Streams that wait for memory for their upload do not count. None if no stream counts.
+        """
         times = [next(iter(self._waiting.values()))] if self._waiting else []
         times += [
             message.last_active

@@ -30,7 +30,7 @@ class Action(enum.StrEnum):
     RECONFIGURE = "reconfigure"
     REBUILD = "rebuild"
     HALT = "halt"
-    """Close the resource. The node remains, as unhealthy, because it cannot run."""
+    """Close the resource, because it cannot run. The node stays in the graph, with the reason."""
     WAIT = "wait"
     """Do nothing: the node cannot run and has no resource to close."""
     REMOVE = "remove"

@@ -141,8 +141,9 @@ async def _make_directory(data: Path, account: UserAccount | None) -> None:
         )
         if made.returncode:
             raise CannotStart(
-                f'its user "{account.name}" cannot create the folder for its data '
-                f'({made.stderr.strip()}); set HOME in its "env" to a folder of this user'
+                f'the user "{account.name}" cannot create the folder for the data of the module '
+                f'({made.stderr.strip()}); set HOME in the "env" of the module to a folder of '
+                "this user"
             )
 
     try:

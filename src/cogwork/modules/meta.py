@@ -33,7 +33,8 @@ class Meta:
         found = _resolve_path(folder, value)
         if found is None or not found.is_relative_to(folder):
             raise BadMeta(
-                f'"{key}" in {self.file} is {json.dumps(value)}; it must name a file in that folder'
+                f'"{key}" in {self.file} is {json.dumps(value)}; it must name a file inside the '
+                f"folder of {self.file.name}"
             )
         return found
 

@@ -34,7 +34,7 @@ class ModuleLevels:
         return self._start_level
 
     def level_of(self, name: ResourceName) -> Level:
-        """Return the log level of a resource as if the module already provided it."""
+        """Return the log level of a resource that this module provides or is about to provide."""
         rules = self._context.get_log_rules()
         return rules.level_of(f"{RESOURCE_LOGGER_PREFIX}{name}", self._module)
 

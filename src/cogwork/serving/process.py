@@ -19,8 +19,8 @@ from cogwork.logs.pipeline import EXTRA_LINES
 
 _MAX_OPEN_FILES = 65536
 _SWITCH_INTERVAL = 0.0005
-"""Seconds for which a computing thread may block the event loop at a time. The time is short,
-because the same call may be blocked several times."""
+"""Seconds for which a computing thread may block the event loop at a time. It is short, because
+one call may be delayed several times, and the delays add up."""
 STDIN, STDOUT, STDERR = range(3)
 
 _log = logging.getLogger("rdk.stack_traces")

@@ -35,7 +35,9 @@ class Quaternion:
         """Return the same rotation with length one. Raise ValueError if all parts are zero."""
         largest = max(abs(self.w), abs(self.x), abs(self.y), abs(self.z))
         if not 0 < largest < math.inf:
-            raise ValueError("a quaternion needs a finite w, x, y or z that is not zero")
+            raise ValueError(
+                "w, x, y and z of a quaternion must be finite, and at least one of them not zero"
+            )
         # Scale first: otherwise the squares of very small or large numbers underflow or overflow.
         w, x, y, z = self.w / largest, self.x / largest, self.y / largest, self.z / largest
         length = math.sqrt(w * w + x * x + y * y + z * z)
@@ -105,7 +107,9 @@ def unit_vector(vector: Vector) -> Vector:
     """Return the vector scaled to length one. Raise ValueError for a zero vector."""
     length = math.hypot(*vector)
     if not 0 < length < math.inf:
-        raise ValueError("a direction needs a finite x, y or z that is not zero")
+        raise ValueError(
+            "x, y and z of a direction must be finite, and at least one of them not zero"
+        )
     return (vector[0] / length, vector[1] / length, vector[2] / length)
 
 

@@ -91,9 +91,9 @@ def purge_logins(copies: StoredCopies, own: Json, access: PartAccess | None, now
 
 
 def remove_logins(text: str, own: Json) -> str:
-    """Return the text of a configuration without the logins of its cloud.
+    """Return the text of a configuration without the logins that the cloud has added.
 
-    Keep logins that are also in `own`, the machine's own file.
+    Logins that are also in `own`, the machine's own file, are kept.
     """
     try:
         found = json.loads(text)

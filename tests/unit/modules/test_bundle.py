@@ -164,7 +164,7 @@ async def test_bundle_without_entrypoint_raises(
 async def test_entrypoint_outside_the_bundle_raises(bundle: BundleFixture) -> None:
     bundle.pack({**FILES, "meta.json": b'{"entrypoint": "/bin/sh"}'})
     with pytest.raises(
-        BadMeta, match=r'"entrypoint" in .* is "/bin/sh"; it must name a file in that folder'
+        BadMeta, match=r'"entrypoint" in .* is "/bin/sh"; it must name a file inside the folder'
     ):
         await bundle.unpack()
 

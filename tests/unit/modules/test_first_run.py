@@ -121,8 +121,8 @@ async def test_failed_first_run_reports_output_and_is_retried(package: Package) 
     ("meta", "words"),
     [
         ("{", "cannot be read"),
-        ({"first_run": "../other.sh"}, "it must name a file in that folder"),
-        ({"first_run": 5}, "is 5; it must name a file in that folder"),
+        ({"first_run": "../other.sh"}, "it must name a file inside the folder"),
+        ({"first_run": 5}, "is 5; it must name a file inside the folder"),
         ({"first_run": "none.sh"}, "none.sh does not exist"),
     ],
 )

@@ -35,7 +35,7 @@ def test_entrypoint_is_resolved(tmp_path: Path) -> None:
 )
 def test_entrypoint_outside_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(BadMeta, match="it must name a file in that folder"):
+    with pytest.raises(BadMeta, match="it must name a file inside the folder"):
         read_entrypoint(tmp_path, f'{{"entrypoint": {name}}}')
 
 

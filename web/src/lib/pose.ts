@@ -36,7 +36,9 @@ export function multiply(one: Quaternion, other: Quaternion): Quaternion {
 /** Throws a RangeError if the quaternion has no direction. */
 export function normalize({ w, x, y, z }: Quaternion): Quaternion {
   const length = Math.hypot(w, x, y, z);
-  if (!(length > 0 && length < Infinity)) throw new RangeError('a quaternion needs a finite part that is not zero');
+  if (!(length > 0 && length < Infinity)) {
+    throw new RangeError('w, x, y and z of a quaternion must be finite, and at least one of them not zero');
+  }
   return { w: w / length, x: x / length, y: y / length, z: z / length };
 }
 
@@ -63,7 +65,9 @@ export function compose(outer: Pose, inner: Pose): Pose {
 /** Throws a RangeError for a vector without a direction. */
 export function unitVector([x, y, z]: Vector): Vector {
   const length = Math.hypot(x, y, z);
-  if (!(length > 0 && length < Infinity)) throw new RangeError('a direction needs a finite x, y or z that is not zero');
+  if (!(length > 0 && length < Infinity)) {
+    throw new RangeError('x, y and z of a direction must be finite, and at least one of them not zero');
+  }
   return [x / length, y / length, z / length];
 }
 

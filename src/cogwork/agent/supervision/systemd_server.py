@@ -23,7 +23,7 @@ _POLL: Final = 0.05
 
 
 class SystemdServer:
-    """The systemd service of the server. The agent restarts it, not systemd."""
+    """The systemd service of the server. The agent restarts the server; systemd does not."""
 
     def __init__(self, systemctl: Systemctl) -> None:
         """Find the running server, if any. Raise SystemctlFailed."""

@@ -28,7 +28,7 @@ class UpdateProgress:
             if fault is not None:
                 _log.warning("cannot look for updates: %s", fault)
             else:
-                _log.info("looking for updates works again")
+                _log.info("can look for updates again")
             self._source_fault = fault
             self._save()
 

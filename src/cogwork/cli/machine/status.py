@@ -159,7 +159,7 @@ def _format_update(update: dict[str, Any]) -> str:
 
 
 def _format_resources(resources: list[dict[str, Any]]) -> list[str]:
-    # List resources that need attention last, directly above the prompt.
+    # Put resources that need attention at the end of the list, closer to the prompt.
     ordered = sorted(resources, key=lambda resource: resource["state"] != "ready")
     rows = [
         (r["state"], r["name"], r.get("model", ""), _format_since(r), _format_reason(r))

@@ -52,7 +52,9 @@ class KeyWatcher:
             context.actors.forget_all()
             context.calls.end_all()
         if changed:
-            _log.info("the keys of the cloud have changed for: %s", ", ".join(sorted(changed)))
+            _log.info(
+                "the cloud's keys for these purposes have changed: %s", ", ".join(sorted(changed))
+            )
         # Notify machines first, because a stolen key must stop working even if the steps below
         # fail.
         if KeyPurpose.PART_TOKEN in changed:

@@ -152,8 +152,8 @@ def _check_in(
     keys = CloudKeys(root, clock, rows)
     if cloud.checkpoint < saved:
         _log.warning(
-            "records.db is older than this directory: it was restored from a backup. For 24 hours, "
-            "machines whose login fails are asked to try again instead of being refused"
+            "records.db was restored from an older backup. For 24 hours, a machine whose login "
+            "fails is asked to try again, because the backup may be older than its secret"
         )
         mark_restored(tx, now)
         tx.execute("UPDATE cloud SET checkpoint = ?", saved)

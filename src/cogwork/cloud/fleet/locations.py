@@ -130,8 +130,7 @@ def delete_location(
 def list_locations(
     tx: Transaction, call: Call, request: pb.ListLocationsRequest
 ) -> pb.ListLocationsResponse:
-    """List the locations on which the actor has a role, and those with machines on which the actor
-    has one."""
+    """List the locations where the actor has a role on the location or on one of its machines."""
     rows = query(
         tx,
         _OwnedLocation,

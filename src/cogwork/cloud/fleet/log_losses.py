@@ -41,8 +41,8 @@ class LogLosses:
         self._clock = clock
         self._refused: dict[tuple[str, str], int] = defaultdict(int)
         self._dropped: dict[tuple[str, str], int] = defaultdict(int)
-        """Numbers of dropped lines that are not saved yet, by part and day. `_refused` has the same
-        form."""
+        """Number of dropped lines by part and day, since the last save. `_refused` counts refused
+        lines in the same way."""
 
     def note_refused(self, part: str, lines: int) -> None:
         self._refused[part, self._today()] += lines

@@ -1,4 +1,4 @@
-"""The message of a configuration, without the values that the message cannot carry."""
+"""Conversion of a configuration to a message, without the items that cannot be converted."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ def _list_keys(tx: Transaction, part: LocatedPart) -> Iterator[AccessEntry]:
 
 
 def _list_location_secrets(tx: Transaction, part: LocatedPart) -> Iterator[AccessEntry]:
-    """Yield the secrets of the machine's location, which have the role owner."""
+    """Yield an entry for each secret of the machine's location. Each secret grants the role
+    owner."""
     secrets = select(
         tx,
         SecretRow,

@@ -97,7 +97,7 @@ class LogStore(Protocol):
         """Remove lines that are older than 30 days. No other method removes lines."""
 
     async def measure(self, now: int) -> Sequence[LogUsage]:
-        """Return the usage of lines that are not older than 30 days."""
+        """Return the usage of each part and day, for lines received within the last 30 days."""
 
     async def aclose(self) -> None: ...
 

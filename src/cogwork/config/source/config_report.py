@@ -50,7 +50,7 @@ class ConfigReport(NamedTuple):
 
 
 def describe_report(view: Mapping[str, Any], now: float) -> str | None:
-    """Return the report as JSON for the status of a machine; None if there is nothing to report."""
+    """Return a sentence about the report in a machine's status; None if there are no problems."""
     file = view["file"] or "the configuration"
     since = duration.render(max(0, round(now - view["since"])))
     counts = ", ".join(

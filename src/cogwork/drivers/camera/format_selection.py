@@ -117,7 +117,8 @@ class FormatChoice:
     """Frames per second; None if the device does not report a rate."""
 
     def count_unmet(self, request: FormatRequest) -> int:
-        """Return how many parts of the request the choice does not meet."""
+        """Return how many of the requested pixel format, size and frame rate differ from this
+        choice."""
         rate = request.frame_rate
         return sum(
             (

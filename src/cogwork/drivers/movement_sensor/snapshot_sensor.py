@@ -28,7 +28,10 @@ class SnapshotMovementSensor(NoGeometry, MovementSensor):
         return (await self.take_snapshot()).angular_velocity
 
     async def get_linear_acceleration(self, **_: Any) -> Vector3:
-        """Return the acceleration, without gravity and without the effect of speed changes."""
+        """Return the linear acceleration, without gravity.
+
+        That of a base is only its centripetal acceleration: changes of its speed are ignored.
+        """
         return (await self.take_snapshot()).linear_acceleration
 
     async def get_compass_heading(self, **_: Any) -> float:

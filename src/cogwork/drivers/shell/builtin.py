@@ -153,7 +153,8 @@ class BuiltinShell(ServiceBase):
     def _log_skipped(self, skipped: Sequence[str]) -> None:
         if skipped:
             self._log.warning(
-                "skipped %d entries (special files, unsuitable links, names that are not text): %s",
+                "skipped at least %d entries (special files, unsuitable links, names that are not "
+                "text): %s",
                 len(skipped),
                 ", ".join(skipped[:5]),
             )

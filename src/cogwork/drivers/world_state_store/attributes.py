@@ -18,7 +18,7 @@ class FakeWorldStateStoreAttributes(Attributes):
     lifetime: Annotated[Duration, Field(ge=0.01, le=86_400)] = 10.0
     """Duration that an object circles the origin before it disappears."""
     update_rate_hz: Annotated[float, Field(gt=0, le=100)] = 10.0
-    """Movements of the objects per second."""
+    """How many times per second the objects move."""
     radius_mm: Annotated[float, Field(gt=0)] = 500.0
     """Distance of the objects from the origin."""
     reference_frame: Annotated[str, Field(min_length=1)] = "world"

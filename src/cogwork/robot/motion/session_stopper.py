@@ -97,7 +97,9 @@ class SessionStopper:
         self._release(session, names)
         if stopped:
             listed = ", ".join(name.short for name in sorted(stopped))
-            _log.warning("stopped %s, which session %s had moved", listed, session.id)
+            _log.warning(
+                "stopped %s: last moved by session %s, which has ended", listed, session.id
+            )
         return None
 
     def _forget_removed(self, session: Session) -> None:

@@ -41,7 +41,7 @@ def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> Non
         report.maintenance_denial = None
         if before is not None:
             _log.info(
-                "maintenance is allowed again, after it was denied for %s: %s",
+                "maintenance was denied for %s, and is allowed again, because %s",
                 _age(before, now),
                 reason,
             )

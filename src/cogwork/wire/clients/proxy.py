@@ -24,7 +24,8 @@ MetadataPairs = Iterable[tuple[str, str | bytes]] | None
 Rewrite = Callable[[bytes], bytes]
 
 _HOP_BY_HOP = ("te", "content-type", "user-agent", "host")
-"""Headers of a reply that apply to one connection, in addition to all `grpc-` headers."""
+"""Hop-by-hop headers of a reply, which are not forwarded. Most `grpc-` headers are not forwarded
+either."""
 _STATUS_DETAILS = "grpc-status-details-bin"
 """The only `grpc-` header that is forwarded: details that some servers add to a status."""
 

@@ -103,8 +103,8 @@ class EventStreams:
         largest = max(self._streams, key=lambda each: len(self._streams[each]))
         if len(self._streams[largest]) <= own + 1:
             raise TooManyStreams(
-                f"all {self._count} event streams are in use, and clients share them equally; "
-                "try again later"
+                f"all {self._count} event streams are in use, and no other client has more than "
+                "its fair share; try again later"
             )
         newest = self._streams[largest][-1]
         self._remove(largest, newest)

@@ -67,7 +67,7 @@ def test_fault_of_the_source_is_said_once_until_it_ends(
             following.progress.note_source(fault)
     assert caplog.messages == [
         "cannot look for updates: it is away",
-        "looking for updates works again",
+        "can look for updates again",
     ]
     assert read_progress(following.path).source_fault is None
 

@@ -559,7 +559,7 @@ class TestFromMachine:
             _, files = await copy_from_machine(stub, "tree", recursive=True)
         assert file_names(files) == ["tree/inside", "tree/plain", "tree"]
         assert files[0][1] == b"plain"
-        assert "skipped 4 entries" in caplog.text
+        assert "skipped at least 4 entries" in caplog.text
         assert "tree/out" in caplog.text
 
     async def test_requested_link_is_followed(self, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ async def test_expired_session_ends_a_button_push(
     assert ended.status is Status.CANCELLED
     assert "the client that moved it sent no heartbeat" in ended.words
     assert released.is_set()
-    assert "stopped bell, which" in session_messages(caplog)
+    assert "stopped bell: last moved by" in session_messages(caplog)
 
 
 async def test_log_names_only_stopped_resources(
@@ -214,7 +214,7 @@ async def test_log_names_only_stopped_resources(
     await set_power(bench, "left", session)
     await bench.clock.advance(2.1)
     assert stopped_names(bench) == ["left"]
-    assert session_messages(caplog)[-1] == "stopped left, which"
+    assert session_messages(caplog)[-1] == "stopped left: last moved by"
     caplog.clear()
     await push_button(bench, await start_session(bench))
     await bench.clock.advance(2.1)
@@ -498,7 +498,7 @@ async def test_failed_stop_of_an_ended_session_is_repeated_until_it_succeeds(
     assert sorted(stopped_names(bench)) == ["left"] * 4 + ["right"]
     (line,) = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
     assert "left with error the bus is busy; retrying until they stop" in line
-    assert session_messages(caplog)[-1] == "stopped left, which"
+    assert session_messages(caplog)[-1] == "stopped left: last moved by"
 
 
 async def test_failed_stop_is_repeated_at_least_every_five_seconds(bench: Bench) -> None:

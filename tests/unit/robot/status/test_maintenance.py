@@ -270,7 +270,7 @@ async def test_log_shows_when_a_denial_begins_and_ends(
         f'maintenance is not allowed: "idle" of {SAFE} is false',
         f'maintenance has been denied for 2m0s; the reason is now: "idle" of {SAFE} is 5; '
         "it must be true or false",
-        f'maintenance is allowed again, after it was denied for 3m0s: "idle" of {SAFE} is true',
+        f'maintenance was denied for 3m0s, and is allowed again, because "idle" of {SAFE} is true',
     ]
 
 

@@ -90,7 +90,8 @@ async def test_no_place_is_taken_from_clients_with_as_few() -> None:
         await streams.open(client)
     assert streams.count() == {"a": 1, "b": 2, "c": 1}
     assert streams.refusals[1:] == [
-        "all 4 event streams are in use, and clients share them equally; try again later"
+        "all 4 event streams are in use, and no other client has more than its fair share; "
+        "try again later"
     ]
     await streams.end_all()
 

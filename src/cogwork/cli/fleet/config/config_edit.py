@@ -95,7 +95,8 @@ def _decide(plan: ConfigPlan, name: str, *, yes: bool, can_edit: bool) -> Decisi
     if plan.is_refused:
         again = can_edit and confirm("It has errors. Edit it again?")
         return Decision.EDIT if again else Decision.QUIT
-    # Allow the user to save errors: the machine may know models that this computer does not.
+    # Allow the user to save a configuration with errors: the machine may know models that this
+    # computer does not.
     errors = "It has errors. " if plan.has_errors else ""
     choices = "(y)es, (e)dit again, [N]o" if can_edit else "[y/N]"
     answer = ask(f"{errors}Save to {name}? {choices} ")[:1]
