@@ -37,8 +37,8 @@ _CHECK_INTERVAL = 5.0
 _BATCH = 64
 """Maximum packets to read from a socket at once."""
 _PAUSE = 0.01
-"""Minimum seconds between two reads, even during a flood. The kernel drops the packets that exceed
-a batch."""
+"""Minimum seconds between two reads of a socket. During a flood, the kernel drops the packets for
+which the socket has no room."""
 _CLOSE_TIMEOUT = 5.0
 
 _log = logging.getLogger("rdk.networking")

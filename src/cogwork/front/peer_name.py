@@ -40,7 +40,8 @@ def socket_name(number: int, peer: Peer) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def parse_socket_name(path: str) -> Peer:
-    """Return the client from the path of the relay's end. The path may be percent-encoded."""
+    """Return the client that is encoded in the path of the relay's socket. The path may be
+    percent-encoded."""
     match = _SOCKET_NAME.fullmatch(unquote(path.rpartition("/")[2]))
     if match is None:
         return _parse_direct(unquote(path))

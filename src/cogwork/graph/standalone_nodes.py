@@ -90,7 +90,7 @@ class StandaloneNodes:
 
     @property
     def has_released_steps(self) -> bool:
-        """Whether a step still runs on a node that was released to the rest of the graph."""
+        """Whether a step still runs on a node that now belongs to the rest of the graph."""
         return any(self._find_released())
 
     async def interrupt_released(self) -> None:

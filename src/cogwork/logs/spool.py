@@ -303,7 +303,7 @@ class Spool:
         self._ledger_unsaved, self._read_position, self._loaded = True, NO_POSITION, True
 
     def _adopt_queue(self, found: Ledger, following: int) -> None:
-        """Switch to another queue on the disk. The lines in memory follow its lines."""
+        """Switch to another queue on the disk. Append the lines in memory to it."""
         shift = following - self._ledger.position
         self._unwritten = deque((number + shift, body) for number, body in self._unwritten)
         found.following = self._ledger.following + shift

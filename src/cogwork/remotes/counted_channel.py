@@ -13,8 +13,8 @@ import grpc.aio
 class CountedChannel:
     """A connected channel that counts its calls.
 
-    The count replaces the grace period of grpc.aio's `close`, which would not end with the last
-    call.
+    The count replaces the grace period of grpc.aio's `close`: that period would go on after the
+    last call has ended.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:

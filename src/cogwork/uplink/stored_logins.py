@@ -1,8 +1,8 @@
-"""Removes logins of a cloud from the files of a machine.
+"""Removes the logins of clients from the files of a machine.
 
-Older versions stored them in plaintext with every configuration, although they work on other
-machines, too. The machine keeps an access list instead, so that clients can log in without the
-cloud.
+Older versions stored these logins in plaintext with every configuration from the cloud, although a
+login may open other machines, too. The machine now keeps an access list instead, so that clients
+can log in without the cloud.
 """
 
 from __future__ import annotations

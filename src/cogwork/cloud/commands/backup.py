@@ -52,7 +52,10 @@ def restore(directory: CloudDirectory, source: Path | None, clock: Clock) -> Pat
             write_records(directory.records, lambda tx: _accept(tx, directory, clock, now))
             return None
         if not source.is_file() or not source.stat().st_size:
-            raise NoCloud(f"{source} is missing or empty; name a file of: cogwork-cloud backup")
+            raise NoCloud(
+                f"{source} is missing or empty; give a file that this command has written: "
+                "cogwork-cloud backup"
+            )
         with _unfinished(directory.records) as unfinished:
             copy_records(source, unfinished)
             write_records(unfinished, lambda tx: _accept(tx, directory, clock, now))

@@ -144,7 +144,8 @@ class _Overrides:
         items[:] = [each for each in items if each != value]
 
     def _count_comparisons(self, items: list[Any], value: Any) -> None:
-        """Count the steps to compare a value with all items, as if all of them were equal to it."""
+        """Count the steps of the worst case: each item equals the value, and is compared to its
+        end."""
         self._budget.add_steps(len(items) * _measure(value, self._budget))
 
     def _find_holder(self, path: str, *, create: bool = False) -> tuple[Any, str]:

@@ -23,7 +23,8 @@ _MAX_NANOS: Final = 999_999_999
 def limit_entry(entry: LogEntry) -> None:
     """Change an entry so that every client can read it, and shorten long values.
 
-    The time is limited to the valid range, and the caller gets the fields that the SDK expects.
+    The time is limited to the valid range, and the source location (`caller`) gets the fields that
+    the SDK expects.
     """
     if not _is_within_limits(entry):
         entry.CopyFrom(_cut(entry))

@@ -22,8 +22,8 @@ _BURST_SECONDS: Final = 12_500
 """Seconds of the sustained rate in a burst. A full spool (250,000 lines, 128 MB) fits."""
 _PART_PEAK_LINES: Final = Rate(250, 2_000)
 _PART_PEAK_BYTES: Final = Rate(4 << 20, 16 << 20)
-"""Default peak rates of a part, in lines and in bytes: sending a full spool takes a quarter of an
-hour."""
+"""Default peak rates of a part, in lines and in bytes. At these rates, a part sends a full spool in
+a quarter of an hour."""
 _ORGANIZATION_PEAK: Final = 10
 _ORGANIZATION_SUSTAINED: Final = 50
 """The sustained rates of an organization, as a multiple of the rates of a part."""

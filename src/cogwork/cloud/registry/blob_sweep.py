@@ -15,7 +15,7 @@ yet."""
 
 async def sweep_blobs(context: CloudContext) -> int:
     """Delete unused blobs, and return their number."""
-    # Take the time before reading the records, so that blobs with later records are kept.
+    # Note the current time before reading the records, so that blobs with later records are kept.
     before = context.clock.time() - _MIN_AGE
     used = await context.records.read(_list_used)
     return await context.blobs.delete_unused(used.__contains__, before)

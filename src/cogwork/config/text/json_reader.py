@@ -215,7 +215,7 @@ def _unescape(text: str, start: int, end: int) -> str:
         raise JsonSyntaxError(
             f"expected a whole character, but found {lone[0]}, half of a surrogate pair",
             Span(*lone.span()),
-            "write both halves, or the character itself",
+            "write both halves of the pair, or the character itself",
         )
     return value
 

@@ -36,8 +36,8 @@ _CONTINUED = bytes(range(0x80, 0x100))
 
 class _Field(NamedTuple):
     weight: int
-    """The cost of each occurrence of the field, in units of one repeated number; 0 if the field is
-    not repeated. A packed list of numbers costs 1 per number instead."""
+    """The cost of each occurrence of the field; 0 if the field is not repeated. One number of a
+    repeated field costs 1, also in a packed list."""
     message: Descriptor | None
     """The type of nested messages; None for fields without messages, and for maps to numbers or
     strings."""
