@@ -106,7 +106,7 @@ describe('kinematics', () => {
       'not a single chain',
     ],
     [{ joints: [{ id: 'j', parent: 'world', type: 'ball' }] }, 'unknown type ball'],
-    [{ joints: [{ id: 'j', parent: 'world', type: 'prismatic', axis: {}, min: 0, max: 1 }] }, 'a direction needs'],
+    [{ joints: [{ id: 'j', parent: 'world', type: 'prismatic', axis: {}, min: 0, max: 1 }] }, 'of a direction must be finite'],
     [{ links: [{ id: 'a', parent: 'world', translation: { x: 'far' } }] }, 'is not a finite number'],
   ])('%j is refused', (kinematics, reason) => {
     expect(() => parseKinematics(kinematics)).toThrow(reason);
