@@ -201,7 +201,7 @@ async def measure_passthrough(
 def count_encoders(server: Server) -> int:
     """Return the number of times that the server has started to encode the video of the RTSP
     camera."""
-    return server.output.count("encoding encoding as H264")
+    return server.output.count("encoding camera encoding as H264")
 
 
 async def measure_processor(server: Server, duration: float) -> Load:

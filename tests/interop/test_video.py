@@ -73,7 +73,7 @@ async def test_browser_shows_what_an_rtsp_camera_encodes(tmp_path: Path) -> None
             await server.out.wait_for("applied in")
             found = await run_node("video.mjs", server.url, "3", "gate")
             await server.out.wait_for("forwarding the encoded video of camera gate")
-            assert "encoding gate" not in server.output
+            assert "encoding camera gate" not in server.output
     print(found)
     assert found["gate"]["size"] == [320, 240]
     assert found["gate"]["codec"] == "video/H264"

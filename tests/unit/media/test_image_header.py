@@ -139,7 +139,7 @@ class TestSizes:
         assert "is empty" in refusal_message(b"DEPTHMAP" + bytes(16))
         assert "too large" in refusal_message(struct.pack(">8sQQ", b"DEPTHMAP", 1 << 63, 1 << 63))
         assert "too large" in refusal_message(struct.pack(">4sII", b"RGBA", 0xFFFFFFFF, 0xFFFFFFFF))
-        assert "takes 52 bytes" in refusal_message(struct.pack(">4sII", b"RGBA", 5, 2))
+        assert "take 52 bytes" in refusal_message(struct.pack(">4sII", b"RGBA", 5, 2))
 
 
 class TestInvalidImages:

@@ -30,7 +30,7 @@ def test_writes_stop_before_the_reserve(tmp_path: Path) -> None:
     space = Space(1000 * MIB, 300 * MIB)
     disk = DiskSpace(tmp_path, lambda _: space)
     disk.require(200 * MIB)
-    with pytest.raises(DiskLow, match=r"300 MiB of 1,000 MiB are left, and 100 MiB are kept"):
+    with pytest.raises(DiskLow, match=r"300 MiB of 1,000 MiB are left, and 100 MiB are reserved"):
         disk.require(201 * MIB)
     disk.require_any()
     space = Space(1000 * MIB, 99 * MIB)
