@@ -197,7 +197,7 @@ BAD_PICTURES: dict[str, tuple[Callable[[], bytes], str]] = {
     "overfull": (_overfull, "more data than its header"),
     "packed texts": (_texts, "is truncated"),
     "raw": (lambda: b"RGBA" + b"\xff" * 8, "too large"),
-    "raw depth": (lambda: b"DEPTHMAP" + bytes(7) + b"\5" + bytes(7) + b"\5", "takes 74 bytes"),
+    "raw depth": (lambda: b"DEPTHMAP" + bytes(7) + b"\5" + bytes(7) + b"\5", "take 74 bytes"),
     "1000 scans": (lambda: with_scans(progressive(color_image()), 1000), "scans"),
     "GIF": (lambda: b"GIF89a", "a GIF"),
     "WebP": (lambda: b"RIFF\x10\0\0\0WEBPVP8 ", "a WebP"),
