@@ -286,7 +286,7 @@ async def test_version_below_the_minimum_of_a_release_is_not_rolled_out(
     for version, minimum in (("2.0.0", "1.10.0"), ("2.0.1", "1.9.1")):
         file = write_release(tmp_path, version, minimum_version=minimum)
         await store_release(context.records, context.blobs, file, context.now())
-    with pytest.raises(InvalidRequest, match=r"the minimum_version of 2\.0\.0: machines"):
+    with pytest.raises(InvalidRequest, match=r"the minimum_version of 2\.0\.0, so machines"):
         await roll_out(cloud, "1.9.0", AT_ONCE._replace(is_rollback=True))
     await roll_out(cloud, "1.10.0")
 
