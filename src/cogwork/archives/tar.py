@@ -78,8 +78,8 @@ _UNSUPPORTED_TYPES: Final = {
 
 _SPARSE: Final = "GNU.sparse"
 _PAX_KEYS: Final = {key.encode(): key for key in ("path", "linkpath", "size", "mtime")}
-"""The attributes that the reader uses. Other attributes are discarded, because those of global
-headers would stay in memory."""
+"""The attributes that the reader uses. It discards all others, because attributes of global headers
+would stay in memory."""
 
 
 def quote(path: str) -> str:

@@ -55,7 +55,7 @@ class KnownCredentials:
         secret is wrong.
 
         Compare the digest with every secret that could match. For an unknown entity, compare it
-        with a placeholder, so that the refusal takes as long as that of a known entity.
+        with a placeholder, so that both refusals take equally long.
         """
         if kind == CredentialType.API_KEY:
             candidates = [self.api_keys.get(entity, _NO_SECRET)]

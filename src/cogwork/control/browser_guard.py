@@ -145,7 +145,7 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 
 def _is_from_own_page(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers are those of a request from a page of this machine.
+    """Return whether a page of this machine sent the request with these headers.
 
     The caller has already compared the Origin header with the host.
     """

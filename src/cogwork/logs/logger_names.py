@@ -67,7 +67,7 @@ def matching_names(logger: str, module: str | None = None) -> Iterator[str]:
 
 
 def _resource_names(resource: str) -> Iterator[str]:
-    """Yield the names of a resource. The name in `resource` may end with that of a child logger."""
+    """Yield the names of a resource. In `resource`, the name of a child logger may follow."""
     api, _, name = resource.partition("/")
     short = name.partition(".")[0]
     namespace, _, rest = api.partition(":")

@@ -35,7 +35,7 @@ class PictureGroup:
         The list is empty if no key frame has arrived yet, or if the group is too large.
         """
         # A viewer shows each frame until the time of the next one, so the frames get times that are
-        # only one tick apart. The times begin after that of the last frame, because a viewer must
+        # only one tick apart. They begin after the time of the last frame, because a viewer must
         # not get the same time twice.
         return [
             frame._replace(time=self._frames[-1].time + number)

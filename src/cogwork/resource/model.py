@@ -115,7 +115,7 @@ def logger_of(name: ResourceName) -> logging.Logger:
 
 
 def find_dependency(dependencies: Dependencies, text: str) -> Any:
-    """Return the dependency that an attribute names. `dependencies` also contains those of
+    """Return the dependency that an attribute names. `dependencies` also contains the resources in
     `depends_on`."""
     reference = Reference.parse(text)
     for name, resource in dependencies.items():

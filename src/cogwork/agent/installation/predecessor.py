@@ -29,8 +29,8 @@ class Predecessor:
 
 
 def find_predecessors() -> list[Predecessor]:
-    """Return the installed services. If several have a configuration, that of the first one is
-    used."""
+    """Return the installed services. If several have a configuration, the first of these
+    configurations is used."""
     found = []
     if unit := _find_unit(_OTHER_AGENT, _INSTALLED):
         found.append(Predecessor("the other agent", unit, _OTHER_CONFIG))

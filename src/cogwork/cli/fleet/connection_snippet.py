@@ -18,8 +18,7 @@ def make_dial_address(fqdn: str, login: FleetLogin) -> str:
 
 
 def is_local_name(fqdn: str) -> bool:
-    """Return whether the SDK treats a name as that of this computer, and so does not ask the
-    cloud."""
+    """Return whether the SDK takes a name for this computer, and so does not ask the cloud."""
     return fqdn.endswith("localhost")
 
 

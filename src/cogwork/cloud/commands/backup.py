@@ -94,7 +94,7 @@ def _accept(tx: Transaction, directory: CloudDirectory, clock: Clock, now: int) 
     if cloud is None or cloud.id != expected:
         found = f"belong to the cloud {cloud.id}" if cloud is not None else "belong to no cloud"
         raise NoCloud(
-            f"the records {found}, but this directory needs those of the cloud {expected}"
+            f"the records {found}, but this directory needs records of the cloud {expected}"
         )
     keys = list_cloud_keys(tx)
     if missing := find_missing_purposes(keys):

@@ -46,8 +46,8 @@ class SubstitutedText:
     def original_span(self, span: Span) -> Span:
         """Return the span in the original text, extended to every `${…}` that it touches."""
         start, end = self._original_start(span.start), self._original_end(span.end)
-        # Sort the ends: those of an empty span beside a variable with an empty value may be
-        # swapped.
+        # Sort the two ends: they may be swapped if an empty span is beside a variable with an empty
+        # value.
         return Span(min(start, end), max(start, end))
 
     def _original_start(self, offset: int) -> int:

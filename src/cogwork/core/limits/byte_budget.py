@@ -49,8 +49,8 @@ class ByteBudget:
         crowded = held and (held + size > self.per_client or after > self.total)
         if crowded or after > self.most:
             raise OverBudget(
-                f"a memory limit is reached: your {self.label} hold {held} bytes, and those of all "
-                f"clients hold {self.held.total} bytes; wait until some of them have finished"
+                f"a memory limit is reached: your {self.label} hold {held} bytes, and all clients "
+                f"together hold {self.held.total} bytes; wait until some of them have finished"
             )
         self.held.hold(client, size)
 

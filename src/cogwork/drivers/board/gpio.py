@@ -89,7 +89,7 @@ class GpioBoard(NoGeometry, Board):
     ) -> None:
         del mode, duration
         raise Unsupported(
-            f"{self._display_name} does not support power modes: its pins are those of the "
+            f"{self._display_name} does not support power modes: its pins belong to the "
             "server's own computer"
         )
 

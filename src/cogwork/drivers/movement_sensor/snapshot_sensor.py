@@ -30,7 +30,7 @@ class SnapshotMovementSensor(NoGeometry, MovementSensor):
     async def get_linear_acceleration(self, **_: Any) -> Vector3:
         """Return the linear acceleration, without gravity.
 
-        That of a base is only its centripetal acceleration: changes of its speed are ignored.
+        For a base, this is only the centripetal acceleration: changes of speed are ignored.
         """
         return (await self.take_snapshot()).linear_acceleration
 

@@ -83,7 +83,7 @@ class SessionStopper:
                 return
             await self._clock.sleep(_RETRY.delay(max(failures, 1)))
             self._forget_removed(session)
-            # Try all built resources: those of a restarted module may have been built again
+            # Try all built resources: a restarted module may have built its resources again
             # meanwhile.
             names = sorted(filter(self._is_live, session.moved))
 

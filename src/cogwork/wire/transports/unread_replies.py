@@ -25,10 +25,10 @@ class UnreadReplies:
     ) -> None:
         """Set the limits, in bytes.
 
-        `total` limits the unread bytes of all clients together, and `per_client` those of one
-        client. `slack` is the amount that a client may leave unread even if the total is reached. A
-        call waits `timeout` seconds for its client to read. At most `max_waiting` calls of a client
-        wait.
+        `total` limits the unread bytes of all clients together, and `per_client` the unread bytes
+        of one client. `slack` is the amount that a client may leave unread even if the total is
+        reached. A call waits `timeout` seconds for its client to read. At most `max_waiting` calls
+        of a client wait.
         """
         self._total = total
         self._per_client = per_client

@@ -17,7 +17,7 @@ def test_client_may_hold_its_share() -> None:
     budget = make_budget()
     budget.acquire("a", 30)
     budget.acquire("a", 30)
-    with pytest.raises(OverBudget, match="your replies hold 60 bytes, and those of all"):
+    with pytest.raises(OverBudget, match="your replies hold 60 bytes, and all clients"):
         budget.acquire("a", 1)
     budget.release("a", 30)
     budget.acquire("a", 10)

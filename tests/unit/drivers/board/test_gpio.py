@@ -242,7 +242,7 @@ async def test_analogs_and_power_modes_are_unsupported(client: BoardClient) -> N
         await client.set_power_mode(PowerMode.POWER_MODE_OFFLINE_DEEP)
     assert told.status is Status.UNIMPLEMENTED
     assert told.words == (
-        'board "b" does not support power modes: its pins are those of the server\'s own computer'
+        'board "b" does not support power modes: its pins belong to the server\'s own computer'
     )
 
 
