@@ -23,6 +23,7 @@ from cogwork.config.check.diagnostics import (
     did_you_mean,
     sanitize_message,
 )
+from cogwork.config.check.fix import Fix
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.validator import Validator
 from cogwork.config.schema import codes
@@ -95,8 +96,10 @@ class DiagnosticCollector:
         at_key: bool = False,
         hint: str | None = None,
         related: tuple[RelatedInfo, ...] = (),
+        fix: Fix | None = None,
     ) -> None:
-        self._record(Diagnostic(code, message, ConfigLocation(at, at_key), effect, hint, related))
+        location = ConfigLocation(at, at_key)
+        self._record(Diagnostic(code, message, location, effect, hint, related, fix))
 
     def suggest(self, word: str, choices: Iterable[str]) -> str | None:
         """Return a "did you mean" hint, or None without a close match."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from cogwork.config.check.diagnostic_limits import truncate_message
+from cogwork.config.check.fix import Fix
 from cogwork.config.schema.codes import Code, Severity
 from cogwork.config.text.positions import Json, Pointer
 from cogwork.core.escape import INDENT
@@ -47,6 +48,7 @@ class Diagnostic:
     effect: Effect
     hint: str | None = None
     related: tuple[RelatedInfo, ...] = ()
+    fix: Fix | None = None
 
     @property
     def rank(self) -> int:
