@@ -14,6 +14,7 @@ from cogwork.config.check.crosscheck import ParsedResource, cross_check
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
 from cogwork.config.check.diagnostics import Diagnostic, Effect, Quote, quote_json
 from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.not_taken_over import not_taken_over
 from cogwork.config.check.protection import refuse_incomplete
 from cogwork.config.check.resource_check import (
     DISPENSABLE_FIELDS,
@@ -22,9 +23,10 @@ from cogwork.config.check.resource_check import (
     build_specs,
 )
 from cogwork.config.check.unsupported import warn_unsupported_sections
-from cogwork.config.check.validator import Validator
+from cogwork.config.check.validator import Validator, unknown_key
 from cogwork.config.schema import codes
 from cogwork.config.schema.cloud import CloudConfig
+from cogwork.config.schema.existing_product.lookup import find_difference, section_differences
 from cogwork.config.schema.machine import MachineConfig
 from cogwork.config.schema.module import ModuleConfig
 from cogwork.config.text.positions import Json, Pointer
@@ -135,16 +137,16 @@ class _Checker:
 
     def _report_unknown_sections(self, value: Mapping[str, Json]) -> None:
         known = _section_specs().keys() | RESOURCE_SECTIONS.keys()
-        for key in value:
-            if key not in known:
-                self._diagnostics.add(
-                    codes.UNKNOWN_KEY,
-                    f'unknown key "{key}"',
-                    (key,),
-                    Effect.IGNORED,
-                    at_key=True,
-                    hint=self._diagnostics.suggest_key(key, known),
-                )
+        differences = section_differences("")
+        for key, content in value.items():
+            if key in known:
+                continue
+            difference = find_difference(differences, (key,))
+            if difference is not None:
+                self._diagnostics.record(not_taken_over(difference, content, (key,)))
+            else:
+                suggest = self._diagnostics.suggest_key
+                self._diagnostics.record(unknown_key((key,), known, suggest))
 
     def _check_section(self, section: _SectionSpec, value: Json) -> Any:
         """Return the validated section without its invalid items, or None if it is unusable."""
@@ -257,6 +259,9 @@ def _section_specs() -> dict[str, _SectionSpec]:
             if kind in (bool, str):
                 kind = Annotated[kind, Strict()]
             sections[name] = _SectionSpec(
-                name, attribute, Validator(kind, DISPENSABLE_FIELDS), is_list
+                name,
+                attribute,
+                Validator(kind, DISPENSABLE_FIELDS, section_differences(name)),
+                is_list,
             )
     return sections

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
 from cogwork.config.check.diagnostics import ConfigLocation, Effect, RelatedInfo
 from cogwork.config.check.log_patterns import check_log_patterns
+from cogwork.config.check.not_taken_over import missing_model
 from cogwork.config.check.references import find_references
 from cogwork.config.schema import codes
+from cogwork.config.schema.existing_product.lookup import find_missing_model
 from cogwork.config.schema.machine import JobConfig, MachineConfig, ResourceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog
 from cogwork.config.schema.network import NetworkConfig
@@ -96,6 +98,10 @@ def _check_model(
     api, model = resource.api, resource.model
     from_a_module = config.modules and not model.is_builtin
     if from_a_module or _is_unknown_api(api) or catalog.find(api, model) is not None:
+        return
+    missing = find_missing_model(api, model)
+    if missing is not None:
+        collector.record(missing_model(missing, at))
         return
     choices = sorted(schema.model.short for schema in catalog.schemas() if schema.api == api)
     hint = collector.suggest(model.short, choices)

@@ -99,7 +99,7 @@ class DiagnosticCollector:
         fix: Fix | None = None,
     ) -> None:
         location = ConfigLocation(at, at_key)
-        self._record(Diagnostic(code, message, location, effect, hint, related, fix))
+        self.record(Diagnostic(code, message, location, effect, hint, related, fix))
 
     def suggest(self, word: str, choices: Iterable[str]) -> str | None:
         """Return a "did you mean" hint, or None without a close match."""
@@ -128,7 +128,7 @@ class DiagnosticCollector:
             raise CheckCancelled
         usable, found = validator.validate(value, at, effect, self._quote, self.suggest_key)
         for diagnostic in found:
-            self._record(diagnostic)
+            self.record(diagnostic)
         return usable
 
     def require_file(self, path: str, at: Pointer, effect: Effect) -> None:
@@ -143,7 +143,7 @@ class DiagnosticCollector:
     def has_directory(self, path: str) -> bool:
         return _try_path(self._context.is_directory, path)
 
-    def _record(self, found: Diagnostic) -> None:
+    def record(self, found: Diagnostic) -> None:
         self._count += 1
         self._record_static_fault(found)
         kept = self._by_rank.setdefault(found.rank, [])

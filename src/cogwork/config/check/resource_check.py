@@ -14,6 +14,10 @@ from cogwork.config.check.references import find_references, find_references_in_
 from cogwork.config.check.unsupported import warn_associated_configs
 from cogwork.config.check.validator import Validator
 from cogwork.config.schema import codes
+from cogwork.config.schema.existing_product.lookup import (
+    attribute_differences,
+    section_differences,
+)
 from cogwork.config.schema.fields import Attributes, Dependency, ExistingFile, parse_api
 from cogwork.config.schema.machine import ComponentConfig, ResourceConfig, ServiceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog, ModelSchema
@@ -82,7 +86,10 @@ class ResourceCheck:
     ) -> Attributes | None:
         at = (*resource.pointer, "attributes")
         attributes: Attributes | None = self._diagnostics.validate(
-            _attributes_validator(schema.attributes), config.attributes, at, Effect.UNHEALTHY
+            _attributes_validator(schema.attributes, schema.api, schema.model),
+            config.attributes,
+            at,
+            Effect.UNHEALTHY,
         )
         found = (
             find_references(attributes, at)
@@ -137,12 +144,12 @@ def _is_disabled(resource: ParsedResource) -> bool:
 
 @functools.cache
 def _resource_validator(kind: type[ResourceConfig]) -> Validator:
-    return Validator(kind, DISPENSABLE_FIELDS)
+    return Validator(kind, DISPENSABLE_FIELDS, section_differences(f"{kind.kind}s"))
 
 
 @functools.cache
-def _attributes_validator(kind: type[Attributes]) -> Validator:
-    return Validator(kind)
+def _attributes_validator(kind: type[Attributes], api: Api, model: ModelName) -> Validator:
+    return Validator(kind, differences=attribute_differences(api, model))
 
 
 def _recover_name(kind: type[ResourceConfig], item: Json) -> ResourceName | None:

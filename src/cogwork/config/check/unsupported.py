@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
 from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.fix import Fix, FixKind
 from cogwork.config.schema import codes
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.schema.machine import MachineConfig, ResourceConfig, TracingConfig
@@ -32,7 +33,14 @@ def warn_unsupported_sections(config: MachineConfig, collector: DiagnosticCollec
     for section, (asks, message, hint) in _SECTIONS.items():
         if asks(config):
             collector.add(
-                codes.UNSUPPORTED, message, (section,), Effect.IGNORED, at_key=True, hint=hint
+                codes.UNSUPPORTED,
+                message,
+                (section,),
+                Effect.IGNORED,
+                at_key=True,
+                hint=hint,
+                # Keep "cloud": its credentials are not in another place.
+                fix=Fix(FixKind.REMOVE, (section,)) if section != "cloud" else None,
             )
 
 
@@ -55,4 +63,5 @@ def warn_associated_configs(
             else f'this release has no service for "{associated.type}"',
             (*at, "service_configs", index),
             Effect.IGNORED,
+            fix=Fix(FixKind.REMOVE, (*at, "service_configs", index)),
         )

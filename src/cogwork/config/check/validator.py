@@ -5,15 +5,22 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from cogwork.config.check.diagnostics import ConfigLocation, Diagnostic, Effect, Quote, Suggest
+from cogwork.config.check.fix import Fix, FixKind
+from cogwork.config.check.not_taken_over import not_taken_over
 from cogwork.config.schema import codes
 from cogwork.config.schema.codes import CODES
+from cogwork.config.schema.existing_product.lookup import (
+    NO_DIFFERENCES,
+    Differences,
+    find_difference,
+)
 from cogwork.config.text.positions import Json, Pointer
 
 
@@ -21,9 +28,18 @@ class Validator:
     """Validates a part of the configuration. Unknown keys and invalid optional fields are
     dropped."""
 
-    def __init__(self, kind: Any, dispensable: frozenset[str] = frozenset()) -> None:
-        """If a field in `dispensable` is invalid, the field is dropped and the rest is used."""
+    def __init__(
+        self,
+        kind: Any,
+        dispensable: frozenset[str] = frozenset(),
+        differences: Differences = NO_DIFFERENCES,
+    ) -> None:
+        """If a field in `dispensable` is invalid, the field is dropped and the rest is used.
+
+        `differences`: unknown keys that viam-server knows.
+        """
         self._kind = kind
+        self._differences = differences
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind)
         self._dispensable = dispensable
 
@@ -85,7 +101,7 @@ class Validator:
                 codes.MISSING_FIELD, f'"{field}" is missing', ConfigLocation(pointer), effect
             )
         if kind == "extra_forbidden":
-            return self._unknown_key_diagnostic(str(fault["loc"][-1]), location, pointer, suggest)
+            return self._unknown_key_diagnostic(fault["input"], location, pointer, suggest)
         message = _redact_message(fault, pointer, quote)
         if kind in CODES:
             hint = None
@@ -110,21 +126,31 @@ class Validator:
         return Diagnostic(codes.BAD_VALUE, message, ConfigLocation(pointer), effect, hint)
 
     def _unknown_key_diagnostic(
-        self, key: str, location: Pointer, pointer: Pointer, suggest: Suggest
+        self, value: Json, location: Pointer, pointer: Pointer, suggest: Suggest
     ) -> Diagnostic:
-        known = _field_names_at(self._kind, location[:-1])
-        hint = suggest(key, known)
-        if hint is None and known:
-            hint = f"known keys: {', '.join(sorted(known))}" if len(known) <= 12 else None
-        return Diagnostic(
-            codes.UNKNOWN_KEY,
-            f'unknown key "{key}"',
-            ConfigLocation(pointer, at_key=True),
-            # Refuse unknown keys in "auth": a misspelled key could leave the machine without a
-            # login, or give a client too many rights.
-            Effect.REFUSED if pointer[:1] == ("auth",) else Effect.IGNORED,
-            hint,
-        )
+        difference = find_difference(self._differences, location)
+        if difference is not None:
+            return not_taken_over(difference, value, pointer)
+        return unknown_key(pointer, _field_names_at(self._kind, location[:-1]), suggest)
+
+
+def unknown_key(pointer: Pointer, known: Collection[str], suggest: Suggest) -> Diagnostic:
+    hint = suggest(str(pointer[-1]), known)
+    # Refuse unknown keys in "auth": a misspelled key could leave the machine without a login, or
+    # give a client too many rights.
+    effect = Effect.REFUSED if pointer[:1] == ("auth",) else Effect.IGNORED
+    # Keep a key that may be a typo, so that its author can correct it.
+    is_removable = hint is None and effect is Effect.IGNORED
+    if hint is None and known:
+        hint = f"known keys: {', '.join(sorted(known))}" if len(known) <= 12 else None
+    return Diagnostic(
+        codes.UNKNOWN_KEY,
+        f'unknown key "{pointer[-1]}"',
+        ConfigLocation(pointer, at_key=True),
+        effect,
+        hint,
+        fix=Fix(FixKind.REMOVE, pointer) if is_removable else None,
+    )
 
 
 _EXPECTED_TYPES = {

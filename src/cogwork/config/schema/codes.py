@@ -102,6 +102,21 @@ BAD_DURATION = Code(
     '"refresh_interval": "10 seconds"',
     '"refresh_interval": "10s"',
 )
+OTHER_CASE = Code(
+    "W106",
+    "key in other letter case",
+    "The key is written in other letter case than it is defined. It is used, because the existing "
+    "product uses it, too. Write it as defined, so that editors and other programs find it.",
+    '"Components": []',
+    '"components": []',
+)
+IGNORED_VALUE = Code(
+    "W107",
+    "value without effect",
+    "The value, or a part of it, is valid but not used. The message says which part, and why.",
+    '"input_image_mean_value": [0.5, 0.5, 0.5, 0.5]',
+    '"input_image_mean_value": [0.5, 0.5, 0.5]',
+)
 BAD_NAME = Code(
     "E201",
     "invalid name",
@@ -268,6 +283,16 @@ NOT_SCALAR = Code(
     '"port": ${PORT} with PORT=80, "debug": true',
     '"port": ${PORT} with PORT=80',
 )
+NOT_TAKEN_OVER = Code(
+    "W409",
+    "not taken over from viam-server",
+    "The file uses a setting or a model of viam-server that is different here, or does not exist. "
+    "The message says why, and what to do instead; `Coming from viam-server` in the documentation "
+    "lists all of them. `cogwork config migrate FILE` writes a copy without the settings that have "
+    "no effect.",
+    '"triggers": [{ "name": "online", "event": { "type": "part_online" } }]',
+    "no triggers",
+)
 UNSET_VARIABLE = Code(
     "W501",
     "environment variable not set",
@@ -319,6 +344,8 @@ CODES: dict[str, Code] = {
         UNKNOWN_KEY,
         BAD_VALUE,
         BAD_DURATION,
+        OTHER_CASE,
+        IGNORED_VALUE,
         BAD_NAME,
         DUPLICATE_NAME,
         BAD_API,
@@ -337,6 +364,7 @@ CODES: dict[str, Code] = {
         UNSUPPORTED,
         NO_PACKAGE_SOURCE,
         NO_REGISTRY,
+        NOT_TAKEN_OVER,
         UNSET_VARIABLE,
         BAD_PLACEHOLDER,
         NOT_SCALAR,

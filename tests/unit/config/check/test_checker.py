@@ -129,6 +129,20 @@ CASES = [
         REFUSED,
     ),
     Case(
+        codes.NOT_TAKEN_OVER,
+        '{\n  «"triggers": []\n}',
+        "nothing watches for events",
+        IGNORED,
+        "let a program call the machine",
+    ),
+    Case(
+        codes.NOT_TAKEN_OVER,
+        components('{"name": "g", "type": "movement_sensor", "model": «"merged"}'),
+        "readings of several sensors are not merged",
+        UNHEALTHY,
+        "write a driver that merges them",
+    ),
+    Case(
         codes.UNKNOWN_KEY,
         '{\n  «"componets": []}',
         'unknown key "componets"',
@@ -732,7 +746,7 @@ def test_every_diagnostic_code_has_a_case() -> None:
     # E002 is about a file: see test_unreadable_file_is_refused. E502 needs an environment: see
     # test_loader.
     # W004 has no position: see test_mutations.
-    assert {case.code.id for case in CASES} == codes.CODES.keys() - {"E002", "E502", "W004"}
+    assert {case.code.id for case in CASES} == codes.CODES.keys() - {"E002", "E502", "W004", "W106", "W107"}
 
 
 def test_unreadable_file_is_refused() -> None:

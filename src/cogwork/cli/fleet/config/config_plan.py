@@ -16,8 +16,8 @@ from cogwork.config.schema.codes import (
     MISSING_DEPENDENCY,
     NO_PACKAGE_SOURCE,
     NO_REGISTRY,
+    NOT_TAKEN_OVER,
     OPEN_TO_ALL,
-    UNKNOWN_KEY,
     UNMATCHED_PATTERN,
     UNSET_VARIABLE,
 )
@@ -152,4 +152,4 @@ def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
 def _names_fragments(fault: LocatedDiagnostic) -> bool:
     """Return whether the diagnostic is about a key for fragments: only clouds know these keys."""
     found = fault.diagnostic
-    return found.code is UNKNOWN_KEY and found.location.pointer in _FRAGMENT_KEYS
+    return found.code is NOT_TAKEN_OVER and found.location.pointer in _FRAGMENT_KEYS
