@@ -296,6 +296,15 @@ def many_errors_in_many_resources() -> JsonValue:
     return {"components": [sensor(f"s {n}", model="a:b", api="c", odd=1) for n in range(1000)]}
 
 
+def keys_in_other_case() -> JsonValue:
+    odd = {"NAME": "s", "Type": "sensor", "Model": "fake"}
+    return {"components": [{**odd, "name": f"s{n}"} for n in range(7000)]}
+
+
+def existing_keys() -> JsonValue:
+    return {"components": [sensor(f"s{n}", notes="x", UI_Folder={}) for n in range(10_000)]}
+
+
 SIZES: list[tuple[Callable[[], JsonValue], set[str], int]] = [
     (missing, {"E301"}, 5000),
     (chain, set(), 0),
@@ -306,6 +315,8 @@ SIZES: list[tuple[Callable[[], JsonValue], set[str], int]] = [
     (wrong_items, {"E101", "E103"}, 5001),
     (long_strings, {"E101", "E201", "E402", "E104", "E401"}, 5),
     (many_errors_in_many_resources, {"E103", "E201", "E203", "E204"}, 4000),
+    (keys_in_other_case, {"E003", "W106"}, 21_000),
+    (existing_keys, {"W409"}, 20_000),
 ]
 
 

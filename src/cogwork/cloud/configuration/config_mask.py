@@ -102,7 +102,8 @@ def _is_hidden(at: Pointer) -> bool:
 
     All variables of a fragment are masked, because the fragment may use them as secrets.
     """
-    return is_secret(at) or (at[:1] == ("fragments",) and _VARIABLES in at[2:3])
+    keys = tuple(part.lower() if isinstance(part, str) else part for part in at[:3])
+    return is_secret(at) or (keys[:1] == ("fragments",) and _VARIABLES in keys[2:])
 
 
 def _find_stars(value: Any, at: Pointer) -> Iterator[tuple[Pointer, str]]:

@@ -13,6 +13,7 @@ from cogwork.config.check.checked_packages import CheckedPackages
 from cogwork.config.check.crosscheck import ParsedResource, cross_check
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
 from cogwork.config.check.diagnostics import Diagnostic, Effect, Quote, quote_json
+from cogwork.config.check.key_shapes import name_keys
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.not_taken_over import not_taken_over
 from cogwork.config.check.protection import refuse_incomplete
@@ -96,6 +97,8 @@ class _Checker:
                 codes.WRONG_TYPE, "expected an object at the top level", (), Effect.REFUSED
             )
             return self._build_result(MachineConfig.model_construct(), (), 0)
+        catalog, found = self._context.catalog, self._diagnostics
+        value = name_keys(value, catalog, found.written_keys, found.record)
         self._report_unknown_sections(value)
         parts = {
             section.field: part
@@ -103,7 +106,6 @@ class _Checker:
             if (part := self._check_section(section, value.get(name))) is not None
         }
         refuse_incomplete(value, self._diagnostics)
-        catalog = self._context.catalog
         resources = ResourceCheck(catalog, self._packages, self._diagnostics).check(value)
         for section in RESOURCE_SECTIONS:
             parts[section] = [r.config for r in resources if r.config and r.pointer[0] == section]
@@ -120,6 +122,7 @@ class _Checker:
         self, config: MachineConfig, resources: Sequence[ParsedResource], entries: int
     ) -> CheckResult:
         found = self._diagnostics
+        in_file = found.written_keys.find_pointer
         return CheckResult(
             config,
             build_specs(resources, found.static_faults()),
@@ -127,11 +130,11 @@ class _Checker:
             entries,
             found.omitted,
             found.all_keys_compared,
-            {resource.name: resource.pointer for resource in resources},
-            found.missing_files,
-            self._item_pointers.get("modules", ()),
-            self._item_pointers.get("processes", ()),
-            self._packages.users,
+            {resource.name: in_file(resource.pointer) for resource in resources},
+            {in_file(at): message for at, message in found.missing_files.items()},
+            [in_file(at) for at in self._item_pointers.get("modules", ())],
+            [in_file(at) for at in self._item_pointers.get("processes", ())],
+            {in_file(at): names for at, names in self._packages.users.items()},
             self._packages.present,
         )
 

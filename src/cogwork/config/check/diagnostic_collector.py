@@ -24,6 +24,7 @@ from cogwork.config.check.diagnostics import (
     sanitize_message,
 )
 from cogwork.config.check.fix import Fix
+from cogwork.config.check.key_names import WrittenKeys
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.validator import Validator
 from cogwork.config.schema import codes
@@ -61,7 +62,11 @@ class DiagnosticCollector:
         """`scrub` removes secrets from messages."""
         self._is_cancelled = is_cancelled
         self._context = context
-        self._quote = quote
+        self.written_keys = WrittenKeys()
+        """The keys that the file writes in another way than the check sees them."""
+        self._quote: Quote = lambda pointer, value: quote(
+            self.written_keys.find_pointer(pointer), value
+        )
         self._scrub = scrub
         self._by_rank: dict[int, list[tuple[int, Diagnostic]]] = {}
         """The diagnostics by rank, each with its position in the order in which they were found."""
@@ -148,7 +153,7 @@ class DiagnosticCollector:
         self._record_static_fault(found)
         kept = self._by_rank.setdefault(found.rank, [])
         if len(kept) < MAX_DIAGNOSTICS:
-            kept.append((self._count, self._sanitize(found)))
+            kept.append((self._count, self._sanitize(self.written_keys.locate(found))))
 
     def _sanitize(self, found: Diagnostic) -> Diagnostic:
         return replace(
@@ -167,7 +172,8 @@ class DiagnosticCollector:
         at = found.location.pointer[:2]
         before = self._static_faults.get(at, "")
         if len(before) < MAX_MESSAGE_LENGTH:
-            fault = f"{found.message} (at {format_pointer(found.location.pointer)})"
+            pointer = self.written_keys.find_pointer(found.location.pointer)
+            fault = f"{found.message} (at {format_pointer(pointer)})"
             self._static_faults[at] = (
                 f"{before}; {sanitize_message(fault, self._scrub)}".removeprefix("; ")
             )

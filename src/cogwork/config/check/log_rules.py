@@ -47,7 +47,7 @@ def find_secret_values(value: Json, environment: Mapping[str, str]) -> frozenset
 def _find_secrets(value: Json, at: Pointer, environment: Mapping[str, str]) -> Iterator[str]:
     if isinstance(value, dict):
         for key, member in value.items():
-            if key == "keys" and isinstance(member, list):
+            if key.lower() == "keys" and isinstance(member, list):
                 # In "keys", skip the IDs of API keys, which are not secret. A string in "keys" is
                 # an ID if there is also a field with this name beside "keys".
                 member = [each for each in member if not (isinstance(each, str) and each in value)]

@@ -106,6 +106,14 @@ class ExistingFile:
     """Marks an attribute that holds the path of an existing file."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectKeys:
+    """Marks an object whose keys are known, although its type does not name them."""
+
+    keys: Mapping[str, ObjectKeys | None]
+    """The keys, and those of their values; None for values without known keys."""
+
+
 def fault(code: Code, message: str) -> PydanticCustomError:
     # Pydantic treats the second argument as a template. The message may contain braces, so pass it
     # as a value.
@@ -190,15 +198,18 @@ _API_KEYS = ("namespace", "type", "subtype")
 _MODEL_KEYS = ("namespace", "model_family", "name")
 
 parse_api = _text_or_object_validator(codes.BAD_API, Api.parse, _API_KEYS)
+parse_model = _text_or_object_validator(codes.BAD_MODEL, ModelName.parse, _MODEL_KEYS)
 
 ApiField = Annotated[
     Api,
     PlainValidator(parse_api),
+    ObjectKeys(dict.fromkeys(_API_KEYS)),
     WithJsonSchema(_triplet_schema(_TRIPLET_PATTERN, *_API_KEYS)),
 ]
 ModelField = Annotated[
     ModelName,
-    PlainValidator(_text_or_object_validator(codes.BAD_MODEL, ModelName.parse, _MODEL_KEYS)),
+    PlainValidator(parse_model),
+    ObjectKeys(dict.fromkeys(_MODEL_KEYS)),
     WithJsonSchema(_triplet_schema("^[\\w-]+(:[\\w-]+:[\\w-]+)?$", *_MODEL_KEYS)),
 ]
 ResourceNameField = Annotated[

@@ -7,10 +7,19 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Section, fault
+from cogwork.config.schema.fields import ObjectKeys, Section, fault
 from cogwork.spatial.orientation import parse_orientation
 from cogwork.spatial.pose import Pose, Quaternion
 from cogwork.spatial.shape import parse_shape
+
+_ROTATION = ObjectKeys(dict.fromkeys(("x", "y", "z", "w", "th", "roll", "pitch", "yaw")))
+_GEOMETRY = ObjectKeys(
+    {
+        **dict.fromkeys(("type", "x", "y", "z", "r", "l", "label")),
+        "translation": ObjectKeys(dict.fromkeys(("x", "y", "z"))),
+        "orientation": ObjectKeys({"type": None, "value": _ROTATION}),
+    }
+)
 
 
 class TranslationConfig(Section):
@@ -31,7 +40,7 @@ class OrientationConfig(Section):
         Literal["ov_degrees", "ov_radians", "euler_angles", "axis_angles", "quaternion"] | None
     ) = None
     """The format of `value`. Only `ov_degrees` is in degrees; the others are in radians."""
-    value: dict[str, JsonValue] | None = None
+    value: Annotated[dict[str, JsonValue], _ROTATION] | None = None
     """The rotation: `x`, `y`, `z`, `th`; or `roll`, `pitch`, `yaw`; or `w`, `x`, `y`, `z`."""
 
     @property
@@ -68,7 +77,7 @@ class FrameConfig(Section):
     """The position relative to the parent. Defaults to the position of the parent."""
     orientation: OrientationConfig | None = None
     """The orientation relative to the parent. Defaults to no rotation."""
-    geometry: dict[str, JsonValue] | None = None
+    geometry: Annotated[dict[str, JsonValue], _GEOMETRY] | None = None
     """The space that the component occupies, such as a box. Unknown by default."""
 
     @property

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from cogwork.config.text.positions import Pointer, Span
 
 _SECRET_KEY = re.compile(
-    r"secret|passw|passphrase|pwd|token|credential|payload|^key$"
+    r"secret|passw|passphrase|pwd|token|credential|payload|^key$|^psk$"
     r"|(?:api|private|access|auth|encryption|signing|shared|ssh)[_-]?key(?![_-]?ids?\b)",
     re.IGNORECASE,
 )
@@ -29,21 +29,25 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret(pointer: Pointer) -> bool:
-    """Whether messages must not quote the value at the pointer."""
+    """Whether messages must not quote the value at the pointer. Keys count in any letter case."""
     if pointer[-2:] == ("api_key", "id"):
         return False
-    if pointer[:1] == ("auth",):
+    if pointer and _is_key(pointer[0], "auth"):
         # The IDs of API keys and their roles are not secret.
         return (
             pointer[-1] != "type"
             and pointer[-3:-1] != ("config", "keys")
             and pointer[-2:-1] != ("roles",)
         )
-    if pointer[-1:] in (("auth",), ("cloud",)):
+    if pointer and _is_key(pointer[-1], "auth", "cloud"):
         return True
     return any(
-        isinstance(part, str) and (part == "env" or is_secret_name(part)) for part in pointer
+        isinstance(part, str) and (is_secret_name(part) or _is_key(part, "env")) for part in pointer
     )
+
+
+def _is_key(part: str | int, *keys: str) -> bool:
+    return isinstance(part, str) and part.lower() in keys
 
 
 def is_masked(pointer: Pointer) -> bool:
@@ -51,7 +55,7 @@ def is_masked(pointer: Pointer) -> bool:
 
     In `env`, only keys that look like secrets are masked: other values may be common words.
     """
-    if "env" in pointer:
+    if any(_is_key(part, "env") for part in pointer):
         return isinstance(pointer[-1], str) and is_secret_name(pointer[-1])
     return is_secret(pointer)
 
@@ -173,7 +177,7 @@ def _find_secret_spans(text: str) -> Iterator[Span]:
 
 
 def _is_secret_key(key: str) -> bool:
-    return key in _SECRET_SECTIONS or is_secret_name(key)
+    return key.lower() in _SECRET_SECTIONS or is_secret_name(key)
 
 
 def _strip_quotes(raw: str) -> str:

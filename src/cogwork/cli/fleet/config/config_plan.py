@@ -30,7 +30,7 @@ _DECIDED_ELSEWHERE = (UNSET_VARIABLE, OPEN_TO_ALL, NO_REGISTRY, NO_PACKAGE_SOURC
 """Diagnostics that are ignored, because the fault may not exist on the machine: its environment
 sets variables, and its cloud adds logins, modules and packages."""
 _DECIDED_BY_FRAGMENTS = (MISSING_DEPENDENCY, UNMATCHED_PATTERN)
-_FRAGMENT_KEYS = (("fragments",), ("fragment_mods",))
+_FRAGMENT_KEYS = ("fragments", "fragment_mods")
 """The keys that name fragments. The cloud merges the fragments and checks the result when the text
 is saved."""
 
@@ -152,4 +152,9 @@ def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:
 def _names_fragments(fault: LocatedDiagnostic) -> bool:
     """Return whether the diagnostic is about a key for fragments: only clouds know these keys."""
     found = fault.diagnostic
-    return found.code is NOT_TAKEN_OVER and found.location.pointer in _FRAGMENT_KEYS
+    pointer = found.location.pointer
+    return (
+        found.code is NOT_TAKEN_OVER
+        and len(pointer) == 1
+        and str(pointer[0]).lower() in _FRAGMENT_KEYS
+    )
