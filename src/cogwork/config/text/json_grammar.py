@@ -16,11 +16,11 @@ MemberOffsets: TypeAlias = dict[str | int, ValueOffsets]
 
 # Every repetition is possessive or unambiguous, so that a failed match takes linear time.
 _SPACE = r"[ \t\n\r]*+"
-_COMMENT = r"/(?:/[^\n\r]*+|\*[^*]*+\*++(?:[^*/][^*]*+\*++)*/)"
+COMMENT: Final = r"/(?:/[^\n\r]*+|\*[^*]*+\*++(?:[^*/][^*]*+\*++)*/)"
 # `(?:/x(?:/x)*|)` rather than `(?:/x)*`: the engine skips a literal faster than a repetition.
-_GAP = rf"{_SPACE}(?:{_COMMENT}{_SPACE}(?:{_COMMENT}{_SPACE})*|)"
+_GAP = rf"{_SPACE}(?:{COMMENT}{_SPACE}(?:{COMMENT}{_SPACE})*|)"
 _PLAIN = r'[^"\\\x00-\x1f]*+'
-STRING = rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*"'
+STRING: Final = rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*"'
 _EXPONENT = r"[eE][+-]?[0-9]++"
 _SCALAR = (
     rf"(?P<string>{STRING})"

@@ -96,6 +96,21 @@ def substitute(text: str, environment: Mapping[str, str]) -> SubstitutedText:
     return SubstitutedText(text, "".join(parts), tuple(unset), tuple(pieces), tuple(not_scalar))
 
 
+def hide_variables(text: str) -> str:
+    """Replace variables outside of strings by strings of the same length, so that the text can be
+    parsed without an environment, and every offset stays the same."""
+    if "$" not in text:
+        return text
+    parts: list[str] = []
+    done = 0
+    for variable in _find_references(text):
+        if not variable.in_string:
+            start, end = variable.span
+            parts += text[done:start], f'"{"_" * (end - start - 2)}"'
+            done = end
+    return "".join((*parts, text[done:]))
+
+
 class _VariableReference(NamedTuple):
     span: Span
     name: str  # empty for the escape `$$`

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from cogwork.config.text.json_errors import JsonSyntaxError
 from cogwork.config.text.json_reader import read_json
 from cogwork.config.text.positions import Span
-from cogwork.config.text.substitution import SubstitutedText, UnsetVariable, substitute
+from cogwork.config.text.substitution import (
+    SubstitutedText,
+    UnsetVariable,
+    hide_variables,
+    substitute,
+)
 
 ENVIRONMENT = {"A": "one", "EMPTY": "", "PORT": "8080", "QUOTE": 'a"b\n\\', "_x1": "low"}
 
@@ -307,3 +312,11 @@ def test_unbraced_name_in_a_key_is_not_a_variable() -> None:
     text = '{"$schema" : "$schema", "${NAME}": 1, "$$ref": 2}'
     result = substitute(text, {"schema": "x", "NAME": "n"})
     assert result.text == '{"$schema" : "x", "n": 1, "$ref": 2}'
+
+
+def test_hidden_variables_are_strings_of_the_same_length() -> None:
+    text = '{"a": $A, // $B\n "${K}": ${C:-[1, 2]}, "b": "$D ${E}"}'
+    hidden = hide_variables(text)
+    assert hidden == '{"a": "", // $B\n "${K}": "___________", "b": "$D ${E}"}'
+    assert len(hidden) == len(text)
+    assert hide_variables("[1]") == "[1]"
