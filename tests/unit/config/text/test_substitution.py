@@ -317,6 +317,6 @@ def test_unbraced_name_in_a_key_is_not_a_variable() -> None:
 def test_hidden_variables_are_strings_of_the_same_length() -> None:
     text = '{"a": $A, // $B\n "${K}": ${C:-[1, 2]}, "b": "$D ${E}"}'
     hidden = hide_variables(text)
-    assert hidden == '{"a": "", // $B\n "${K}": "___________", "b": "$D ${E}"}'
+    assert hidden == '{"a": "", // $B\n "${K}": "__________", "b": "$D ${E}"}'
     assert len(hidden) == len(text)
     assert hide_variables("[1]") == "[1]"
