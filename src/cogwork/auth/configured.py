@@ -29,7 +29,11 @@ def read_credentials(config: MachineConfig, key: SigningKey) -> KnownCredentials
     names = allowed_host_names(config, socket.gethostname())
     return KnownCredentials(
         {
-            key_id: StoredSecret(key.digest(secret), _role_of(handler.roles.get(key_id)))
+            key_id: StoredSecret(
+                key.digest(secret),
+                _role_of(handler.roles.get(key_id)),
+                handler.names.get(key_id, ""),
+            )
             for handler in handlers
             for key_id, secret in handler.api_keys.items()
         },

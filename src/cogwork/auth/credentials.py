@@ -16,6 +16,8 @@ from cogwork.auth.tokens import FINGERPRINT, Claims, ExternalKeys
 class StoredSecret:
     digest: bytes
     role: Role = Role.OWNER
+    name: str = ""
+    """The name of an API key for people."""
 
     def matches(self, digest: bytes) -> bool:
         return hmac.compare_digest(self.digest, digest)
@@ -65,7 +67,9 @@ class KnownCredentials:
         if not matching:
             return None
         found = matching[0]
-        return Identity(entity, CredentialType(kind), found.role, found.fingerprint)
+        return Identity(
+            entity, CredentialType(kind), found.role, found.fingerprint, name=found.name
+        )
 
     def identify(self, claims: Claims) -> Identity | None:
         """Return the identity in the claims of a verified token; None if its credential was
@@ -84,7 +88,9 @@ class KnownCredentials:
         if stored is None:
             return None
         kind = CredentialType(claims.type)
-        return Identity(claims.entity, kind, stored.role, fingerprint, claims.valid_until)
+        return Identity(
+            claims.entity, kind, stored.role, fingerprint, claims.valid_until, name=stored.name
+        )
 
     def identify_certificate(self, digest: str) -> Identity | None:
         """Return the identity of a client whose certificate proves a name with this digest."""

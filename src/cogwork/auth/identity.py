@@ -36,6 +36,13 @@ class Identity:
     principal: Principal | None = None
     """The client in the access list of the cloud; None for credentials of the machine's own
     configuration."""
+    name: str = ""
+    """The name of an API key in the configuration; empty if it has none."""
+
+    @property
+    def label(self) -> str:
+        """The name for people, or the entity."""
+        return self.name or self.entity
 
     def __str__(self) -> str:
-        return f'{self.type} "{self.entity}"'
+        return f'{self.type} "{self.label}"'

@@ -293,7 +293,7 @@ def _identity_of(request: Request) -> Identity | None:
 
 def _name_of(request: Request) -> str:
     identity = _identity_of(request)
-    return identity.entity if identity is not None else ""
+    return identity.label if identity is not None else ""
 
 
 def _address_of(request: Request) -> str:

@@ -147,7 +147,7 @@ class MachineApp:
                 "version": __version__,
                 "time": self._clock.time(),
                 "login": identity is not None,
-                "entity": identity.entity if identity is not None else "",
+                "entity": identity.label if identity is not None else "",
                 "role": (identity.role if identity is not None else Role.OWNER).name.lower(),
             }
         )

@@ -3,108 +3,135 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import secrets
-import stat
 import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, print_error, print_json
-from cogwork.core.errors import CogworkError
-from cogwork.core.files import atomic
+from cogwork.cli.client.grpc_client import CommandError
+from cogwork.cli.config.key_file import OWNER, CannotEdit, KeyEntry, KeyFile
+from cogwork.cli.confirmation import CannotAsk, confirm
+from cogwork.cli.fleet.selection import SelectionChoice, select
+from cogwork.cli.table import align_rows
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    EXIT_USAGE,
+    print_error,
+    print_json,
+    print_text,
+)
+from cogwork.config.schema.network import MAX_KEY_NAME, is_key_name
 
 _KEY_BYTES = 24
 
 
-class CannotEdit(CogworkError):
-    """The file cannot be edited; the message explains why and what to do."""
-
-
 def add_key(arguments: argparse.Namespace) -> int:
     """Write a new API key into the configuration, and print how to use it."""
-    file = Path(arguments.file)
-    key_id, key = str(uuid.uuid4()), secrets.token_urlsafe(_KEY_BYTES)
+    return _report_errors(lambda: _add(arguments))
+
+
+def list_keys(arguments: argparse.Namespace) -> int:
+    return _report_errors(lambda: _list(KeyFile(Path(arguments.file)), as_json=arguments.json))
+
+
+def remove_key(arguments: argparse.Namespace) -> int:
+    return _report_errors(
+        lambda: _remove(KeyFile(Path(arguments.file)), arguments.key, yes=arguments.yes)
+    )
+
+
+def _report_errors(run: Callable[[], int]) -> int:
     try:
-        config = _read(file)
-        _insert(config, key_id, key, arguments.role)
-        _write(file, config)
-    except CannotEdit as error:
+        return run()
+    except (CannotAsk, CannotEdit, CommandError) as error:
         print_error(str(error))
         return EXIT_USAGE
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    file = KeyFile(Path(arguments.file))
+    if arguments.name is not None and not is_key_name(arguments.name):
+        raise CannotEdit(f"a name has 1 to {MAX_KEY_NAME} printable characters")
+    if any(each.name == arguments.name for each in file.keys if each.name):
+        raise CannotEdit(f'{file.path} has a key named "{arguments.name}"; choose another name')
+    entry = KeyEntry(str(uuid.uuid4()), arguments.name or "", arguments.role)
+    key = secrets.token_urlsafe(_KEY_BYTES)
+    file.add(entry, key)
+    config = file.substituted(os.environ)
     address = _address_of(config)
     if arguments.json:
-        print_json({"id": key_id, "key": key, "role": arguments.role, "address": address})
+        print_json({**asdict(entry), "key": key, "address": address})
     else:
-        print(_describe(file, key_id, key, arguments.role, address, is_encrypted=_uses_tls(config)))
+        print_text(_describe(file.path, entry, key, address, is_encrypted=_uses_tls(config)))
     return EXIT_OK
 
 
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CannotEdit(f"cannot read {file}: {error.strerror}") from None
-    except ValueError as error:
+def _list(file: KeyFile, *, as_json: bool) -> int:
+    found = file.keys
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return EXIT_OK
+    if not found:
+        print_text(f"{file.path} has no API keys; add one with: cogwork auth add-key {file.path}")
+        return EXIT_OK
+    rows = [("NAME", "ROLE", "ID"), *((each.name, each.role, each.id) for each in found)]
+    for line in align_rows(rows):
+        print_text(line)
+    return EXIT_OK
+
+
+def _remove(file: KeyFile, wanted: str, *, yes: bool) -> int:
+    found = file.keys
+    choices = [
+        (SelectionChoice(each.id, (each.name,) if each.name else (), each.role), each)
+        for each in found
+    ]
+    entry = select("key", wanted, choices, f"cogwork auth list {file.path}")
+    rest = [each for each in found if each.id != entry.id]
+    if not rest and not file.has_other_logins:
         raise CannotEdit(
-            f"cannot edit {file}: {error}; only plain JSON can be edited, without comments or "
-            "variables outside of strings"
-        ) from None
-    if not isinstance(config, dict):
-        raise CannotEdit(f"cannot edit {file}: expected an object at the top level")
-    return config
+            f"{entry} is the only key in {file.path}, and without it, no login would be required; "
+            f"first add another key with: cogwork auth add-key {file.path}"
+        )
+    keeps_owner = entry.role != OWNER or any(each.role == OWNER for each in rest)
+    if yes:
+        if not keeps_owner:
+            print_error("warning: no key of an owner is left")
+    elif not confirm(
+        f"Remove the key {entry}? Its clients are logged out."
+        + " No key of an owner is left." * (not keeps_owner)
+    ):
+        print_error("nothing was removed")
+        return EXIT_FAILURE
+    file.remove(entry)
+    print_text(f"removed the key {entry} from {file.path}; a running machine reloads it")
+    return EXIT_OK
 
 
-def _insert(config: dict[str, Any], key_id: str, key: str, role: str) -> None:
-    try:
-        handlers = config.setdefault("auth", {}).setdefault("handlers", [])
-        handler = next((each for each in handlers if each["type"] == "api-key"), None)
-        if handler is None:
-            handler = {"type": "api-key", "config": {"keys": []}}
-            handlers.append(handler)
-        handler["config"].setdefault("keys", []).append(key_id)
-        handler["config"][key_id] = key
-        if role != "owner":
-            handler.setdefault("roles", {})[key_id] = role
-    except (AttributeError, KeyError, TypeError):
-        raise CannotEdit(
-            'the "auth" section has an unexpected form; check it with `cogwork config check`'
-        ) from None
-
-
-def _write(file: Path, config: dict[str, Any]) -> None:
-    text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    try:
-        before = file.stat()
-        # The file contains a secret now, so restrict access to it.
-        atomic.write(file.resolve(), text.encode(), stat.S_IMODE(before.st_mode) & ~0o007)
-        if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
-            os.chown(file, before.st_uid, before.st_gid)
-    except OSError as error:
-        raise CannotEdit(f"cannot write {file}: {error.strerror}") from None
-
-
-def _uses_tls(config: dict[str, Any]) -> bool:
+def _uses_tls(config: Mapping[str, Any]) -> bool:
     network = config.get("network") or {}
     return bool(network.get("tls_cert_file")) and not network.get("no_tls")
 
 
-def _address_of(config: dict[str, Any]) -> str:
+def _address_of(config: Mapping[str, Any]) -> str:
     bound = str((config.get("network") or {}).get("bind_address") or "localhost:8080")
     host, _, port = bound.rpartition(":")
     return bound if host not in ("", "0.0.0.0", "[::]") else f"localhost:{port}"  # noqa: S104
 
 
-def _describe(
-    file: Path, key_id: str, key: str, role: str, address: str, *, is_encrypted: bool
-) -> str:
+def _describe(file: Path, entry: KeyEntry, key: str, address: str, *, is_encrypted: bool) -> str:
     insecure = "" if is_encrypted else "\n  options.dial_options.insecure = True  # without TLS"
-    return f"""Added an API key with the role {role} to {file}; a running machine reloads it.
+    named = f" named {entry.name}" if entry.name else ""
+    return f"""\
+Added an API key{named} with the role {entry.role} to {file}; a running machine reloads it.
 
   from viam.robot.client import RobotClient
-  options = RobotClient.Options.with_api_key("{key}", "{key_id}"){insecure}
+  options = RobotClient.Options.with_api_key("{key}", "{entry.id}"){insecure}
   machine = await RobotClient.at_address("{address}", options)
 
 For the cogwork command:
-  export COGWORK_API_KEY_ID={key_id} COGWORK_API_KEY={key}"""
+  export COGWORK_API_KEY_ID={entry.id} COGWORK_API_KEY={key}"""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from cogwork.cli.parsers.options import JSON
+from cogwork.cli.parsers.options import JSON, YES
 from cogwork.core.command_line import argument, command, group, option
+
+_FILE = argument("FILE", "configuration file of the machine")
 
 AUTH = group(
     "auth",
@@ -12,7 +14,7 @@ AUTH = group(
         "add-key",
         "Add an API key to a configuration file",
         "cogwork.cli.config.auth:add_key",
-        argument("FILE", "configuration file of the machine"),
+        _FILE,
         option(
             "--role",
             None,
@@ -20,8 +22,27 @@ AUTH = group(
             choices=("owner", "operator", "viewer"),
             default="owner",
         ),
+        option("--name", "NAME", "name of the key, such as laptop"),
         JSON,
         epilog="The key is printed once. Exit status: 2 if the file cannot be edited.",
+    ),
+    command(
+        "list",
+        "List the API keys in a configuration file",
+        "cogwork.cli.config.auth:list_keys",
+        _FILE,
+        JSON,
+        epilog="The keys themselves are not printed. Exit status: 2 if the file cannot be read.",
+    ),
+    command(
+        "remove",
+        "Remove an API key from a configuration file",
+        "cogwork.cli.config.auth:remove_key",
+        _FILE,
+        argument("KEY", "name or ID of the key, as `cogwork auth list` prints it"),
+        YES,
+        epilog="Exit status: 1 if you decline, 2 if there is no such key, if it is the only login, "
+        "or if the file cannot be edited.",
     ),
 )
 CERTS = group(

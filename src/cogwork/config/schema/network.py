@@ -17,6 +17,8 @@ from cogwork.config.schema.fields import (
     require_certificate_pair,
 )
 
+MAX_KEY_NAME = 60
+
 _PORT = re.compile(r"[0-9]{1,5}\Z")
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?\Z")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\Z")
@@ -171,6 +173,20 @@ def _check_no_roles(config: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return config
 
 
+def is_key_name(text: str) -> bool:
+    """Whether a text can be the name of an API key. Names are printed in logs and tables."""
+    return bool(text.strip()) and len(text) <= MAX_KEY_NAME and text.isprintable()
+
+
+def _check_key_name(text: str) -> str:
+    if not is_key_name(text):
+        raise fault(
+            codes.BAD_VALUE,
+            f"expected the name of a key: 1 to {MAX_KEY_NAME} printable characters",
+        )
+    return text
+
+
 class AuthHandler(Section):
     """A type of credentials with which clients can log in."""
 
@@ -184,6 +200,8 @@ class AuthHandler(Section):
     """The role of each API key, by the ID of the key. A key without a role is an `owner`, which may
     call everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer`
     may only call methods that neither move nor change anything."""
+    names: dict[str, Annotated[str, AfterValidator(_check_key_name)]] = {}
+    """Names of the API keys for people, by the ID of the key. The log shows them instead of IDs."""
 
     @model_validator(mode="after")
     def _check_config(self) -> Self:

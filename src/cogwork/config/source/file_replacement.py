@@ -12,15 +12,19 @@ from cogwork.core.files import atomic
 _PRIVATE = 0o600
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write the text atomically, through symbolic links. Raise OSError."""
+def replace_text(path: Path, text: str, *, is_private: bool = False) -> None:
+    """Write the text atomically, through symbolic links. Raise OSError.
+
+    If `is_private`, users who neither own the file nor belong to its group lose their access.
+    """
     target = path.resolve()
     try:
         before = target.stat()
     except FileNotFoundError:
         atomic.write(target, text.encode(), _PRIVATE)
         return
-    atomic.write(target, text.encode(), stat.S_IMODE(before.st_mode))
+    mode = stat.S_IMODE(before.st_mode)
+    atomic.write(target, text.encode(), mode & ~0o007 if is_private else mode)
     if (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
         # Restore the owner if possible. Only root may do that; other users become the owner
         # themselves.

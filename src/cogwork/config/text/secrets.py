@@ -33,11 +33,11 @@ def is_secret(pointer: Pointer) -> bool:
     if pointer[-2:] == ("api_key", "id"):
         return False
     if pointer and _is_key(pointer[0], "auth"):
-        # The IDs of API keys and their roles are not secret.
+        # The IDs of API keys, their roles and their names are not secret.
         return (
             pointer[-1] != "type"
             and pointer[-3:-1] != ("config", "keys")
-            and pointer[-2:-1] != ("roles",)
+            and pointer[-2:-1] not in (("roles",), ("names",))
         )
     if pointer and _is_key(pointer[-1], "auth", "cloud"):
         return True

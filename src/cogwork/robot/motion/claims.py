@@ -78,4 +78,4 @@ def describe_mover(peer: str, identity: Identity | None) -> str:
         return peer.replace(":", " ", 1)
     owner = owner_of(peer)
     place = owner if owner not in (LOOPBACK, "") else "the machine's own computer"
-    return f"{identity.entity} at {place}" if identity is not None else place
+    return f"{identity.label} at {place}" if identity is not None else place

@@ -1352,6 +1352,7 @@ PUBLIC_KEY: dict[str, JsonValue] = {"kid": "a", "kty": "RSA", "n": "AQAB", "e": 
         {"handlers": [{**API_KEY, "role": {"a": "viewer"}}]},
         {"handlers": [{**API_KEY, "roles": {"a": "vewer"}}]},
         {"handlers": [{**API_KEY, "roles": {"b": "viewer"}}]},
+        {"handlers": [{**API_KEY, "names": {"a": "two\nlines"}}]},
         {"handlers": [{"type": "api-key", "config": {"a": "", "keys": ["a"]}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {"secret": 5}}]},
@@ -1393,6 +1394,7 @@ def test_misplaced_roles_are_explained() -> None:
     [
         {"handlers": [API_KEY, SECRET]},
         {"handlers": [{**API_KEY, "roles": {"a": "viewer"}}]},
+        {"handlers": [{**API_KEY, "names": {"a": "laptop", "removed": "phone"}}]},
         {"handlers": [{"type": "api-key", "config": {"keys": ["roles"], "roles": "the key"}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {"secrets": ["a", "b"]}}]},
         {"handlers": [{"type": "robot-location-secret", "config": {"secrets": [{"secret": "a"}]}}]},
