@@ -22,7 +22,7 @@ from cogwork.resource.registry import Registry, entry_point_models
 
 
 def check(arguments: argparse.Namespace) -> int:
-    registry = _build_registry()
+    registry = build_registry()
     loaded = _load(arguments.file, registry)
     if arguments.json:
         print_json({"file": arguments.file, **_report(loaded, arguments.file)})
@@ -35,7 +35,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def diff(arguments: argparse.Namespace) -> int:
-    registry = _build_registry()
+    registry = build_registry()
     old, new = (_load(file, registry) for file in (arguments.old, arguments.new))
     refused = old.is_refused or new.is_refused
     change = None if refused else difference.diff(old.result, new.result, registry)
@@ -60,21 +60,24 @@ def diff(arguments: argparse.Namespace) -> int:
 
 def schema(arguments: argparse.Namespace) -> int:
     del arguments
-    print_json(machine_schema(_build_registry()))
+    print_json(machine_schema(build_registry()))
     return EXIT_OK
 
 
-def _build_registry() -> Registry:
+def build_registry() -> Registry:
     return Registry([*builtin_models(), *entry_point_models()])
+
+
+def read_argument(file: str) -> str:
+    """Return the text of a file, or of standard input for `-`. Raise Unreadable."""
+    if file == "-":
+        return decode_text(sys.stdin.buffer.read(MAX_FILE_SIZE + 1))
+    return read_text(Path(file))
 
 
 def _load(file: str, registry: Registry) -> LoadedConfig:
     try:
-        text = (
-            decode_text(sys.stdin.buffer.read(MAX_FILE_SIZE + 1))
-            if file == "-"
-            else read_text(Path(file))
-        )
+        text = read_argument(file)
     except Unreadable as error:
         return load_unreadable(error)
     return load(text, LoadContext(registry, cogwork_home(os.environ), os.environ))

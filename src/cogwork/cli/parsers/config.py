@@ -39,6 +39,23 @@ CONFIG = group(
         epilog="Exit status: 0 if NEW is valid, 1 if it has errors, 2 if a file cannot be read.",
     ),
     command(
+        "migrate",
+        "Write a copy of a viam-server configuration without what has no effect here",
+        "cogwork.cli.config.migrate:migrate_file",
+        argument("FILE", "configuration file, or - for standard input; it is not changed"),
+        option(
+            "-o, --output",
+            "FILE",
+            "file to write, or - for standard output (default: beside FILE, such as "
+            "machine.migrated.json)",
+        ),
+        YES,
+        JSON,
+        epilog="The same resources run with the copy. The copy contains the secrets of FILE, and "
+        "the report does not. Exit status: 0, 1 if the copy still has errors, 2 if FILE cannot be "
+        "read or the copy cannot be written.",
+    ),
+    command(
         "history",
         "List the configurations that a machine applied",
         "cogwork.cli.config.history:history",

@@ -29,6 +29,9 @@ class ContainerEdit:
     def remove(self, key: str | int) -> None:
         self._removed.update(self._find(key))
 
+    def remove_duplicates(self, key: str | int) -> None:
+        self._removed.update(self._find(key)[1:])
+
     def insert(self, index: int, value: Json) -> None:
         self._inserted.setdefault(index, []).append((None, value))
 
@@ -40,15 +43,15 @@ class ContainerEdit:
 
     def rename(self, key: str, new: str) -> bool:
         """Return False if the object already has the new key."""
-        first, *others = self._find(key)
+        first = self._find(key)[0]
+        self.remove_duplicates(key)
         if any(
             self._new_keys.get(number, entry.key) == new
             for number, entry in enumerate(self._entries)
-            if number not in (first, *others, *self._removed)
+            if number not in (first, *self._removed)
         ):
             return False
         self._new_keys[first] = new
-        self._removed.update(others)
         return True
 
     def replacements(self) -> Iterator[Replacement]:

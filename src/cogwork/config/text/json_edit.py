@@ -49,6 +49,13 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveDuplicates:
+    """Remove the duplicates of a member, and keep the first, which is the one that is used."""
+
+    pointer: Pointer
+
+
+@dataclass(frozen=True, slots=True)
 class Rename:
     """Replace the key of a member, and remove the duplicates of the member."""
 
@@ -56,7 +63,7 @@ class Rename:
     key: str
 
 
-Edit = SetValue | InsertItem | Remove | Rename
+Edit = SetValue | InsertItem | Remove | RemoveDuplicates | Rename
 
 
 def edit_json(text: str, edits: Iterable[Edit]) -> str:
@@ -135,6 +142,8 @@ class _Editor:
             key = edit.pointer[-1]
             if isinstance(edit, Remove):
                 container.remove(key)
+            elif isinstance(edit, RemoveDuplicates):
+                container.remove_duplicates(key)
             elif isinstance(edit, InsertItem):
                 container.insert(int(key), edit.value)
             elif isinstance(edit, SetValue):
