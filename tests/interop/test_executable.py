@@ -172,8 +172,9 @@ class TestCommandLine:
             ["-config", str(missing)], {"COGWORK_HOME": str(tmp_path)}
         ) as server:
             assert await server.exit_code() == 1
-        assert f"{missing} does not exist; check the path given with -config" in server.out.text
-        assert "serving" not in server.out.text
+        error, stopping = server.out.text.splitlines()
+        assert f"{missing} does not exist; check the path given with -config, or" in error
+        assert "stopping: startup failed" in stopping
         assert server.err.lines == []
 
     async def test_port_in_use_is_an_error(self, tmp_path: Path) -> None:

@@ -12,7 +12,15 @@ from typing import NoReturn
 
 from cogwork import __version__
 from cogwork.core.cut_output import run_until_cut_off
-from cogwork.server.options import Options, UsageError, format_usage, list_option_warnings, parse
+from cogwork.server.missing_config import VIAM_CONFIG, suggest_config
+from cogwork.server.options import (
+    NoConfigOption,
+    Options,
+    UsageError,
+    format_usage,
+    list_option_warnings,
+    parse,
+)
 from cogwork.server.serve_options import ServeOptions
 from cogwork.serving import process
 
@@ -35,13 +43,20 @@ def run(packed: Path | None = None) -> NoReturn:
     os._exit(code)
 
 
-def main(argv: Sequence[str] | None = None, packed: Path | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None,
+    packed: Path | None = None,
+    viam_config: Path = VIAM_CONFIG,
+) -> int:
     """Run the command line, and return the exit code. `packed` is the path of the one-file
-    executable; None if the server runs from a Python environment."""
+    executable; None if the server runs from a Python environment. `viam_config` is a configuration
+    to migrate if there is none to run."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
-        print(f"cogwork-server: {error}\nfor help, run: cogwork-server -h", file=sys.stderr)
+        advice = suggest_config(viam_config) if isinstance(error, NoConfigOption) else ""
+        lines = f"cogwork-server: {error}", advice, "for help, run: cogwork-server -h"
+        print("\n".join(filter(None, lines)), file=sys.stderr)
         return EXIT_USAGE
     if options.help or options.version:
         return run_until_cut_off(lambda: _print_about(options))
@@ -55,7 +70,7 @@ def main(argv: Sequence[str] | None = None, packed: Path | None = None) -> int:
         return dump_resources(options.dump_resources)
     for warning in list_option_warnings(options):
         print(f"cogwork-server: {warning}", file=sys.stderr)
-    return _run(options) if options.runs_machine else EXIT_FAILURE
+    return _run(options, viam_config) if options.runs_machine else EXIT_FAILURE
 
 
 def _print_about(options: Options) -> int:
@@ -63,7 +78,7 @@ def _print_about(options: Options) -> int:
     return EXIT_OK
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, viam_config: Path) -> int:
     # Do not collect garbage while importing: the imported objects are permanent.
     gc.disable()
     process.prepare(os.environ)
@@ -83,7 +98,7 @@ def _run(options: Options) -> int:
     )
     log.open()
     try:
-        code = process.run(serve(_make_serve_options(options), os.environ, clock, log))
+        code = process.run(serve(_make_serve_options(options, viam_config), os.environ, clock, log))
     finally:
         log.close()
     if code == EXIT_RESTART:
@@ -91,7 +106,7 @@ def _run(options: Options) -> int:
     return code
 
 
-def _make_serve_options(options: Options) -> ServeOptions:
+def _make_serve_options(options: Options, viam_config: Path) -> ServeOptions:
     assert options.config is not None
     return ServeOptions(
         options.config,
@@ -102,6 +117,7 @@ def _make_serve_options(options: Options) -> ServeOptions:
         webrtc=options.webrtc,
         mdns=not options.disable_mdns,
         shareddir=options.shareddir,
+        viam_config=viam_config,
     )
 
 

@@ -24,6 +24,10 @@ class UsageError(CogworkError):
     status = "INVALID_ARGUMENT"
 
 
+class NoConfigOption(UsageError):
+    """The command line names no configuration file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     aix_install: bool = False
@@ -196,7 +200,7 @@ def parse(argv: Sequence[str]) -> Options:
     """
     options = _parse_words(argv)
     if options.runs_machine and options.config is None:
-        raise UsageError("missing required option: -config FILE")
+        raise NoConfigOption("missing required option: -config FILE")
     return options
 
 

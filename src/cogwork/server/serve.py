@@ -13,6 +13,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.server.assembly import SESSIONS_TASK, ServerParts
 from cogwork.server.closing import close_all, list_closing_steps
+from cogwork.server.missing_config import describe_missing_file, is_missing
 from cogwork.server.serve_options import ServeOptions
 from cogwork.server.watchdog import ServerWatchdog, read_watchdog_limits
 from cogwork.serving.listen_addresses import format_serving_line
@@ -110,12 +111,14 @@ class Server:
     async def _load_first(self) -> MachineConfig:
         """Return the first configuration; empty if the file is refused."""
         parts = self._parts
+        file = parts.options.config_file
+        if is_missing(file) and all(is_missing(copy.path) for copy in parts.copies):
+            raise NoConfiguration(describe_missing_file(file, parts.options.viam_config))
         await parts.joining.purge_logins(parts.copies, parts.history)
         first = await parts.config_watcher.load_first()
         if first is None:
-            file = parts.options.config_file
-            if not file.exists():
-                raise NoConfiguration(f"{file} does not exist; check the path given with -config")
+            if is_missing(file):
+                raise NoConfiguration(describe_missing_file(file, parts.options.viam_config))
             return MachineConfig.model_construct()
         # Do this before the first client can make the server log a secret.
         parts.log.redactor.add_secrets(first.secrets)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from cogwork.server.missing_config import VIAM_CONFIG
+
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
@@ -23,3 +25,5 @@ class ServeOptions:
     """Whether clients can find the machine by name."""
     shareddir: Path | None = None
     """Directory of a custom control page; None for the built-in page."""
+    viam_config: Path = VIAM_CONFIG
+    """A configuration to migrate if there is none to run."""
