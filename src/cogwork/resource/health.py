@@ -1,7 +1,8 @@
-"""The health of resources that recover from a fault without being rebuilt."""
+"""What resources report about themselves: faults, and settings that they ignore."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -15,3 +16,13 @@ class ReportsFault(Protocol):
 
     @property
     def fault(self) -> str | None: ...
+
+
+class ReportsIgnoredSettings(Protocol):
+    """A resource that runs, but finds while it is built that some settings have no effect.
+
+    The status shows each sentence beside the settings that the check of the configuration found.
+    """
+
+    @property
+    def ignored_settings(self) -> Sequence[str]: ...

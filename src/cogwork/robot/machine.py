@@ -6,7 +6,7 @@ import asyncio
 import enum
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -156,6 +156,10 @@ class Machine:
     def list_ignored(self, name: ResourceName) -> list[str]:
         """Return which parts of the configuration of a resource are ignored, and why."""
         ignored = list(self._ignored_settings.get(name, []))
+        node = self.nodes.get(name)
+        if node is not None and node.usable is not None:
+            reported: Sequence[str] = getattr(node.usable.resource, "ignored_settings", ())
+            ignored += [self.redact(each) for each in reported]
         for wanted in self._reconciler.dropped_dependencies(name):
             why = f'"{wanted.short}" depends on "{name.short}", so "{name.short}" is built without'
             # Skip a reason that the check of the configuration has already found. The check misses

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from cogwork.config.schema.fields import Dependency, ExistingFile, OptionalDependency
+from cogwork.config.schema.fields import (
+    Dependency,
+    ExistingFile,
+    OptionalDependency,
+    find_markers,
+)
 from cogwork.config.text.positions import Pointer
 
 Marker = Dependency | OptionalDependency | ExistingFile
@@ -48,17 +52,9 @@ def find_references_in_invalid(
 def _find_markers(field: FieldInfo) -> list[Marker]:
     return [
         item
-        for item in (*field.metadata, *_nested_metadata(field.annotation))
+        for item in find_markers(field)
         if isinstance(item, Dependency | OptionalDependency | ExistingFile)
     ]
-
-
-def _nested_metadata(annotation: object) -> Iterator[object]:
-    """Yield nested metadata, such as the marker in `list[Annotated[str, Dependency()]]`."""
-    if get_origin(annotation) is Annotated:
-        yield from get_args(annotation)[1:]
-    for argument in get_args(annotation):
-        yield from _nested_metadata(argument)
 
 
 def _find_strings(marker: Marker, value: object, pointer: Pointer) -> Iterator[AttributeReference]:

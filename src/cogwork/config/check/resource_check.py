@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from cogwork.config.check.checked_packages import CheckedPackages
 from cogwork.config.check.crosscheck import ParsedResource
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
-from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.diagnostics import ConfigLocation, Diagnostic, Effect
+from cogwork.config.check.fix import Fix, FixKind
 from cogwork.config.check.references import find_references, find_references_in_invalid
 from cogwork.config.check.unsupported import warn_associated_configs
 from cogwork.config.check.validator import Validator
@@ -18,7 +19,13 @@ from cogwork.config.schema.existing_product.lookup import (
     attribute_differences,
     section_differences,
 )
-from cogwork.config.schema.fields import Attributes, Dependency, ExistingFile, parse_api
+from cogwork.config.schema.fields import (
+    Attributes,
+    Dependency,
+    ExistingFile,
+    IgnoredValue,
+    parse_api,
+)
 from cogwork.config.schema.machine import ComponentConfig, ResourceConfig, ServiceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog, ModelSchema
 from cogwork.config.text.positions import Json, Pointer
@@ -102,6 +109,8 @@ class ResourceCheck:
             else:
                 kind = resource.needs if isinstance(mention.marker, Dependency) else resource.wants
                 self._add_dependency(kind, mention.text, mention.marker.api, mention.pointer)
+        for ignored in attributes.ignored_values() if attributes is not None else ():
+            self._diagnostics.record(_describe_ignored(ignored, (*at, *ignored.path)))
         return attributes
 
     def _add_dependency(
@@ -115,6 +124,18 @@ class ResourceCheck:
         if api is not None and reference.api is None:
             reference = Reference(reference.short, Api.parse(api))
         kind.setdefault(reference, at)
+
+
+def _describe_ignored(ignored: IgnoredValue, at: Pointer) -> Diagnostic:
+    fix = None
+    if ignored.is_removable:
+        fix = Fix(FixKind.REMOVE, at)
+    elif ignored.replacement is not None:
+        fix = Fix(FixKind.REPLACE, at, json.dumps(ignored.replacement))
+    location = ConfigLocation(at)
+    return Diagnostic(
+        codes.IGNORED_VALUE, ignored.message, location, Effect.IGNORED, ignored.hint, fix=fix
+    )
 
 
 def build_specs(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     GetJsonSchemaHandler,
+    JsonValue,
     PlainValidator,
     WithJsonSchema,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from cogwork.config.schema import codes
@@ -51,6 +54,53 @@ class DocumentedModel(BaseModel):
                 member.setdefault("description", docstrings[name])
         return made
 
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_unset(cls, data: Any) -> Any:
+        """Drop null, and the zero values of fields that are marked with `UnsetIfZero`."""
+        if not isinstance(data, dict) or all(data.values()):
+            return data
+        unset_keys = _keys_unset_if_zero(cls)
+        return {
+            key: value
+            for key, value in data.items()
+            if value is not None and not (key in unset_keys and _is_zero(value))
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetIfZero:
+    """Marks a field that counts as not set if it is 0, an empty text, an empty list, or an object
+    with only such values, because existing files contain these values for fields without one."""
+
+
+def find_markers(field: FieldInfo) -> list[object]:
+    """Return the metadata of a field, including nested metadata such as the marker in
+    `list[Annotated[str, Dependency()]]`."""
+    return [*field.metadata, *_nested_metadata(field.annotation)]
+
+
+def _nested_metadata(annotation: object) -> Iterator[object]:
+    if get_origin(annotation) is Annotated:
+        yield from get_args(annotation)[1:]
+    for argument in get_args(annotation):
+        yield from _nested_metadata(argument)
+
+
+@functools.cache
+def _keys_unset_if_zero(kind: type[BaseModel]) -> frozenset[str]:
+    return frozenset(
+        field.alias or name
+        for name, field in kind.model_fields.items()
+        if any(isinstance(marker, UnsetIfZero) for marker in find_markers(field))
+    )
+
+
+def _is_zero(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_zero, value.values()))
+    return not value and not isinstance(value, bool)
+
 
 class Section(DocumentedModel):
     """A section of the machine configuration: strict types, no unknown keys."""
@@ -60,18 +110,28 @@ class Section(DocumentedModel):
         extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, defer_build=True
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_nulls(cls, data: Any) -> Any:
-        if isinstance(data, dict) and None in data.values():
-            return {key: value for key, value in data.items() if value is not None}
-        return data
-
 
 class Attributes(DocumentedModel):
     """The `attributes` of one model. Numbers may be quoted, for compatibility."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+    def ignored_values(self) -> tuple[IgnoredValue, ...]:
+        """Return the values that are valid, but not used or not used completely."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredValue:
+    """A value in attributes that is not used, or not completely."""
+
+    path: tuple[str | int, ...]
+    message: str
+    hint: str | None = None
+    replacement: JsonValue | None = None
+    """The part of the value that is used. With it, the same runs."""
+    is_removable: bool = False
+    """Whether the same runs without the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +285,7 @@ LongNameField = Annotated[
 Duration = Annotated[
     float,
     PlainValidator(_text_validator(codes.BAD_DURATION, duration.parse)),
+    UnsetIfZero(),
     WithJsonSchema(
         {
             "title": "duration",

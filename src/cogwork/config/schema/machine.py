@@ -20,6 +20,7 @@ from cogwork.config.schema.fields import (
     PatternField,
     ResourceNameField,
     Section,
+    UnsetIfZero,
     fault,
 )
 from cogwork.config.schema.frame import FrameConfig
@@ -225,9 +226,11 @@ class PackageConfig(Section):
     """The name of the package in placeholders: `${packages.TYPE.NAME}` is its directory."""
     package: str = ""
     """The ID of the package, as `organization/name`. Required unless there is a `url`."""
-    version: str = "latest"
+    version: Annotated[str, UnsetIfZero()] = "latest"
     """The version to use."""
-    type: Literal["ml_model", "module", "slam_map", "archive"] = "ml_model"
+    type: Annotated[Literal["ml_model", "module", "slam_map", "archive"], UnsetIfZero()] = (
+        "ml_model"
+    )
     """The type of the package."""
     url: Annotated[str, AfterValidator(_check_package_url)] = ""
     """The address of the package if the cloud does not provide it: the `http://` or `https://`

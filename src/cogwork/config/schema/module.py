@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Duration, LevelField, LongNameField, Section, fault
+from cogwork.config.schema.fields import (
+    Duration,
+    LevelField,
+    LongNameField,
+    Section,
+    UnsetIfZero,
+    fault,
+)
 
 _NEVER_FORWARDED = frozenset({"authorization", "cookie", "viam-sid"})
 
@@ -61,7 +68,7 @@ class ModuleConfig(Section):
     """The program to start, or an archive (`.tar.gz`) whose `meta.json` names it, as an absolute
     path. Also required for a registry module, unless the machine has joined a cloud, which fills
     it in."""
-    type: Literal["local", "registry"] = "local"
+    type: Annotated[Literal["local", "registry"], UnsetIfZero()] = "local"
     """The source of the module: a path on this computer, or the registry."""
     module_id: str = ""
     """The ID of the module in the registry. Required for a registry module."""
@@ -73,7 +80,7 @@ class ModuleConfig(Section):
     reload_path: str = ""
     """The development build: a program or archive like `executable_path`. Commands such as `module
     reload-local` copy it to this computer."""
-    log_level: LevelField | None = None
+    log_level: Annotated[LevelField, UnsetIfZero()] | None = None
     """The lowest level that the module logs. Defaults to the level of the machine."""
     env: dict[str, str] = {}
     """Variables to add to the module's environment."""

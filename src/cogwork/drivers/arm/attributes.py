@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, FileField
+from cogwork.config.schema.fields import Attributes, FileField, UnsetIfZero
 
 
 class FakeArmAttributes(Attributes):
-    kinematics_file: FileField | None = None
+    kinematics_file: Annotated[FileField, UnsetIfZero()] | None = None
     """Kinematics file of the arm: JSON (SVA or DH) or URDF. Defaults to a desk arm with six
     joints."""
     speed_degs_per_sec: Annotated[float, Field(gt=0)] = 60.0

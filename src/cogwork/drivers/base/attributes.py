@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Dependency, fault
+from cogwork.config.schema.fields import Attributes, Dependency, UnsetIfZero, fault
 
 Positive = Annotated[float, Field(gt=0)]
 MotorNames = Annotated[
@@ -42,7 +42,7 @@ class WheeledBaseAttributes(Attributes):
     """Distance between the centers of the left and right wheels."""
     wheel_circumference_mm: Positive
     """Distance per revolution of a wheel."""
-    spin_slip_factor: Positive = 1.0
+    spin_slip_factor: Annotated[float, Field(ge=0), UnsetIfZero()] = 1.0
     """Slip of turns: the factor by which the wheels must turn farther than without slip, such as
     1.2 for a fifth more. To measure it, spin the base and divide the requested angle by the actual
     angle."""

@@ -7,10 +7,19 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Dependency, Duration, FileField, fault
+from cogwork.config.schema.fields import (
+    Attributes,
+    Dependency,
+    Duration,
+    FileField,
+    UnsetIfZero,
+    fault,
+)
 
 PixelCount = Annotated[int, Field(gt=0, le=10_000)]
-FrameRate = Annotated[float, Field(gt=0, le=240)]
+OptionalPixelCount = Annotated[int, Field(ge=0, le=10_000), UnsetIfZero()]
+OptionalFrameRate = Annotated[float, Field(ge=0, le=240), UnsetIfZero()]
+OptionalFile = Annotated[FileField, UnsetIfZero()]
 
 
 class IntrinsicParameters(Attributes):
@@ -46,7 +55,7 @@ class DistortionParameters(Attributes):
 
 
 class Optics(Attributes):
-    intrinsic_parameters: IntrinsicParameters | None = None
+    intrinsic_parameters: Annotated[IntrinsicParameters, UnsetIfZero()] | None = None
     """Lens parameters: `width_px`, `height_px`, `fx`, `fy`, `ppx`, `ppy`. Required for point
     clouds."""
     distortion_parameters: DistortionParameters | None = None
@@ -59,16 +68,16 @@ def _explain_odd_size(attributes: FakeCameraAttributes) -> str | None:
 
 
 class FakeCameraAttributes(Attributes):
-    width: Annotated[int, Field(ge=64, le=10_000)] = 1280
+    width: Annotated[int, Field(ge=64, le=10_000), UnsetIfZero()] = 1280
     """Width of the images; must be even."""
-    height: Annotated[int, Field(ge=48, le=10_000)] = 720
+    height: Annotated[int, Field(ge=48, le=10_000), UnsetIfZero()] = 720
     """Height of the images; must be even."""
     scene: Literal["gradient", "conveyor"] = "gradient"
     """Scene to show: a color gradient, or gears, bolts and nuts on a conveyor belt. The conveyor
     also provides depth, as a second image (`depth` in addition to `color`) and as point clouds."""
     animated: bool = False
     """Whether the gradient moves. The conveyor always does."""
-    frame_rate: FrameRate = 15.0
+    frame_rate: OptionalFrameRate = 15.0
     """Images per second of a moving scene."""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the parts on the conveyor: the same seed shows the same parts."""
@@ -83,12 +92,12 @@ class FakeCameraAttributes(Attributes):
 
 
 class ImageFileAttributes(Optics):
-    color_image_file_path: FileField | None = None
+    color_image_file_path: OptionalFile | None = None
     """Path of a JPEG or PNG file, shown as the image `color`."""
-    depth_image_file_path: FileField | None = None
+    depth_image_file_path: OptionalFile | None = None
     """Path of a file with distances in millimeters, a 16-bit PNG or raw depth, shown as the image
     `depth`."""
-    pointcloud_file_path: FileField | None = None
+    pointcloud_file_path: OptionalFile | None = None
     """Path of a PCD file with the point cloud. Defaults to one computed from the depth image."""
 
     @model_validator(mode="after")
@@ -108,13 +117,13 @@ class WebcamAttributes(Optics):
     video_path: str = ""
     """Device to use: `/dev/video0`, or better its link in `/dev/v4l/by-id`, which does not depend
     on the USB port. Defaults to the first camera."""
-    format: str | None = None
+    format: Annotated[str, UnsetIfZero()] | None = None
     """Pixel format of the device, such as `MJPG` or `YUYV`. Defaults to the best one available."""
-    width_px: PixelCount | None = None
+    width_px: OptionalPixelCount | None = None
     """Width of the images. Defaults to about 1280."""
-    height_px: PixelCount | None = None
+    height_px: OptionalPixelCount | None = None
     """Height of the images. Defaults to about 720."""
-    frame_rate: FrameRate | None = None
+    frame_rate: OptionalFrameRate | None = None
     """Images per second. Defaults to about 30."""
 
 
@@ -227,7 +236,7 @@ class ClassificationsBy(Attributes):
     """Vision service to use."""
     confidence_threshold: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Minimum confidence of drawn labels."""
-    max_classifications: Annotated[int, Field(ge=1, le=100)] = 1
+    max_classifications: Annotated[int, Field(ge=0, le=100), UnsetIfZero()] = 1
     """Maximum number of labels, highest confidence first."""
     valid_labels: list[str] = []
     """Labels to draw. Defaults to all."""

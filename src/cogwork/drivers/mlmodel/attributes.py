@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, FileField
+from cogwork.config.schema.fields import Attributes, FileField, UnsetIfZero
 
-Threads = Annotated[int, Field(ge=1, le=256)]
+Threads = Annotated[int, Field(ge=0, le=256), UnsetIfZero()]
 
 
 class ModelAttributes(Attributes):
     model_path: FileField
     """Path of the model file."""
-    label_path: FileField | None = None
+    label_path: Annotated[FileField, UnsetIfZero()] | None = None
     """Path of a text file with one label per line, in the order of the class index. Defaults to the
     labels inside the model file."""
     num_threads: Threads | None = None

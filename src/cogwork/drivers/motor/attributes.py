@@ -8,11 +8,17 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Dependency, fault
+from cogwork.config.schema.fields import (
+    Attributes,
+    Dependency,
+    IgnoredValue,
+    UnsetIfZero,
+    fault,
+)
 
 
 class FakeMotorAttributes(Attributes):
-    max_rpm: Annotated[float, Field(gt=0)] = 100.0
+    max_rpm: Annotated[float, Field(ge=0), UnsetIfZero()] = 100.0
     """Revolutions per minute at full power."""
     position_reporting: bool = True
     """Whether the motor reports its position, as a motor with an encoder does."""
@@ -76,20 +82,38 @@ class GpioMotorAttributes(Attributes):
     min_power_pct: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Power from 0 to 1 at which the motor starts to turn. Lower powers, except 0, are raised to
     it."""
-    max_power_pct: Annotated[float, Field(gt=0, le=1)] = 1.0
+    max_power_pct: Annotated[float, Field(ge=0, le=1), UnsetIfZero()] = 1.0
     """Maximum power, from 0 to 1."""
     encoder: Annotated[str, Dependency("rdk:component:encoder")] = ""
-    """Encoder on the shaft, which measures the position. Without an encoder, `go_for` runs for the
-    time that it computes from `max_rpm`."""
+    """Encoder on the shaft, which measures the position if `ticks_per_rotation` is set. Without it,
+    `go_for` runs for the time that it computes from `max_rpm`."""
     ticks_per_rotation: Annotated[int, Field(ge=0)] = 0
-    """Encoder ticks per revolution."""
+    """Encoder ticks per revolution. With 0, which is the default, the position is unknown, and an
+    encoder with one signal only learns the direction from the motor."""
+
+    def ignored_values(self) -> tuple[IgnoredValue, ...]:
+        if self.encoder and not self.ticks_per_rotation:
+            return (
+                IgnoredValue(
+                    ("encoder",),
+                    'the motor does not know its position, because "ticks_per_rotation" is not '
+                    "set: it turns for the time that it computes from its speed",
+                    'set "ticks_per_rotation" to the ticks of the encoder per revolution',
+                ),
+            )
+        if self.ticks_per_rotation and not self.encoder:
+            return (
+                IgnoredValue(
+                    ("ticks_per_rotation",),
+                    '"ticks_per_rotation" has no effect without an encoder',
+                    'name the encoder of the motor as "encoder"',
+                    is_removable=True,
+                ),
+            )
+        return ()
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
-        if bool(self.encoder) != bool(self.ticks_per_rotation):
-            raise fault(
-                codes.INCOMPLETE_PAIR, '"encoder" and "ticks_per_rotation" require each other'
-            )
         if self.min_power_pct > self.max_power_pct:
             raise fault(
                 codes.BAD_VALUE,

@@ -68,7 +68,8 @@ class GpioMotor(NoGeometry, Motor):
         super().__init__(name.name, logger=logger_of(name))
         self._attributes = attributes
         self._bridge = bridge
-        self._encoder = encoder
+        # Without the ticks per revolution, the encoder cannot measure the position.
+        self._encoder = encoder if attributes.ticks_per_rotation else None
         self._clock = clock
         self._zero = 0.0
         self._direction = 1
@@ -287,7 +288,7 @@ class GpioMotor(NoGeometry, Motor):
         if self._encoder is None:
             raise Unsupported(
                 f"{self._display_name} does not support {command}, because its position is "
-                'unknown: configure an "encoder"'
+                'unknown: configure an "encoder" and "ticks_per_rotation"'
             )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Dependency, fault
+from cogwork.config.schema.fields import Attributes, Dependency, UnsetIfZero, fault
 
 BaseName = Annotated[str, Field(min_length=1), Dependency("rdk:component:base")]
 MotorNames = Annotated[
@@ -68,7 +68,7 @@ class WheeledOdometryAttributes(Attributes):
     """Motors on the right side of the base."""
     base: BaseName
     """Base that the motors drive. It must report its width and its wheel circumference."""
-    time_interval_msec: Annotated[float, Field(ge=10)] = 500.0
+    time_interval_msec: Annotated[float, Field(ge=10), UnsetIfZero()] = 500.0
     """Milliseconds between two readings of the motors. The base is assumed to drive along an arc
     between them."""
     max_rpm: Annotated[float, Field(gt=0)] = 600.0

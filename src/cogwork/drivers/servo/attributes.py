@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Dependency, fault
+from cogwork.config.schema.fields import Attributes, Dependency, UnsetIfZero, fault
 
 _Angle = Annotated[int, Field(ge=0, lt=2**32)]
 _FineAngle = Annotated[float, Field(ge=0, le=360)]
@@ -38,15 +38,15 @@ class GpioServoAttributes(Attributes):
     """Pin of the signal wire."""
     min_angle_deg: _FineAngle = 0.0
     """Smallest angle in degrees."""
-    max_angle_deg: _FineAngle = 180.0
+    max_angle_deg: Annotated[_FineAngle, UnsetIfZero()] = 180.0
     """Largest angle in degrees."""
     starting_position_deg: _FineAngle | None = None
     """Angle to move to when the machine starts; the smallest angle by default."""
-    frequency_hz: Annotated[int, Field(ge=40, le=450)] = 50
+    frequency_hz: Annotated[int, Field(ge=40, le=450), UnsetIfZero()] = 50
     """Pulses per second. Digital servos accept up to 330."""
-    min_width_us: Annotated[int, Field(gt=0)] = 500
+    min_width_us: Annotated[int, Field(ge=0), UnsetIfZero()] = 500
     """Pulse width for the smallest angle, in microseconds."""
-    max_width_us: Annotated[int, Field(gt=0)] = 2500
+    max_width_us: Annotated[int, Field(ge=0), UnsetIfZero()] = 2500
     """Pulse width for the largest angle, in microseconds."""
     degrees_per_second: Annotated[float, Field(gt=0)] | None = None
     """Speed of rotation. Without it, the servo moves as fast as it can, and a move returns

@@ -20,5 +20,6 @@ The decoder and the format of the input are chosen when the service is built.
 chooses a decoder of `decoding/named_outputs.py`, `decoding/families.py` or
 `decoding/classifier.py`. `preprocessing/input_plan.py` deduces the input format. One run on a black
 image verifies both choices, and `cogwork model inspect` shows the reasons for them.
-`settings_check.py` finds settings without effect, which the service reports as its fault.
+`settings_check.py` finds settings without effect: wrong remaps, which the service reports as its
+fault, and unknown labels, which are ignored.
 """

@@ -6,10 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, Dependency, FileField, OptionalDependency
+from cogwork.config.schema.fields import (
+    Attributes,
+    Dependency,
+    FileField,
+    IgnoredValue,
+    OptionalDependency,
+    UnsetIfZero,
+)
 
+_CHANNELS = 3
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
-ChannelTriple = Annotated[list[float], Field(min_length=3, max_length=3)]
+ChannelValues = Annotated[list[float], Field(min_length=_CHANNELS), UnsetIfZero()]
+CameraName = Annotated[str, OptionalDependency("rdk:component:camera"), UnsetIfZero()]
 
 MAX_DETECTIONS = 10_000
 """Largest allowed `max_detections`. It bounds the run time and the size of replies for models that
@@ -21,7 +30,7 @@ Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "d
 class MlmodelVisionAttributes(Attributes):
     mlmodel_name: Annotated[str, Field(min_length=1), Dependency("rdk:service:mlmodel")]
     """Name of the ML model service to run."""
-    camera_name: Annotated[str, OptionalDependency("rdk:component:camera")] | None = None
+    camera_name: CameraName | None = None
     """Camera to use for calls that do not name one."""
     remap_input_names: dict[str, str] = {}
     """Maps the model's input name to `image`."""
@@ -31,23 +40,27 @@ class MlmodelVisionAttributes(Attributes):
     input_image_bgr: bool | None = None
     """Whether the model expects BGR instead of RGB channel order. Defaults to the convention of the
     model's family: BGR for YOLOX and for detectors of OpenVINO, RGB for all others."""
-    input_image_mean_value: ChannelTriple | None = None
-    """Mean to subtract from each channel (values from 0 to 1), for models with float input.
-    Defaults to the convention of the model's family, otherwise to `[0.5, 0.5, 0.5]`."""
-    input_image_std_dev: ChannelTriple | None = None
-    """Standard deviation to divide each channel by after subtracting the mean. Defaults to the
-    convention of the model's family, otherwise to `[0.5, 0.5, 0.5]`."""
+    input_image_mean_value: ChannelValues | None = None
+    """Mean to subtract from each channel (values from 0 to 1), for models with float input. Values
+    after the third are ignored. Defaults to the convention of the model's family, otherwise to
+    `[0.5, 0.5, 0.5]`."""
+    input_image_std_dev: ChannelValues | None = None
+    """Standard deviation to divide each channel by after subtracting the mean. Values after the
+    third are ignored. Defaults to the convention of the model's family, otherwise to `[0.5, 0.5,
+    0.5]`."""
     default_minimum_confidence: UnitFloat | None = None
     """Minimum confidence of reported results. If omitted, results are not filtered by
     confidence."""
     label_confidences: dict[str, UnitFloat] = {}
     """Minimum confidence per label. Labels that are not listed are not reported, and
-    `default_minimum_confidence` is ignored. The status shows listed labels that the
-    model does not have."""
-    label_path: FileField | None = None
+    `default_minimum_confidence` is ignored. The log and the status show listed labels
+    that the model does not have."""
+    label_path: Annotated[FileField, UnsetIfZero()] | None = None
     """Label file, one label per class index. Defaults to the labels of the model. Classes without
     a label are reported by index."""
-    xmin_ymin_xmax_ymax_order: Annotated[list[int], Field(min_length=4, max_length=4)] | None = None
+    xmin_ymin_xmax_ymax_order: (
+        Annotated[list[int], Field(min_length=4, max_length=4), UnsetIfZero()] | None
+    ) = None
     """Order of the box columns, if it is not y, x, y, x: 0 is the left edge, 1 the top, 2 the right
     and 3 the bottom."""
     family: Family | None = None
@@ -63,6 +76,22 @@ class MlmodelVisionAttributes(Attributes):
     """IoU above which the less confident of two boxes with the same label is dropped, for families
     without built-in non-maximum suppression."""
 
+    def ignored_values(self) -> tuple[IgnoredValue, ...]:
+        channels = {
+            "input_image_mean_value": self.input_image_mean_value,
+            "input_image_std_dev": self.input_image_std_dev,
+        }
+        return tuple(
+            IgnoredValue(
+                (key,),
+                f"only the first {_CHANNELS} values are used, one for each channel of the image",
+                f"write {_CHANNELS} values",
+                list(values[:_CHANNELS]),
+            )
+            for key, values in channels.items()
+            if values is not None and len(values) > _CHANNELS
+        )
+
 
 class ColorDetectorAttributes(Attributes):
     detect_color: Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
@@ -74,11 +103,11 @@ class ColorDetectorAttributes(Attributes):
     """Minimum saturation of a matching pixel."""
     value_cutoff_pct: UnitFloat = 0.3
     """Minimum brightness of a matching pixel."""
-    segment_size_px: Annotated[int, Field(ge=1)] = 100
+    segment_size_px: Annotated[int, Field(ge=0)] = 100
     """Minimum size of a blob in pixels."""
     label: str = ""
     """Label of the detections. Defaults to the name of the nearest basic color."""
-    camera_name: Annotated[str, OptionalDependency("rdk:component:camera")] | None = None
+    camera_name: CameraName | None = None
     """Camera to use for calls that do not name one."""
 
 
@@ -103,5 +132,5 @@ class FakeVisionAttributes(Attributes):
     """Detections to report for every image: `label`, `confidence`, `box`."""
     classifications: list[FakeClassification] = [FakeClassification(label="thing")]
     """Classifications to report for every image: `label`, `confidence`."""
-    camera_name: Annotated[str, OptionalDependency("rdk:component:camera")] | None = None
+    camera_name: CameraName | None = None
     """Camera to use for calls that do not name one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -37,7 +37,7 @@ from cogwork.drivers.vision.postprocessing.label_filter import (
 )
 from cogwork.drivers.vision.preprocessing.input_plan import blank_image
 from cogwork.drivers.vision.preprocessing.preprocessor import Preprocessor
-from cogwork.drivers.vision.settings_check import find_ineffective_settings
+from cogwork.drivers.vision.settings_check import find_ignored_labels, find_wrong_remaps
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.media.image import Pixels, decode_reduced
@@ -98,6 +98,7 @@ class MlmodelVision(FrameVision):
         camera: tuple[str, Any] | None,
         clock: Clock,
         fault: str | None = None,
+        ignored_settings: Sequence[str] = (),
     ) -> None:
         super().__init__(name, clock, camera=camera)
         self._attributes = attributes
@@ -108,7 +109,9 @@ class MlmodelVision(FrameVision):
         self._preprocessor = Preprocessor(self._plan)
         self._timing = Timing()
         self.fault = fault
-        """The settings that have no effect on this model, in sentences; None if there are none."""
+        """What is wrong with the names that are mapped, in sentences; None if nothing is."""
+        self.ignored_settings = tuple(ignored_settings)
+        """The settings that have no effect on this model, in sentences."""
         self._drops_detections = False
 
     @classmethod
@@ -123,11 +126,12 @@ class MlmodelVision(FrameVision):
         camera = find_default_camera(attributes.camera_name, dependencies)
         view = await load_model_view(model, attributes)
         capabilities = determine_capabilities(view, attributes)
-        fault = "; ".join(find_ineffective_settings(view, attributes)) or None
+        fault = "; ".join(find_wrong_remaps(view, attributes)) or None
         if not capabilities.has_any:
             raise NoCapability(attributes.mlmodel_name, capabilities, fault)
         clock = clock or SystemClock()
-        vision = cls(name, attributes, model, capabilities, camera, clock, fault)
+        ignored = tuple(find_ignored_labels(attributes, view.labels))
+        vision = cls(name, attributes, model, capabilities, camera, clock, fault, ignored)
         try:
             await vision.probe()
         except BaseException:
@@ -164,8 +168,9 @@ class MlmodelVision(FrameVision):
             self._capabilities,
             self._plan,
         )
-        if self.fault is not None:
-            self.logger.warning("%s", self.fault)
+        for each in (self.fault, *self.ignored_settings):
+            if each is not None:
+                self.logger.warning("%s", each)
 
     async def analyze_frame(self, frame: Frame) -> VisionResult:
         return await self._run_with_engine(

@@ -17,15 +17,14 @@ _MAX_LISTED = 5
 """Maximum number of labels to name in a sentence; further labels are only counted."""
 
 
-def find_ineffective_settings(view: ModelView, settings: MlmodelVisionAttributes) -> list[str]:
-    """Return a sentence for each setting without effect.
+def find_wrong_remaps(view: ModelView, settings: MlmodelVisionAttributes) -> list[str]:
+    """Return a sentence for each name that is mapped, but that the model does not have.
 
     `view` has the tensor names of the model, before they are remapped.
     """
     return [
         *_check_remap("remap_input_names", settings.remap_input_names, view.inputs),
         *_check_remap("remap_output_names", settings.remap_output_names, view.outputs),
-        *_check_label_confidences(settings, view.labels),
     ]
 
 
@@ -49,9 +48,8 @@ def _check_remap(
             )
 
 
-def _check_label_confidences(
-    settings: MlmodelVisionAttributes, labels: Labels | None
-) -> Iterator[str]:
+def find_ignored_labels(settings: MlmodelVisionAttributes, labels: Labels | None) -> Iterator[str]:
+    """Yield a sentence about the labels of `label_confidences` that the model does not have."""
     unknown = find_unknown_labels(settings, labels)
     if not unknown:
         return

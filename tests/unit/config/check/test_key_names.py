@@ -85,17 +85,21 @@ def test_keys_count_in_any_letter_case() -> None:
 
 
 def test_diagnostic_points_to_the_key_as_it_is_written() -> None:
-    value = {"Components": [{"Name": "s", "type": "sensor", "model": "fake", "Frame": {}}]}
+    value = {
+        "Components": [{"Name": "s", "type": "sensor", "model": "fake", "Frame": {"Parent": 5}}]
+    }
     loaded = load_plain(value)
     located = {
         (each.diagnostic.code, format_pointer(each.diagnostic.location.pointer)): each.diagnostic
         for each in loaded.diagnostics
     }
-    assert (codes.MISSING_FIELD, "/Components/0/Frame") in located
+    assert (codes.WRONG_TYPE, "/Components/0/Frame/Parent") in located
     assert located[codes.OTHER_CASE, "/Components/0/Name"].fix == Fix(
         FixKind.RENAME, ("Components", 0, "Name"), "name"
     )
-    assert loaded.result.specs[0].fault == '"parent" is missing (at /Components/0/Frame)'
+    assert loaded.result.specs[0].fault == (
+        "expected a string, got the number 5 (at /Components/0/Frame/Parent)"
+    )
     assert list(loaded.result.resource_pointers.values()) == [("Components", 0)]
 
 

@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from tests.support.machine.served import Serve, refused
 from tests.unit.drivers.gpio.wiring import BOARD, RecordingBoard
 from viam.components.encoder import Encoder
+from viam.components.motor import Motor
 from viam.components.motor.client import MotorClient
 from viam.proto.component.encoder import PositionType
 
 from cogwork.core.clock import ManualClock
-from cogwork.core.errors import Interrupted
+from cogwork.core.errors import Interrupted, Unsupported
 from cogwork.drivers.encoder.attributes import SingleEncoderAttributes
 from cogwork.drivers.encoder.gpio_single import SingleEncoder
 from cogwork.drivers.gpio.pin_link import NoAnswer
@@ -501,6 +502,22 @@ async def test_status_of_the_motor(
     }
 
 
+async def test_motor_turns_by_time_if_the_ticks_of_its_encoder_are_unknown(
+    board: RecordingBoard, clock: ManualClock, shaft: Shaft
+) -> None:
+    shaft.ticks = 0
+    motor = await create_motor(board, clock, shaft)
+    assert await motor.get_properties() == Motor.Properties(position_reporting=False)
+    turning = asyncio.create_task(motor.go_for(60, 1))
+    await clock.advance(0.5)
+    assert await motor.is_moving()
+    await clock.advance(0.6)
+    await turning
+    assert not await motor.is_moving()
+    with pytest.raises(Unsupported, match='"encoder" and "ticks_per_rotation"'):
+        await motor.get_position()
+
+
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
@@ -508,9 +525,8 @@ async def test_status_of_the_motor(
         ({"pins": {}}, r"configured: none\)"),
         ({"pins": {"a": "1", "b": "2", "dir": "3"}}, r"configured: a and b and dir\)"),
         ({"pins": {"a": "1", "b": "1"}}, 'pin "1" is used twice'),
-        ({"encoder": "e"}, '"encoder" and "ticks_per_rotation" require each other'),
         ({"min_power_pct": 0.5, "max_power_pct": 0.4}, "is more than"),
-        ({"max_power_pct": 0}, "greater than 0"),
+        ({"max_power_pct": -1}, "greater than or equal to 0"),
     ],
 )
 def test_invalid_attributes_are_refused(attributes: dict[str, Any], words: str) -> None:

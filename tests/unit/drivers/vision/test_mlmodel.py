@@ -398,7 +398,7 @@ class TestClassificationCount:
 
 
 class TestIneffectiveSettings:
-    async def test_unknown_label_is_logged_and_reported_as_a_fault(
+    async def test_unknown_label_is_logged_and_reported_without_a_fault(
         self, shop: Workshop, caplog: pytest.LogCaptureFixture
     ) -> None:
         vision = await shop.vision(echo(*LABELS), label_confidences={"red": 0.1, "gren": 0.1})
@@ -406,7 +406,8 @@ class TestIneffectiveSettings:
             'label_confidences names "gren", which the labels of the model do not contain: '
             'did you mean "green"?'
         )
-        assert vision.fault == words
+        assert vision.fault is None
+        assert vision.ignored_settings == (words,)
         assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
             words
         ]
@@ -429,6 +430,18 @@ class TestIneffectiveSettings:
         reversed_names = {"location": "a", "category": "b", "score": "c"}
         with pytest.raises(NoCapability, match='write "a": "location"'):
             await shop.vision(made, remap_output_names=reversed_names, family="named")
+
+    async def test_fourth_value_of_a_channel_is_ignored(self, shop: Workshop) -> None:
+        three, four = [0.4, 0.5, 0.6], [0.4, 0.5, 0.6, 0.7]
+        plans = [
+            (
+                await shop.vision(
+                    echo(*LABELS), input_image_mean_value=each, input_image_std_dev=each
+                )
+            ).capabilities.plan
+            for each in (three, four)
+        ]
+        assert plans[0] == plans[1]
 
     async def test_effective_settings_are_no_fault(self, shop: Workshop) -> None:
         vision = await shop.vision(echo(*LABELS), label_confidences={"red": 0.1})

@@ -10,7 +10,7 @@ from tests.unit.drivers.vision.looking import settings
 
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.decoding.decoder import ModelView
-from cogwork.drivers.vision.settings_check import find_ineffective_settings
+from cogwork.drivers.vision.settings_check import find_ignored_labels, find_wrong_remaps
 from cogwork.resource.labels import Labels
 
 LABELS = Labels({0: "cat", 1: "dog"})
@@ -26,7 +26,10 @@ def find(**attributes: Any) -> list[str]:
 
 def find_with_labels(labels: Labels | None, **attributes: Any) -> list[str]:
     view = ModelView((tensor("pixels"),), (tensor("boxes"), tensor("score")), labels)
-    return find_ineffective_settings(view, settings(**attributes))
+    return [
+        *find_wrong_remaps(view, settings(**attributes)),
+        *find_ignored_labels(settings(**attributes), labels),
+    ]
 
 
 @pytest.mark.parametrize(
