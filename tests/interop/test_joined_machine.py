@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from grpclib.client import Channel
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
@@ -55,9 +57,11 @@ class Joined:
             "network": {"bind_address": "localhost:0"},
         }
 
-    def run(self, *, no_tls: bool = True) -> contextlib.AbstractAsyncContextManager[Server]:
+    def run(
+        self, *, no_tls: bool = True, exits: int | None = 0
+    ) -> contextlib.AbstractAsyncContextManager[Server]:
         arguments = ["-no-tls"] if no_tls else []
-        return run_server(self.file, self.directory, arguments=arguments)
+        return run_server(self.file, self.directory, arguments=arguments, exits=exits)
 
     async def save(self, *components: dict[str, Any]) -> None:
         part = await self.client.get_robot_part(self.part)
@@ -146,7 +150,6 @@ async def test_machine_runs_without_its_cloud_and_catches_up(tmp_path: Path) -> 
         await machine.save(SENSOR)
         async with machine.run() as server:
             await server.out.wait_for("1 ready")
-            await until_cached(tmp_path)
             await machine.cloud.stop()
             await server.out.wait_for("does not answer")
         async with machine.run() as server:
@@ -167,6 +170,28 @@ async def test_machine_runs_without_its_cloud_and_catches_up(tmp_path: Path) -> 
                 ),
             )
             fleet.close()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+async def test_machine_without_its_cloud_starts_with_what_it_applied_last(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    two = SENSOR, {**SENSOR, "name": "second"}
+    async with new_machine(tmp_path) as machine:
+        machine.refresh_interval = 10
+        await machine.save(*two)
+        async with machine.run(exits=None) as server:
+            await server.out.wait_for("applied in .* 2 ready")
+            for components in ([SENSOR], two, [SENSOR]):
+                since = len(server.out.lines)
+                await machine.save(*components)
+                await server.out.wait_for(f"applied in .* {len(components)} ready", since)
+            server.signal(end)
+        await machine.cloud.stop()
+        async with machine.run() as server:
+            await server.out.wait_for("running the stored configuration from the cloud")
+            await server.out.wait_for("applied in .* 1 ready")
+            await machine.cloud.start()
 
 
 async def test_key_of_the_cloud_is_a_login_of_the_machine(tmp_path: Path) -> None:
@@ -196,15 +221,6 @@ async def test_machine_serves_tls_with_the_certificate_of_its_cloud(tmp_path: Pa
             )
             writer.close()
             await writer.wait_closed()
-
-
-async def until_cached(directory: Path) -> None:
-    """Wait until the machine has stored what it got from the cloud."""
-
-    async def find() -> list[Path]:
-        return [*(directory / "home" / "joined").glob("*.json")]
-
-    await poll(find, bool)
 
 
 async def can_log_in(server: Server, key_id: str, key: str) -> bool:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import Iterable
 
+from cogwork.config.source.sources import Verdict
 from cogwork.core.sentences import join_names
-from cogwork.graph.reconciler import Applied, Outcome
+from cogwork.graph.reconciler import Applied
 from cogwork.modules.manager import ModuleManager
 from cogwork.robot.config_changes import ConfigChanges
 from cogwork.robot.event_journal import EventJournal
@@ -27,15 +28,15 @@ class ApplyReport:
         self._modules = modules
         self._journal = journal
 
-    def follow(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
-        """Report a configuration when it is applied. `changes`: the differences from the previous
-        configuration."""
-        outcome.add_done_callback(lambda done: self._report(done, changes))
+    def follow(self, verdict: asyncio.Future[Verdict], changes: ConfigChanges) -> None:
+        """Report a configuration when it is applied and stored. `changes`: the differences from the
+        previous configuration."""
+        verdict.add_done_callback(lambda done: self._report(done, changes))
 
-    def _report(self, outcome: asyncio.Future[Outcome], changes: ConfigChanges) -> None:
-        if outcome.cancelled() or outcome.exception() is not None:
+    def _report(self, verdict: asyncio.Future[Verdict], changes: ConfigChanges) -> None:
+        if verdict.cancelled() or verdict.exception() is not None:
             return
-        applied = outcome.result()
+        applied = verdict.result()
         if not isinstance(applied, Applied):
             return
         seconds = round(applied.seconds, 3)

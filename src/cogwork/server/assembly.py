@@ -15,6 +15,7 @@ from cogwork.config.source.config_editor import ConfigEditor
 from cogwork.config.source.config_history import config_history_for
 from cogwork.config.source.config_report import ConfigReport
 from cogwork.config.source.last_good import LastGood, last_good_for
+from cogwork.config.source.sources import Verdict
 from cogwork.config.source.watcher import ConfigWatcher
 from cogwork.core.clock import Clock
 from cogwork.core.files.home_protection import protect_home
@@ -282,8 +283,11 @@ class ServerParts:
             options.port,
         )
 
-    def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
-        """Apply a configuration to all parts. Return a future with the graph's outcome."""
+    def apply(
+        self, loaded: LoadedConfig, verdict: asyncio.Future[Verdict]
+    ) -> asyncio.Future[Outcome]:
+        """Apply a configuration to all parts, and report it in the log once `verdict` says that it
+        is applied. Return a future with the graph's outcome."""
         changes = summarize_changes(self._loaded, loaded)
         self._loaded = loaded
         config = loaded.result.config
@@ -294,9 +298,8 @@ class ServerParts:
         self.certificates.apply(config)
         self.network.apply(config)
         self.remotes.apply(config.remotes)
-        outcome = self.applier.apply(loaded)
-        self._apply_report.follow(outcome, changes)
-        return outcome
+        self._apply_report.follow(verdict, changes)
+        return self.applier.apply(loaded)
 
     def _on_modules_changed(self) -> None:
         self.applier.apply_modules()

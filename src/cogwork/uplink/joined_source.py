@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
@@ -21,7 +22,6 @@ from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.workers import TooMuchWork, run_in_thread
-from cogwork.graph.reconciler import Applied
 from cogwork.uplink.errors import CloudUnavailable
 
 _TIMEOUT: Final = 15.0
@@ -93,9 +93,8 @@ class JoinedSource:
         """Whether the cloud in the current file has been asked for a first configuration."""
         self._text = ""
         """The text of the last candidate."""
-        self._unsaved: tuple[ConfigCandidate, bytes] | None = None
-        """The last candidate and its message. They are stored once the machine has applied the
-        candidate."""
+        self._stored: tuple[str, bytes] | None = None
+        """The part and the message in the cache, if they are known."""
         self._backoff = Backoff(_RETRY)
         self._reported: set[type[CloudUnavailable]] = set()
         """Kinds of failures that were logged since the last success."""
@@ -135,7 +134,7 @@ class JoinedSource:
         """Apply a new version of the machine's file."""
         if self._link is not None:
             await self._link.aclose()
-        self._link = self._cloud = self._unsaved = None
+        self._link = self._cloud = None
         self._has_started, self._text = False, ""
         self._document = await _parse_document(candidate, self._parse)
         cloud = _parse_cloud(self._document)
@@ -170,18 +169,24 @@ class JoinedSource:
         """Return the first configuration: from the cloud, the cache, or the file alone."""
         self._has_started = True
         cached = await self._read_cache(cloud.id)
-        timeout = _FIRST_TIMEOUT if cached is not None else _TIMEOUT
-        message: bytes | None
+        has_answered, found = False, None
         try:
-            message = await link.fetch(timeout)
+            message = await link.fetch(_FIRST_TIMEOUT if cached is not None else _TIMEOUT)
         except CloudUnavailable as error:
             self._report_failure(error)
-            message = cached
-            if cached is not None:
+        else:
+            has_answered = True
+            found = self._make_candidate(link, cloud, message)
+        if found is None and cached is not None:
+            self._stored = cloud.id, cached
+            found = self._make_candidate(link, cloud, cached)
+            if found is not None:
                 _log.warning("running the stored configuration from the cloud")
-        found = self._make_candidate(link, message) if message is not None else None
         if found is None:
-            _log.error("no configuration from the cloud yet; waiting for the cloud")
+            _log.error(
+                "running only the machine's own file until the cloud %s",
+                "sends a configuration that can be read" if has_answered else "answers",
+            )
         return found or ConfigCandidate(json.dumps(self._document))
 
     async def _poll(self, link: CloudLink, cloud: CloudConfig) -> ConfigCandidate | None:
@@ -198,7 +203,7 @@ class JoinedSource:
             _log.info("the cloud answers again")
         self._backoff.reset()
         self._reported.clear()
-        return self._make_candidate(link, message)
+        return self._make_candidate(link, cloud, message)
 
     async def _wait_until_due(self, link: CloudLink, cloud: CloudConfig) -> None:
         """Wait until the configuration should be fetched, or the file has changed."""
@@ -206,26 +211,29 @@ class JoinedSource:
         while True:
             # Wait in short intervals, because the cloud may stop reporting changes at any time.
             await self._wait_for_file(max(self._backoff.delay, cloud.refresh_interval), link.change)
-            await self._save_applied(cloud.id)
             waited = self._clock.monotonic() - began
             if link is not self._link or link.change.done():
                 return
             if not link.is_pushed or self._backoff.failures or waited >= _SAFETY_INTERVAL:
                 return
 
-    def _make_candidate(self, link: CloudLink, message: bytes) -> ConfigCandidate | None:
+    def _make_candidate(
+        self, link: CloudLink, cloud: CloudConfig, message: bytes
+    ) -> ConfigCandidate | None:
         """Return a candidate for a message; None if it changes nothing or cannot be used."""
         try:
             text = link.render(message, self._document)
         except ValueError as error:
-            _log.error("the configuration from the cloud cannot be read: %s", error)
+            _log.error(
+                "the configuration from the cloud cannot be read: %s; save it in the cloud again, or "
+                "update cogwork-server",
+                error,
+            )
             return None
         if text == self._text:
             return None
         self._text = text
-        candidate = ConfigCandidate(text)
-        self._unsaved = candidate, message
-        return candidate
+        return ConfigCandidate(text, store=partial(self._save, cloud.id, message))
 
     async def _read_cache(self, part: str) -> bytes | None:
         try:
@@ -238,25 +246,21 @@ class JoinedSource:
             _log.error("the stored configuration from the cloud cannot be used: %s", error)
             return None
 
-    async def _save_applied(self, part: str) -> None:
-        """Store a configuration once the machine runs it, so that the machine can start without the
-        cloud."""
-        if self._unsaved is None or not self._unsaved[0].verdict.done():
-            return
-        (candidate, message), self._unsaved = self._unsaved, None
-        if candidate.verdict.exception() or not isinstance(candidate.verdict.result(), Applied):
+    async def _save(self, part: str, message: bytes) -> None:
+        """Store a message, so that the machine can start without the cloud."""
+        if (part, message) == self._stored:
             return
         content = json.dumps({"part": part, "message": message.hex()})
         try:
-            await run_in_thread(
-                "cloud configuration", _CACHE_TIMEOUT, lambda: self._cache.save(content)
-            )
-        except (OSError, TimeoutError) as error:
+            await run_in_thread("cloud configuration", _CACHE_TIMEOUT, self._cache.save, content)
+        except (OSError, TimeoutError, TooMuchWork) as error:
             _log.warning(
-                "cannot store the configuration from the cloud: %s; until this works, the machine "
-                "cannot start while the cloud is unreachable",
+                "cannot store the configuration from the cloud: %s; until a later one is stored, "
+                "the machine starts with an earlier one if the cloud is unreachable",
                 error_text(error),
             )
+        else:
+            self._stored = part, message
 
     def _report_failure(self, error: CloudUnavailable) -> None:
         self._backoff.next_delay()

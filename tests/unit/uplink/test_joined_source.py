@@ -49,7 +49,9 @@ class Cloud:
         return json.dumps(self.config).encode()
 
     def render(self, message: bytes, local: dict[str, Any]) -> str:
-        return json.dumps({**json.loads(message), **local})
+        if (found := json.loads(message)) is None:
+            raise ValueError("it is null")
+        return json.dumps({**found, **local})
 
     async def stop_following(self) -> None:
         self.is_followed = False
@@ -83,10 +85,22 @@ class Bench:
         return await asyncio.wait_for(following, 5)
 
     async def next_config(self, seconds: float = 0.0) -> Any:
+        """Return the next configuration, after applying it as the watcher does."""
         candidate = await self.next(seconds)
         assert isinstance(candidate.content, str)
+        if candidate.store is not None:
+            await candidate.store()
         candidate.decide(Applied("1", 0.0, 0, 0))
         return json.loads(candidate.content)
+
+    async def restart_without_cloud(self) -> Any:
+        """Return the configuration of a machine that starts while its cloud is away."""
+        await self.source.aclose()
+        self.cloud.is_away = True
+        self.file = PushedSource()
+        self.restart()
+        self.file.push(json.dumps(JOINED))
+        return await self.next_config()
 
 
 @pytest.fixture
@@ -118,16 +132,9 @@ async def test_joined_machine_follows_its_cloud(bench: Bench) -> None:
 async def test_machine_starts_without_its_cloud(bench: Bench) -> None:
     bench.file.push(json.dumps(JOINED))
     await bench.next_config()
-    bench.cloud.config = {"debug": False}
-    await bench.next_config(10)  # keeps what was applied before it
-    await bench.source.aclose()
-
-    bench.cloud.is_away = True
-    bench.file = PushedSource()
-    bench.restart()
-    bench.file.push(json.dumps(JOINED))
-    assert await bench.next_config() == {"debug": True, **JOINED}
+    assert await bench.restart_without_cloud() == {"debug": True, **JOINED}
     assert bench.cloud.timeouts[-1] <= 2
+    bench.cloud.config = {"debug": False}
     bench.cloud.is_away = False
     assert await bench.next_config(20) == {"debug": False, **JOINED}
     await bench.source.aclose()
@@ -212,6 +219,40 @@ async def test_cloud_that_tells_is_asked_only_now_and_then(bench: Bench) -> None
     candidate = await asyncio.wait_for(following, 60)
     assert isinstance(candidate.content, str)
     assert json.loads(candidate.content)["debug"] is False
+    await bench.source.aclose()
+
+
+async def test_restart_runs_what_was_applied_just_before_it(bench: Bench) -> None:
+    bench.file.push(json.dumps(JOINED))
+    for debug in (True, False, True):  # the last one restores the first
+        bench.cloud.config = {"debug": debug}
+        assert await bench.next_config(10) == {"debug": debug, **JOINED}
+    assert await bench.restart_without_cloud() == {"debug": True, **JOINED}
+    await bench.source.aclose()
+
+
+async def test_unreadable_configuration_is_not_called_missing(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.cloud.config = None
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == JOINED
+    assert "the configuration from the cloud cannot be read: it is null" in caplog.text
+    assert "until the cloud sends a configuration that can be read" in caplog.text
+    await bench.source.aclose()
+
+
+async def test_stored_configuration_runs_instead_of_an_unreadable_one(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.file.push(json.dumps(JOINED))
+    await bench.next_config()
+    await bench.source.aclose()
+    bench.cloud.config = None
+    bench.restart()
+    bench.file.push(json.dumps(JOINED))
+    assert await bench.next_config() == {"debug": True, **JOINED}
+    assert "running the stored configuration from the cloud" in caplog.text
     await bench.source.aclose()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -57,6 +58,9 @@ class ConfigCandidate:
     verdict: asyncio.Future[Verdict] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+    store: Callable[[], Awaitable[None]] | None = None
+    """Stores what the source needs to yield this configuration again. Called once it is applied,
+    before the verdict."""
 
     def decide(self, verdict: Verdict) -> None:
         if not self.verdict.done():

@@ -28,23 +28,30 @@ from cogwork.config.source.config_report import (
     RunningConfig,
 )
 from cogwork.config.source.last_good import DamagedCopy, LastGood
-from cogwork.config.source.sources import RETRY, ConfigCandidate, ConfigRefused, ConfigSource
+from cogwork.config.source.sources import (
+    RETRY,
+    ConfigCandidate,
+    ConfigRefused,
+    ConfigSource,
+    Verdict,
+)
 from cogwork.config.text.file import Unreadable
 from cogwork.config.text.positions import Json, format_pointer
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
+from cogwork.core.shield import await_shielded
 from cogwork.core.workers import TooMuchWork, Workers, run_in_thread
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.logs.pipeline import EXTRA_LINES
 
-Apply = Callable[[LoadedConfig], asyncio.Future[Outcome]]
+Apply = Callable[[LoadedConfig, asyncio.Future[Verdict]], asyncio.Future[Outcome]]
 """Starts to apply a configuration immediately. It supersedes a configuration that is still being
-applied."""
+applied. The verdict is done later than the outcome: when the configuration is also stored."""
 PublishReport = Callable[[ConfigReport], None]
 
-_HISTORY_TIMEOUT = 10.0
-"""Seconds to store a configuration in the history."""
+_STORE_TIMEOUT = 10.0
+"""Seconds to store a configuration as the last good one, or in the history."""
 
 _log = logging.getLogger("rdk.config")
 
@@ -71,7 +78,10 @@ class ConfigWatcher:
         self._apply = apply
         self._last_good = last_good
         self._history = history
+        self._store_lock = asyncio.Lock()
+        """Keeps the order in which configurations were applied when they are stored."""
         self._history_lock = asyncio.Lock()
+        """The same for the history."""
         self._applying: set[asyncio.Task[None]] = set()
         self._clock = clock or SystemClock()
         # Two threads, so that the next check does not wait for a superseded one that is still
@@ -203,7 +213,7 @@ class ConfigWatcher:
 
     def _start_applying(self, candidate: ConfigCandidate, loaded: LoadedConfig) -> None:
         try:
-            outcome = self._apply(loaded)
+            outcome = self._apply(loaded, candidate.verdict)
         except Exception as error:
             _log.exception("applying the configuration failed")
             candidate.fail(error)
@@ -226,27 +236,39 @@ class ConfigWatcher:
             _log.exception("applying the configuration failed")
             candidate.fail(error)
             return
-        if isinstance(verdict, Applied) and self._last_good is not None:
-            await self._save_last_good(
-                self._last_good, loaded.text or json.dumps(candidate.content)
-            )
-        candidate.decide(verdict)
+        try:
+            if isinstance(verdict, Applied):
+                # Finish storing it even if the server stops: the next start must not run an earlier
+                # configuration.
+                await await_shielded(self._store(candidate, loaded))
+        finally:
+            candidate.decide(verdict)
         if isinstance(verdict, Applied) and self._history is not None and loaded.text:
             await self._record(self._history, loaded.text, verdict.revision)
 
+    async def _store(self, candidate: ConfigCandidate, loaded: LoadedConfig) -> None:
+        async with self._store_lock:
+            if candidate.store is not None:
+                await candidate.store()
+            if self._last_good is not None:
+                await self._save_last_good(
+                    self._last_good, loaded.text or json.dumps(candidate.content)
+                )
+
     async def _save_last_good(self, last_good: LastGood, text: str) -> None:
         try:
-            await self._thread.run(lambda: last_good.save(text))
-        except (OSError, ValueError) as error:
+            await run_in_thread("last-good", _STORE_TIMEOUT, last_good.save, text)
+        except TimeoutError:
+            _log.warning("the disk is too slow to store the last good configuration")
+        except (OSError, ValueError, TooMuchWork) as error:
             _log.warning("cannot store the last good configuration: %s", error)
 
     async def _record(self, history: ConfigHistory, text: str, revision: str) -> None:
         now = self._clock.time()
         try:
-            # The lock keeps the entries in the order in which the configurations were applied.
             async with self._history_lock:
                 await run_in_thread(
-                    "config-history", _HISTORY_TIMEOUT, history.record, text, revision, now
+                    "config-history", _STORE_TIMEOUT, history.record, text, revision, now
                 )
         except TimeoutError:
             _log.warning("the disk is too slow to store the configuration in the history")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.waiting import pass_time, wait_until
+from tests.support.waiting import pass_time, run_others, wait_until
 
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import LoadedConfig, load
@@ -22,7 +22,14 @@ from cogwork.config.source import watcher
 from cogwork.config.source.config_history import ConfigHistory
 from cogwork.config.source.config_report import ConfigReport
 from cogwork.config.source.last_good import LastGood
-from cogwork.config.source.sources import ConfigRefused, ConfigSource, FileSource, PushedSource
+from cogwork.config.source.sources import (
+    ConfigCandidate,
+    ConfigRefused,
+    ConfigSource,
+    FileSource,
+    PushedSource,
+    Verdict,
+)
 from cogwork.config.source.watcher import ConfigWatcher
 from cogwork.config.text.positions import Json
 from cogwork.core.clock import SystemClock
@@ -62,7 +69,9 @@ class Machine:
         self.history = ConfigHistory(self.home / "history")
         self.reconciler = Reconciler(Providers({"built-in": self.registry}), SystemClock())
 
-    def apply(self, loaded: LoadedConfig) -> asyncio.Future[Outcome]:
+    def apply(
+        self, loaded: LoadedConfig, verdict: asyncio.Future[Verdict]
+    ) -> asyncio.Future[Outcome]:
         self.loaded.append(loaded)
         return self.reconciler.apply(loaded.result.specs, loaded.result.config.revision)
 
@@ -123,6 +132,57 @@ async def test_push_is_applied_and_saved(machine: Machine) -> None:
         assert machine.reconciler.revision == "7"
         assert machine.last_good.read() == text
         assert stat.S_IMODE(machine.last_good.path.stat().st_mode) == 0o600
+
+
+class OneCandidate:
+    """A source that yields one configuration."""
+
+    def __init__(self, candidate: ConfigCandidate) -> None:
+        self._candidates = [candidate]
+        self.is_stopping = asyncio.Event()
+
+    async def next(self) -> ConfigCandidate:
+        if not self._candidates:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.is_stopping.set()
+        return self._candidates.pop()
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_configuration_is_stored_before_the_verdict_even_if_the_server_stops(
+    machine: Machine,
+) -> None:
+    has_started = asyncio.Event()
+    stored = []
+
+    async def store() -> None:
+        has_started.set()
+        await source.is_stopping.wait()
+        await run_others(10)
+        assert not candidate.verdict.done()
+        stored.append(machine.states())
+
+    candidate = ConfigCandidate(machine_text("a"), store=store)
+    source = OneCandidate(candidate)
+    async with machine.watching(source):
+        await wait_for_verdict(has_started.wait())
+    assert isinstance(candidate.verdict.result(), Applied)
+    assert stored == [{"a": NodeState.READY}]
+    assert machine.last_good.read() == candidate.content
+
+
+@pytest.mark.parametrize("text", ["{", '{"network": {"bind_address": 5}}'])
+async def test_refused_configuration_is_not_stored(machine: Machine, text: str) -> None:
+    async def store() -> None:
+        raise AssertionError
+
+    candidate = ConfigCandidate(text, store=store)
+    async with machine.watching(OneCandidate(candidate)):
+        assert isinstance(await wait_for_verdict(candidate.verdict), ConfigRefused)
 
 
 async def test_applied_configurations_are_recorded_in_the_history(machine: Machine) -> None:
