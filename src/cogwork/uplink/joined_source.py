@@ -225,8 +225,8 @@ class JoinedSource:
             text = link.render(message, self._document)
         except ValueError as error:
             _log.error(
-                "the configuration from the cloud cannot be read: %s; save it in the cloud again, or "
-                "update cogwork-server",
+                "the configuration from the cloud cannot be read: %s; save it in the cloud again, "
+                "or update cogwork-server",
                 error,
             )
             return None

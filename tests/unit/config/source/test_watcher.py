@@ -157,7 +157,7 @@ async def test_configuration_is_stored_before_the_verdict_even_if_the_server_sto
     machine: Machine,
 ) -> None:
     has_started = asyncio.Event()
-    stored = []
+    stored: list[dict[str, NodeState]] = []
 
     async def store() -> None:
         has_started.set()
