@@ -33,6 +33,7 @@ from cogwork.serving.process import dump_stacks_on_signal
 from cogwork.serving.shutdown import Shutdown
 from cogwork.serving.socket_directory import private_directory, remove_directory
 from cogwork.wire.table.request_limits import MAX_UPLOAD_SIZE
+from cogwork.wire.transports.grpc_options import CLOUD_SERVER_KEEPALIVE
 
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
@@ -107,6 +108,7 @@ async def _start(
         sockets,
         connections=_CONNECTIONS,
         max_request_size=MAX_UPLOAD_SIZE,
+        keepalive=CLOUD_SERVER_KEEPALIVE,
     )
     stack.push_async_callback(listeners.aclose)
     certificate = CertificateWatcher(sockets, clock, listeners.use_tls, lambda _: None)

@@ -40,6 +40,7 @@ from cogwork.robot.middleware.authentication import AdmittedClient
 from cogwork.uplink.cloud_login import CloudLogin
 from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.table.status import status_of
+from cogwork.wire.transports.grpc_options import CLOUD_KEEPALIVE
 from cogwork.wire.transports.ice_servers import IceServer
 from cogwork.wire.transports.webrtc_peers import MAX_PEERS, WebRtcPeers
 
@@ -129,7 +130,7 @@ class Answerer:
     @contextlib.asynccontextmanager
     async def _connect(self) -> AsyncIterator[grpc.aio.Channel]:
         settings = self._settings
-        options = (("grpc.keepalive_time_ms", 20_000), ("grpc.use_local_subchannel_pool", 1))
+        options = (*CLOUD_KEEPALIVE.options, ("grpc.use_local_subchannel_pool", 1))
         channel = (
             grpc.aio.insecure_channel(settings.address, options)
             if settings.is_plaintext

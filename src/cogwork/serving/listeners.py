@@ -25,6 +25,7 @@ from cogwork.wire.table.handlers import HandlerTable
 from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.transports.asgi import Application
 from cogwork.wire.transports.grpc import grpc_server
+from cogwork.wire.transports.grpc_options import Keepalive
 from cogwork.wire.transports.http1 import Http1Server
 from cogwork.wire.transports.running_calls import RunningCalls
 from cogwork.wire.transports.supervised_server import SupervisedServer
@@ -44,8 +45,10 @@ class Listeners:
         on_client: OnClient = lambda *_: None,
         connections: ConnectionLimits = DEFAULT_LIMITS,
         max_request_size: int = MAX_REQUEST_SIZE,
+        keepalive: Keepalive | None = None,
     ) -> None:
         self._table = table
+        self._keepalive = keepalive
         self._max_request_size = max_request_size
         self._connections = connections
         self._on_client = on_client
@@ -134,7 +137,12 @@ class Listeners:
 
     async def _start_grpc_server(self) -> grpc.aio.Server:
         server = grpc_server(
-            self._table, parse_socket_name, self._proxies, self._running, self._max_request_size
+            self._table,
+            parse_socket_name,
+            self._proxies,
+            self._running,
+            self._max_request_size,
+            self._keepalive,
         )
         # Use a new socket for every server: the previous server may not have removed its socket
         # yet.

@@ -21,11 +21,12 @@ from cogwork.uplink.errors import (
 )
 from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.table.retry_info import read_retry_delay
+from cogwork.wire.transports.grpc_options import CLOUD_KEEPALIVE
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
 _HTTPS_PORT: Final = 443
 _OPTIONS: Final = (
-    ("grpc.keepalive_time_ms", 20_000),
+    *CLOUD_KEEPALIVE.options,
     ("grpc.max_receive_message_length", 1 << 25),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_reconnect_backoff_ms", 5_000),

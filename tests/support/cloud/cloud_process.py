@@ -45,9 +45,9 @@ class CloudProcess:
             return "\n".join(process.out.lines)
 
     @contextlib.asynccontextmanager
-    async def serve(self, *options: str) -> AsyncIterator[Server]:
+    async def serve(self, *options: str, host: str = "localhost") -> AsyncIterator[Server]:
         # The addresses of releases contain the port, so it is chosen before.
-        self.address = f"localhost:{free_port()}"
+        self.address = f"{host}:{free_port()}"
         serve = ["serve", *self._data, "--address", self.address, *options]
         async with start_server(serve, program=self._program) as server:
             await server.wait_until_serving()

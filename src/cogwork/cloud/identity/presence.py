@@ -16,6 +16,9 @@ from cogwork.core.clock import Clock
 ONLINE_SECONDS: Final = 25.0
 """A machine without a stream counts as online for this many seconds after its last call. Machines
 that poll call every ten seconds."""
+RECONNECT_SECONDS: Final = 5.0
+"""A machine whose stream has ended counts as online for this many seconds, because it usually
+connects again within one or two."""
 
 
 class LastSeen(NamedTuple):
@@ -34,6 +37,8 @@ class Presence:
         """The time of the last call in microseconds, by the ID of a part or a machine."""
         self._connected: Counter[str] = Counter()
         """The number of open streams, by the ID of a part or a machine."""
+        self._disconnected: set[str] = set()
+        """Parts and machines whose last stream has ended, and that have not called since."""
         self._unsaved: set[tuple[str, str]] = set()
         """Parts and machines with calls since the last save."""
 
@@ -41,6 +46,7 @@ class Presence:
         """Record a call of a part."""
         now = int(self._clock.time() * 1e6)
         self._seen[part.id] = self._seen[part.machine_id] = now
+        self._disconnected -= {part.id, part.machine_id}
         self._unsaved.add((part.id, part.machine_id))
 
     @contextlib.contextmanager
@@ -52,11 +58,12 @@ class Presence:
         try:
             yield
         finally:
+            self.note(part)
             self._connected.subtract(ids)
             for each in ids:
                 if not self._connected[each]:
                     del self._connected[each]
-            self.note(part)
+                    self._disconnected.add(each)
 
     def list_connected(self) -> list[str]:
         """Return the IDs of parts and machines with an open stream."""
@@ -71,7 +78,8 @@ class Presence:
         if seen is None:
             return LastSeen(OnlineState.ONLINE_STATE_AWAITING_SETUP, None, 0)
         seconds = max(0, now - seen) // 1_000_000
-        is_online = seconds <= ONLINE_SECONDS
+        limit = RECONNECT_SECONDS if row.id in self._disconnected else ONLINE_SECONDS
+        is_online = seconds <= limit
         state = OnlineState.ONLINE_STATE_ONLINE if is_online else OnlineState.ONLINE_STATE_OFFLINE
         return LastSeen(state, seen, seconds)
 

@@ -14,7 +14,7 @@ from cogwork.wire.table.handlers import HandlerTable, Method, NotServed
 from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
 from cogwork.wire.transports.grpc_clients import GrpcClients, PeerOf
 from cogwork.wire.transports.grpc_method import to_grpc_handler
-from cogwork.wire.transports.grpc_options import GRPC_OPTIONS, SERVER_OPTIONS
+from cogwork.wire.transports.grpc_options import GRPC_OPTIONS, SERVER_OPTIONS, Keepalive
 from cogwork.wire.transports.running_calls import RunningCalls
 
 
@@ -24,11 +24,12 @@ def grpc_server(
     proxies: TrustedProxies | None = None,
     running: RunningCalls | None = None,
     max_request_size: int = MAX_REQUEST_SIZE,
+    keepalive: Keepalive | None = None,
 ) -> grpc.aio.Server:
     """Return a server that is neither started nor listening.
 
     `running` tracks the calls of the server. `max_request_size` is the limit of the method with the
-    largest requests.
+    largest requests. `keepalive` replaces the usual pings.
     """
     clients = GrpcClients(
         table.requests,
@@ -38,6 +39,7 @@ def grpc_server(
     )
     options = dict(GRPC_OPTIONS + SERVER_OPTIONS)
     options["grpc.max_receive_message_length"] = max_request_size
+    options.update(keepalive.options if keepalive is not None else ())
     handler = _GenericHandler(table, clients)
     return grpc.aio.server(handlers=(handler,), options=tuple(options.items()))
 

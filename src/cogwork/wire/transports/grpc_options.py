@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 from cogwork.front.uploads import SMALL_SIZE
 from cogwork.wire.table.request_limits import MAX_REQUEST_SIZE
 
@@ -9,7 +11,40 @@ MAX_MESSAGE_SIZE = MAX_REQUEST_SIZE
 MAX_METADATA_SIZE = 68 * 1024
 """Maximum bytes of a request's headers: 64 kB for the client, and the rest for gRPC."""
 
-GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
+Options = tuple[tuple[str, int], ...]
+
+
+class Keepalive(NamedTuple):
+    """HTTP/2 pings with which one side of a connection notices soon that the other is dead."""
+
+    silence: float
+    """Seconds without data from the other side until it is pinged."""
+    timeout: float
+    """Seconds without an answer until the connection is closed."""
+
+    @property
+    def options(self) -> Options:
+        timeout = int(self.timeout * 1000)
+        return (
+            ("grpc.keepalive_time_ms", int(self.silence * 1000)),
+            # This is only the timeout of TCP for unacknowledged data.
+            ("grpc.keepalive_timeout_ms", timeout),
+            ("grpc.http2.ping_timeout_ms", timeout),
+            ("grpc.keepalive_permit_without_calls", 1),
+            # Unlimited: by default, gRPC pings a silent peer only twice.
+            ("grpc.http2.max_pings_without_data", 0),
+            # The answers to pings that measure the bandwidth come late on a slow network.
+            ("grpc.http2.bdp_probe", 0),
+        )
+
+
+CLOUD_KEEPALIVE: Final = Keepalive(5.0, 4.0)
+"""For the connections of a machine to its cloud. A configuration must arrive within 15 seconds,
+even if the machine has just moved to another network."""
+CLOUD_SERVER_KEEPALIVE: Final = Keepalive(6.0, 4.0)
+"""For the cloud. It waits a little longer, so that usually only the machine pings."""
+
+GRPC_OPTIONS: Options = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_SIZE),
     ("grpc.max_send_message_length", MAX_MESSAGE_SIZE),
     # Detect dead peers and close their connections.
@@ -21,10 +56,11 @@ GRPC_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.absolute_max_metadata_size", MAX_METADATA_SIZE),
 )
 """Options of servers and clients."""
-SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+SERVER_OPTIONS: Options = (
     ("grpc.so_reuseport", 0),
-    # Accept frequent pings: clients of this API ping every 20 s.
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 5000),
+    # Accept frequent pings: clients of this API ping every 20 s, machines every 5 s. By default,
+    # gRPC would close their connections with GOAWAY (too_many_pings).
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
     ("grpc.http2.max_ping_strikes", 0),
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_concurrent_streams", 1024),
