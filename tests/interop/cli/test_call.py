@@ -1,4 +1,4 @@
-"""`cogwork call` prints complete replies, and refuses invalid requests with one sentence."""
+"""`cogwork call` prints complete replies, stops what it moves, and explains what fails."""
 
 from __future__ import annotations
 
@@ -9,48 +9,13 @@ from collections.abc import AsyncIterator
 from functools import partial
 from operator import not_
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.machine.commands import run_command, start_command
 from tests.support.machine.running import Server, run_server
 from tests.support.waiting import pass_time, poll
 
-from cogwork.cli.client.grpc_client import CommandError
-from cogwork.cli.machine.call import _build_request
-from cogwork.resource.sdk import clean_import as sdk
-
-assert sdk.VERSION  # it comes before anything else of the SDK
-from viam.gen.component.motor.v1 import motor_pb2  # noqa: E402
-
-
-@pytest.fixture
-def method() -> Any:
-    return motor_pb2.DESCRIPTOR.services_by_name["MotorService"].methods_by_name["DoCommand"]
-
-
-def test_request_gets_the_name_of_its_resource(method: Any) -> None:
-    assert _build_request(method, "wheel", '{"command": {"a": 1}}').name == "wheel"
-    assert _build_request(method, "wheel", '{"name": "other"}').name == "other"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{",
-        '{"nope": 1}',
-        '{"\\ud800": 1}',
-        '{"name": "\\udfff"}',
-        '{"a\udcff": 1}',
-        '{"command": ' + "[" * 100_000,
-        '{"command": {"a": ' + "[" * 900 + "]" * 900 + "}}",
-        f'{{"name": {"9" * 5000}}}',
-    ],
-    ids=lambda text: ascii(text[:30]),
-)
-def test_invalid_request_is_refused(method: Any, text: str) -> None:
-    with pytest.raises(CommandError, match="invalid request"):
-        _build_request(method, "wheel", text)
+SERVICE = "viam.component.motor.v1.MotorService"
 
 
 @pytest.fixture
@@ -113,3 +78,36 @@ async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
     assert (moving.code, json.loads(moving.out)) == (0, {"is_moving": False})
     assert (position.code, json.loads(position.out)) == (0, {"position": 0.0})
     assert (stopped.code, json.loads(stopped.out)) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["whel", "stop"], 2, 'the machine has no resource "whel"; did you mean "wheel"?'),
+        (["x", "stop"], 2, 'the machine has no resource "x"; it has wheel; see `cogwork status`'),
+        (["wheel", "stopp"], 2, f'wheel ({SERVICE}) has no method "stopp"; did you mean "Stop"?'),
+        (
+            ["wheel", "set_power", '{"powr": 1}'],
+            2,
+            'invalid request: SetPower has no field "powr"; did you mean "power_pct"?',
+        ),
+        (
+            ["wheel", "do_command"],
+            1,
+            "the model of wheel does not implement DoCommand; use another method or model",
+        ),
+        (
+            ["wheel", "is_moving", "--timeout", "1e-7"],
+            1,
+            "IsMoving of wheel did not end within 1e-07s; allow it more time with --timeout, or "
+            "see the state of wheel with `cogwork status`",
+        ),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
+)
+async def test_failed_call_is_explained_in_one_sentence(
+    server: Server, arguments: list[str], code: int, message: str
+) -> None:
+    address = f"localhost:{server.port}"
+    done = await run_command("call", *arguments, "--address", address)
+    assert (done.code, done.out, done.err) == (code, "", f"{message}\n")

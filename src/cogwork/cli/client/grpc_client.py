@@ -13,7 +13,6 @@ import grpc
 from cogwork.cli.client.connection_fault import HANDSHAKE_FAILED, find_connection_fault
 from cogwork.cli.client.http_client import (
     API_KEY_TYPE,
-    LOGIN_HINT,
     NOT_A_SERVER,
     Declined,
     NotCogwork,
@@ -21,8 +20,8 @@ from cogwork.cli.client.http_client import (
     find_api_key,
     log_in,
 )
+from cogwork.cli.client.rpc_error_text import describe_rpc_error
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
-from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError
 from cogwork.net.address import TLS_PREFIX
 from cogwork.resource.sdk import clean_import as sdk
@@ -82,9 +81,7 @@ def _explain(error: grpc.RpcError, address: str) -> Unreachable | Declined:
         return fault
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return NotCogwork(address, "no reply to a gRPC call")
-    text = _format_fault(error, None)
-    needs_login = error.code() is grpc.StatusCode.UNAUTHENTICATED
-    return Declined(f"{text}; {LOGIN_HINT}" if needs_login else text)
+    return Declined(describe_rpc_error(error))
 
 
 def _open_channel(address: str) -> grpc.Channel:
@@ -159,10 +156,7 @@ def format_rpc_error(error: grpc.RpcError, address: str) -> str:
 
 
 def _format_fault(error: grpc.RpcError, fault: Unreachable | None) -> str:
-    if fault is not None:
-        return str(fault)
-    lines = (error.details() or "").split("\n")
-    return f"{error.code().name}: " + "\n".join(map(replace_unprintable, lines))
+    return str(fault) if fault is not None else describe_rpc_error(error)
 
 
 def list_resources(channel: grpc.Channel) -> dict[str, common.ResourceName]:

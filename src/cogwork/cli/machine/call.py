@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,23 +10,28 @@ from typing import Any
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message_factory import GetMessageClass
 
+from cogwork.cli.client.connection_fault import find_connection_fault
 from cogwork.cli.client.grpc_client import CommandError, call_robot, list_resources, with_channel
 from cogwork.cli.client.motion_session import open_session, wait_while_moving
 from cogwork.cli.client.reflection_client import fetch_service
+from cogwork.cli.client.rpc_error_text import ran_out_of_time
 from cogwork.cli.client.sdk_descriptors import find_sdk_service
-from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
+from cogwork.cli.machine.call_request import build_request
+from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
 from cogwork.config.check.diagnostics import did_you_mean
+from cogwork.core.sentences import join_names
 from cogwork.graph.name import Api
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.robot.motion.moving_methods import is_marked
-from cogwork.wire.messages.resource_field import NAME_FIELDS, name_field
 
 assert sdk.VERSION  # import `clean_import` before the SDK
 from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
+
+_MAX_LISTED = 8
 
 
 def call(arguments: argparse.Namespace) -> int:
@@ -36,14 +40,39 @@ def call(arguments: argparse.Namespace) -> int:
 
 def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     full, name, service_name = _find_resource(channel, arguments.resource)
-    method = _find_method(_fetch_service(channel, service_name, full), arguments.method)
-    request = _build_request(method, name, arguments.request)
+    method = _find_method(_fetch_service(channel, service_name, full), name, arguments.method)
+    text = sys.stdin.read() if arguments.request == "-" else arguments.request
+    request = build_request(method, name, text)
     call = _Call(channel, method, arguments.timeout)
-    if is_marked(method) and not arguments.detach:
+    try:
+        _make_call(call, name, request, arguments)
+    except grpc.RpcError as error:
+        reason = _explain_failure(error, call, name, arguments.address)
+        if reason is None:
+            raise
+        print_error(reason)
+        return EXIT_FAILURE
+    return EXIT_OK
+
+
+def _make_call(call: _Call, name: str, request: Any, arguments: argparse.Namespace) -> None:
+    if is_marked(call.method) and not arguments.detach:
         _move(call, name, request)
     else:
         call.print_replies(request)
-    return EXIT_OK
+
+
+def _explain_failure(error: grpc.RpcError, call: _Call, name: str, address: str) -> str | None:
+    """Explain an error that depends on the call; None for other errors."""
+    method = call.method.name
+    if ran_out_of_time(error, call.path) and find_connection_fault(error, address) is None:
+        return (
+            f"{method} of {name} did not end within {call.timeout:g}s; allow it more time with "
+            f"--timeout, or see the state of {name} with `cogwork status`"
+        )
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED and call.path in (error.details() or ""):
+        return f"the model of {name} does not implement {method}; use another method or model"
+    return None
 
 
 def _move(call: _Call, name: str, request: Any) -> None:
@@ -54,8 +83,8 @@ def _move(call: _Call, name: str, request: Any) -> None:
         if not metadata or not {"IsMoving", "Stop"}.issubset(methods):
             return
         sibling = {each: replace(call, method=methods[each]) for each in ("IsMoving", "Stop")}
-        asking = _build_request(methods["IsMoving"], name, "{}")
-        stopping = _build_request(methods["Stop"], name, "{}")
+        asking = build_request(methods["IsMoving"], name, "{}")
+        stopping = build_request(methods["Stop"], name, "{}")
 
         def is_moving() -> bool:
             (reply,) = sibling["IsMoving"].iter_replies(asking)
@@ -72,8 +101,7 @@ def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
     full = list_resources(channel)
     found = [each for each, r in full.items() if wanted in (each, r.name)]
     if not found:
-        hint = did_you_mean(wanted, [r.name for r in full.values()]) or "see `cogwork status`"
-        raise CommandError(f'the machine has no resource "{wanted}"; {hint}')
+        raise CommandError(f'the machine has no resource "{wanted}"; {_suggest(wanted, full)}')
     if len(found) > 1:
         raise CommandError(f'several resources are named "{wanted}"; use {" or ".join(found)}')
     resource = full[found[0]]
@@ -82,6 +110,16 @@ def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
     if service is None:
         raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
     return found[0], resource.name, service
+
+
+def _suggest(wanted: str, resources: Mapping[str, Any]) -> str:
+    names = [each.name for each in resources.values()]
+    choices = [*resources, *names] if "/" in wanted else names
+    if hint := did_you_mean(wanted, choices):
+        return hint
+    if not names:
+        return "it has no resources; add one to its configuration"
+    return f"it has {join_names(names, _MAX_LISTED)}; see `cogwork status`"
 
 
 def _list_services(channel: grpc.Channel) -> Mapping[Api, str]:
@@ -118,17 +156,17 @@ def _fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDe
         return found
 
 
-def _find_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
+def _find_method(service: ServiceDescriptor, name: str, wanted: str) -> MethodDescriptor:
     """Find a method by its proto name or its Python name: GetReadings, get_readings."""
     plain = wanted.replace("_", "").lower()
-    for name, method in service.methods_by_name.items():
-        if name.lower() == plain:
+    for each, method in service.methods_by_name.items():
+        if each.lower() == plain:
             found: MethodDescriptor = method
             break
     else:
         names = list(service.methods_by_name)
-        hint = did_you_mean(wanted, names) or f"it has {', '.join(names)}"
-        raise CommandError(f'{service.full_name} has no method "{wanted}"; {hint}')
+        hint = did_you_mean(wanted, names) or f"its methods: {', '.join(names)}"
+        raise CommandError(f'{name} ({service.full_name}) has no method "{wanted}"; {hint}')
     if found.client_streaming:
         raise CommandError(
             f"{found.name} takes a stream of requests; call it from a client program"
@@ -136,38 +174,15 @@ def _find_method(service: ServiceDescriptor, wanted: str) -> MethodDescriptor:
     return found
 
 
-def _build_request(method: MethodDescriptor, name: str, text: str) -> Any:
-    request = GetMessageClass(method.input_type)()
-    try:
-        content = json.loads(sys.stdin.read() if text == "-" else text)
-        if not isinstance(content, dict):
-            raise CommandError(
-                f"the request must be a JSON object, e.g. {_example_request(method)}"
-            )
-        # Encode the text first, which raises ValueError for a lone surrogate: ParseDict would raise
-        # SystemError.
-        json.dumps(content, ensure_ascii=False).encode()
-        ParseDict(content, request)
-    except (ValueError, ParseError, TypeError, AttributeError, RecursionError) as error:
-        fields = ", ".join(field.name for field in method.input_type.fields)
-        raise CommandError(f"invalid request: {error}; its fields are {fields}") from error
-    if (field := name_field(method.input_type)) is not None:
-        setattr(request, field, getattr(request, field) or name)
-    return request
-
-
-def _example_request(method: MethodDescriptor) -> str:
-    fields = [
-        each.name for each in method.input_type.fields if each.name not in (*NAME_FIELDS, "extra")
-    ]
-    return json.dumps({fields[0]: "…"}) if fields else "{}"
-
-
 @dataclass(frozen=True)
 class _Call:
     channel: grpc.Channel
     method: MethodDescriptor
     timeout: float
+
+    @property
+    def path(self) -> str:
+        return f"/{self.method.containing_service.full_name}/{self.method.name}"
 
     def print_replies(self, request: Any, metadata: Sequence[tuple[str, str]] = ()) -> None:
         for reply in self.iter_replies(request, metadata):
@@ -185,7 +200,7 @@ class _Call:
         streams = method.server_streaming
         make = self.channel.unary_stream if streams else self.channel.unary_unary
         start: Any = make(
-            f"/{method.containing_service.full_name}/{method.name}",
+            self.path,
             request_serializer=type(request).SerializeToString,
             response_deserializer=GetMessageClass(method.output_type).FromString,
         )

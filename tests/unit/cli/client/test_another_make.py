@@ -137,7 +137,7 @@ def test_login_is_asked_for_and_made_over_grpc(
     for words in (("status",), ("logs",)):
         code, out, err = terminal.run(*words)
         assert (code, out) == (2, "")
-        assert err.startswith("UNAUTHENTICATED: authentication required; set COGWORK_API_KEY_ID")
+        assert err.startswith("authentication required; set COGWORK_API_KEY_ID")
     monkeypatch.setenv("COGWORK_API_KEY_ID", peer.KEY_ID)
     monkeypatch.setenv("COGWORK_API_KEY", "wrong")
     refused = terminal.run("status")
