@@ -13,6 +13,8 @@ _META = "_services._dns-sd._udp.local"
 """The name that DNS-SD browsers query to list the types of services."""
 _SERVICE_LABEL, _META_LABEL = b"_rpc", b"_dns-sd"
 _DOMAIN = "local"
+PROCESS_ID_KEY = "id="
+"""Prefix of the text that identifies the server process, whatever the interface it answers on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class Announcement:
     host: str
     """The host name of the computer, without a domain."""
     transports: tuple[str, ...] = ("grpc", "webrtc")
+    process_id: str = ""
+    """A random identifier of the server process, so that its answers are counted as one machine."""
 
     @property
     def instances(self) -> list[str]:
@@ -69,13 +73,18 @@ class Announcement:
             for marker in (_SERVICE_LABEL, _META_LABEL, self.host.lower().encode())
         )
 
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        identifier = (f"{PROCESS_ID_KEY}{self.process_id}",) if self.process_id else ()
+        return (*self.transports, *identifier)
+
     def _records(self, label: str, addresses: Sequence[str]) -> list[Record]:
         host = join_name([self.host, _DOMAIN])
         instance = join_name([label, *SERVICE.split(".")])
         return [
             Record(SERVICE, RecordType.PTR, instance),
             Record(instance, RecordType.SRV, Service(self.port, host)),
-            Record(instance, RecordType.TXT, self.transports),
+            Record(instance, RecordType.TXT, self._texts),
             *_address_records(host, addresses),
         ]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeGuard
 
 from cogwork.core.limits.token_bucket import Rate, TokenBuckets
-from cogwork.discovery.announcement import SERVICE
+from cogwork.discovery.announcement import PROCESS_ID_KEY, SERVICE
 from cogwork.discovery.dns_message import (
     MAX_SIZE,
     InvalidMessage,
@@ -110,14 +110,14 @@ def read_sightings(message: Message, sender: str, own: Collection[str]) -> list[
     """
     is_here = sender in own
     return [
-        Sighting(sender, each)
-        for each in read_machines(message)
-        if is_here or not ipaddress.ip_address(each.address).is_loopback
+        Sighting(sender, machine, process_id)
+        for machine, process_id in read_machines(message)
+        if is_here or not ipaddress.ip_address(machine.address).is_loopback
     ]
 
 
-def read_machines(message: Message) -> Iterator[FoundMachine]:
-    """Yield the machines in a response, once for each address."""
+def read_machines(message: Message) -> Iterator[tuple[FoundMachine, str]]:
+    """Yield each machine in a response, once for each address, with its `process_id`."""
     by_name: dict[str, list[Record]] = {}
     for record in message.records:
         by_name.setdefault(record.name, []).append(record)
@@ -128,12 +128,14 @@ def read_machines(message: Message) -> Iterator[FoundMachine]:
         if service is None:
             continue
         texts = next((each for each in values if _is_texts(each)), ())
+        process_id = next((each for each in texts if each.startswith(PROCESS_ID_KEY)), "")
+        transports = tuple(each for each in texts if each != process_id)
         for record in by_name.get(service.host, ()):
             if record.type in (RecordType.A, RecordType.AAAA):
                 address = str(record.value)
-                yield FoundMachine(
-                    _read_label(instance), address, service.port, service.host, texts
-                )
+                name = _read_label(instance)
+                machine = FoundMachine(name, address, service.port, service.host, transports)
+                yield machine, process_id
 
 
 def _is_texts(value: object) -> TypeGuard[tuple[str, ...]]:

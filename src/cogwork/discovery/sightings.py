@@ -1,7 +1,8 @@
 """Merging of answers from the same machine on the local network. No I/O.
 
 A machine may answer for each of its names, in two spellings, on each interface and with IPv4 and
-IPv6, and may list addresses that cannot be reached from this computer.
+IPv6, and may list addresses that cannot be reached from this computer. Answers are not
+authenticated: a program on the network can copy names and identifiers.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Sighting(NamedTuple):
     sender: str
     """The address that sent the answer."""
     machine: FoundMachine
+    process_id: str = ""
+    """The identifier of the server process; empty for servers that announce none."""
 
 
 class ThisComputer(NamedTuple):
@@ -70,6 +73,9 @@ def _identify(
     """Yield the keys of a sighting; sightings with a common key belong to the same machine."""
     machine, sender = sighting.machine, computer.locate(sighting.sender)
     yield machine.port, machine.plain_name, sender
+    if sighting.process_id:
+        # The process answers on each of its networks with the addresses of that network only.
+        yield machine.port, sighting.process_id
     # A machine lists the same addresses under all its names, with IPv4 and IPv6. Another machine
     # may list one of these addresses, too, such as the address of a container bridge. So an address
     # identifies a machine only together with the sender, or if the address has sent answers.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import secrets
 import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ class Discovery:
         """`webrtc`: whether clients can connect over WebRTC."""
         self._clock = clock
         self._transports = ("grpc", "webrtc") if webrtc else ("grpc",)
+        self._process_id = secrets.token_hex(8)
         self._announced: tuple[Announcement, bool] | None = None
         self._responder: Responder | None = None
 
@@ -33,7 +35,11 @@ class Discovery:
             return
         host = socket.gethostname().partition(".")[0] or "cogwork"
         announcement = Announcement(
-            _names_of(config) or (host,), addresses[0][1], host, self._transports
+            _names_of(config) or (host,),
+            addresses[0][1],
+            host,
+            self._transports,
+            self._process_id,
         )
         loopback_only = all(ipaddress.ip_address(each).is_loopback for each, _ in addresses)
         if self._announced == (announcement, loopback_only):

@@ -84,6 +84,28 @@ def test_machine_of_ours_is_found_once_with_all_of_its_spellings() -> None:
     ]
 
 
+def test_machine_is_found_once_although_it_answers_on_two_networks() -> None:
+    """Each network learns only the addresses on it, and the machine has several names."""
+    belt = Announcement((FQDN, LOCAL_FQDN), 8080, "vm", process_id="5d3c")
+    seen = [
+        *announce("192.0.2.7", belt, ADDRESSES),
+        *announce("fe80::7", belt, ADDRESSES),
+        *announce("198.51.100.7", belt, ["198.51.100.7"]),
+    ]
+    assert merge_sightings(seen, HERE) == [FoundMachine(FQDN, "192.0.2.7", 8080, "vm.local", BOTH)]
+
+
+def test_copies_of_a_machine_on_two_networks_are_told_apart() -> None:
+    """A copied disk has the same names, but it runs another process."""
+    seen = [
+        *announce("192.0.2.7", Announcement((FQDN,), 8080, "vm", process_id="5d3c"), ADDRESSES),
+        *announce(
+            "198.51.100.7", Announcement((FQDN,), 8080, "vm", process_id="77aa"), ["198.51.100.7"]
+        ),
+    ]
+    assert [each.address for each in merge_sightings(seen, HERE)] == ["192.0.2.7", "198.51.100.7"]
+
+
 def test_machines_of_this_computer_are_told_apart() -> None:
     """Without names of their own, they have that of the computer."""
     public, local = (Announcement(("laptop",), port, "laptop") for port in (8080, 8081))
