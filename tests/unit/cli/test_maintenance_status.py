@@ -27,7 +27,7 @@ def print_status(
         "updates": updates,
     }
     monkeypatch.setattr(status, "fetch_view", lambda _: view)
-    return status.status(argparse.Namespace(history=None, json=False, address="x"))
+    return status.status(argparse.Namespace(history=None, json=False, unhealthy=False, address="x"))
 
 
 def test_denial_is_shown_below_the_summary(

@@ -26,7 +26,7 @@ def print_status(monkeypatch: pytest.MonkeyPatch, *processes: dict[str, Any]) ->
         "processes": list(processes),
     }
     monkeypatch.setattr(status, "fetch_view", lambda _: view)
-    return status.status(argparse.Namespace(history=None, json=False, address="x"))
+    return status.status(argparse.Namespace(history=None, json=False, unhealthy=False, address="x"))
 
 
 def test_failed_processes_come_last(

@@ -19,6 +19,7 @@ from cogwork.cli.client.http_client import Declined, NotCogwork, Unreachable, fe
 from cogwork.cli.machine.graph_text import DiagramNode, as_dot, as_text
 from cogwork.cli.machine.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.machine.history import format_event
+from cogwork.cli.machine.unhealthy import has_failed_last, is_healthy, keep_unhealthy
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
 from cogwork.config.check.diagnostics import replace_unprintable, replace_unprintable_lines
 from cogwork.config.source.config_report import ConfigState, describe_report, format_reported
@@ -35,39 +36,38 @@ def status(arguments: argparse.Namespace) -> int:
     except (Declined, Unreachable) as error:
         print_error(str(error))
         return EXIT_USAGE
+    shown = keep_unhealthy(view) if arguments.unhealthy else view
     if arguments.json:
-        print_json(view)
+        print_json(shown)
     else:
         print(_format_summary(view))
-        if version := format_version(view):
-            print(version)
-        if denial := view.get("maintenance_denied"):
-            print(_format_maintenance(denial))
-        for update in view.get("updates", ()):
-            print(_format_update(update))
-        for line in _format_tls(view.get("tls")):
-            print(line)
-        for notice in view.get("cloud_notices", ()):
-            print(paint(replace_unprintable(notice), "yellow"))
-        for line in _format_resources(view["resources"]):
-            print(line)
-        for line in _format_modules(view.get("modules", [])):
-            print(line)
-        for line in _format_processes(view.get("processes", [])):
-            print(line)
-        for line in _format_packages(view.get("packages", [])):
-            print(line)
-        for job in view.get("jobs", ()):
-            if job["configured"]:
-                print(_format_job(job))
-        for line in _format_config(view.get("configuration")):
+        for line in _format_details(shown):
             print(line)
     report_missing(
         view,
         "models, dependencies, ignored settings, processes, certificate, updates and faults of "
         "the configuration",
     )
-    return EXIT_OK if _is_healthy(view) else EXIT_FAILURE
+    return EXIT_OK if is_healthy(view) else EXIT_FAILURE
+
+
+def _format_details(view: dict[str, Any]) -> Iterable[str]:
+    if version := format_version(view):
+        yield version
+    if denial := view.get("maintenance_denied"):
+        yield _format_maintenance(denial)
+    yield from map(_format_update, view.get("updates", ()))
+    yield from _format_tls(view.get("tls"))
+    for notice in view.get("cloud_notices", ()):
+        yield paint(replace_unprintable(notice), "yellow")
+    yield from _format_resources(view["resources"])
+    yield from _format_modules(view.get("modules", []))
+    yield from _format_processes(view.get("processes", []))
+    yield from _format_packages(view.get("packages", []))
+    for job in view.get("jobs", ()):
+        if job["configured"]:
+            yield _format_job(job)
+    yield from _format_config(view.get("configuration"))
 
 
 def _format_tls(report: dict[str, Any] | None) -> Iterable[str]:
@@ -81,15 +81,6 @@ def _format_tls(report: dict[str, Any] | None) -> Iterable[str]:
     for problem in (report["warning"], report["fault"]):
         if problem is not None:
             yield paint(replace_unprintable(problem), "red")
-
-
-def _is_healthy(view: dict[str, Any]) -> bool:
-    report = view.get("configuration")
-    if report is not None and report["state"] != ConfigState.VALID:
-        return False
-    ready = all(resource["state"] == "ready" for resource in view["resources"])
-    running = all(process["state"] != "unhealthy" for process in view.get("processes", ()))
-    return ready and running and bool(view["state"] == "running")
 
 
 def _print_history(arguments: argparse.Namespace) -> int:
@@ -260,8 +251,8 @@ def _align_rows(texts: Iterable[tuple[str, ...]]) -> list[str]:
 
 def _format_job(job: dict[str, Any]) -> str:
     done = max(job["successes"], default=None)
-    failed = max(job["failures"], key=lambda each: each["time"], default=None)
-    if failed is not None and (done is None or failed["time"] > done):
+    if has_failed_last(job):
+        failed = max(job["failures"], key=lambda each: each["time"])
         reason = f": {failed['reason']}" if failed["reason"] else ""
         words, style = f"failed {_format_age(failed['time'])} ago{reason}", "red"
     else:

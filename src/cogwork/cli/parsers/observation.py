@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cogwork.cli.parsers.options import FOLLOW, JSON, JSON_LINES, add_address_option
-from cogwork.core.command_line import command, option
+from cogwork.core.command_line import command, option, switch
 
 STATUS = command(
     "status",
@@ -11,6 +11,7 @@ STATUS = command(
     "cogwork.cli.machine.status:status",
     add_address_option,
     JSON,
+    switch("--unhealthy", "show only what needs attention, with the reasons"),
     option(
         "--history",
         "RESOURCE",
@@ -20,7 +21,7 @@ STATUS = command(
     ),
     epilog="Exit status: 0 if every resource is ready, no process has failed and the "
     "configuration file has no errors, 1 if not or if a server of another make does not tell its "
-    "states, 2 if the machine cannot be reached.",
+    "states, 2 if the machine cannot be reached. --unhealthy does not change it.",
 )
 LOGS = command(
     "logs",
