@@ -23,6 +23,10 @@ Add a line to the file that your shell reads when it starts:
 - zsh, `~/.zshrc`, after `compinit`: `eval "$(cogwork completion zsh)"`
 - fish, `~/.config/fish/config.fish`: `cogwork completion fish | source`
 
+The Tab key then completes commands, options and files, and the names of the resources, methods and
+modules of the running machine. If no machine answers within a second, there are no names. Nothing is
+stored.
+
 ## Name the machine
 
 Commands that talk to a machine take its address with `--address`, such as `192.0.2.7:8080`. To give

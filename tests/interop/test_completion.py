@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import pty
 import select
@@ -9,13 +11,23 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.machine.running import DEADLINE
+from tests.support.machine.running import DEADLINE, Server, run_server
+from tests.support.waiting import poll
 
+PROGRAM = f"""
+import sys
+from cogwork.cli import machine_names
+from cogwork.cli.main import main
+
+machine_names.DEADLINE = {DEADLINE}
+sys.exit(main())
+"""
+"""`cogwork`, with the deadline of tests: other tests may keep the machine from answering soon."""
 LINES = [
     ("cogwork conf\tche\t--js\t", "cogwork config check --json"),
     ("cogwork config check mach\t", "cogwork config check machine.json"),
@@ -41,7 +53,7 @@ def directory(tmp_path: Path) -> Path:
     (tmp_path / "folder").mkdir()
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "cogwork"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cogwork.cli.main "$@"\n')
+    program.write_text(f"#!{sys.executable}\n{PROGRAM}")
     program.chmod(0o755)
     for name in ("cogwork-server", "cogwork-agent"):
         (tmp_path / "bin" / name).symlink_to(program)
@@ -55,11 +67,15 @@ def environment(directory: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("shell", STARTS)
 def test_bash_and_zsh_complete_a_typed_line(shell: str, directory: Path) -> None:
+    check_lines(shell, directory, LINES)
+
+
+def check_lines(shell: str, directory: Path, lines: list[tuple[str, str]]) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     with open_shell(shell, directory) as keyboard:
         type_and_wait(keyboard, f"{STARTS[shell][1]}; echo read''y\n", "ready")
-        for typed, expected in LINES:
+        for typed, expected in lines:
             # Ctrl-A and an echo in front: the line is printed, not run.
             keys, marks = typed.split("\t"), "echo '<' "
             for part in keys[:-1]:
@@ -99,6 +115,41 @@ def type_and_wait(keyboard: int, keys: str, expected: str) -> str:
     return printed
 
 
+NAMES = [
+    ("cogwork call bel\tgo_f\t", "cogwork call belt go_for"),
+    ("cogwork call board:to\tGetRea\t", "cogwork call board:top GetReadings"),
+    ("cogwork camera snap ey\t", "cogwork camera snap eye"),
+    ("cogwork status --history ey\t", "cogwork status --history eye"),
+]
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> AsyncIterator[Server]:
+    fakes = {"belt": "motor", "eye": "camera"}
+    components = [
+        {"name": name, "api": f"rdk:component:{kind}", "model": "fake"}
+        for name, kind in fakes.items()
+    ]
+    top = {"name": "top", "api": "rdk:component:sensor", "model": "fake"}
+    for name in ("board", "machine"):
+        (tmp_path / name).mkdir()
+    async with run_server({"components": [top]}, tmp_path / "board") as board:
+        remote = {"name": "board", "address": f"localhost:{board.port}", "insecure": True}
+        config = {"components": components, "remotes": [remote]}
+        async with run_server(config, tmp_path / "machine") as server:
+            await server.wait_for_status(state="running")
+            await poll(server.status, lambda view: "board:top" in json.dumps(view["resources"]))
+            yield server
+
+
+@pytest.mark.parametrize("shell", STARTS)
+async def test_names_of_a_running_machine_are_completed(
+    shell: str, directory: Path, machine: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COGWORK_ADDRESS", f"localhost:{machine.port}")
+    await asyncio.to_thread(check_lines, shell, directory, NAMES)
+
+
 @pytest.mark.parametrize(
     ("line", "candidate"),
     [
@@ -113,6 +164,21 @@ def type_and_wait(keyboard: int, keys: str, expected: str) -> str:
     ],
 )
 def test_fish_completes_a_line(line: str, candidate: str, directory: Path) -> None:
+    assert candidate in run_fish(line, directory)
+
+
+async def test_fish_completes_names_of_a_running_machine(
+    directory: Path, machine: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COGWORK_ADDRESS", f"localhost:{machine.port}")
+    for line, expected in NAMES[1:]:
+        words = expected.split()
+        typed = " ".join(words[:-1]) + f" {words[-1][:2]}"
+        assert words[-1] in await asyncio.to_thread(run_fish, typed, directory), line
+
+
+def run_fish(line: str, directory: Path) -> list[str]:
+    """Return the candidates that fish offers for a line."""
     if shutil.which("fish") is None:
         pytest.skip("fish is not installed")
     script = "cogwork completion fish | source; complete --do-complete $argv"
@@ -125,4 +191,4 @@ def test_fish_completes_a_line(line: str, candidate: str, directory: Path) -> No
         timeout=DEADLINE,
         check=True,
     )
-    assert candidate in [word.partition("\t")[0] for word in done.stdout.splitlines()], done
+    return [word.partition("\t")[0] for word in done.stdout.splitlines()]

@@ -1,7 +1,7 @@
 """`cogwork completion`: completion for bash, zsh and fish.
 
 The script for a shell only calls `cogwork completion SHELL --words …` to get the candidates, so the
-script does not change when Cogwork is updated.
+script does not change when Cogwork is updated. Names of resources come from the running machine.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from cogwork.cli import machine_names
 from cogwork.cli.command_tree import Argument, Command, find_program
 from cogwork.config.schema.codes import CODES
 
@@ -65,40 +66,65 @@ def complete(words: Sequence[str]) -> list[CompletionCandidate]:
     program = find_program(before[0]) if before else None
     if program is None:
         return []
-    command, position, option = _parse_words(program, before[1:])
+    line = _parse_words(program, before[1:])
+    command, option = line.command, line.option
     flag, equals, value = current.partition("=")
     if option is None and equals:
         option, current = _find_option(command, flag), value
     if option is not None:
-        found = _list_values(option)
+        found = _list_values(line, option, current)
     elif current.startswith("-"):
         found = _list_flags(command, current)
     elif command.commands:
         found = [CompletionCandidate(each.words[-1], each.summary) for each in command.commands]
     else:
-        found = _complete_positional(command, position)
+        found = _list_values(line, line.optional, current) if line.optional is not None else []
+        found = found or _complete_positional(line, current)
     return [each for each in found if each.is_request or each.word.startswith(current)]
 
 
-def _parse_words(program: Command, words: Sequence[str]) -> tuple[Command, int, Argument | None]:
-    """Parse the words of a command line.
+@dataclass(slots=True)
+class _ParsedLine:
+    """The words before the one that is completed."""
 
-    Return the command, the number of its positional arguments so far, and the option whose value
-    comes next.
-    """
-    command, position, option = program, 0, None
+    command: Command
+    positional: list[str] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+    """The values of options by their last flag, such as `--output`."""
+    option: Argument | None = None
+    """The option whose value comes next."""
+
+    optional: Argument | None = None
+    """The option whose value may come next."""
+
+    @property
+    def address(self) -> str | None:
+        return self.options.get("--address")
+
+
+def _parse_words(program: Command, words: Sequence[str]) -> _ParsedLine:
+    line = _ParsedLine(program)
     for word in words:
-        inner = {each.words[-1]: each for each in command.commands}
-        if option is not None:
-            option = None
+        inner = {each.words[-1]: each for each in line.command.commands}
+        if line.option is not None:
+            line.options[line.option.flags[-1]] = word
+            line.option = None
         elif word.startswith("-") and word != "-":
-            found = None if "=" in word else _find_option(command, word)
-            option = found if found and found.metavar and not found.optional_value else None
+            flag, equals, value = word.partition("=")
+            found = _find_option(line.command, flag)
+            if found is not None and equals:
+                line.options[found.flags[-1]] = value
+            elif found is not None and found.optional_value:
+                line.optional = found
+                continue
+            elif found is not None and found.metavar:
+                line.option = found
         elif word in inner:
-            command, position = inner[word], 0
+            line.command, line.positional = inner[word], []
         else:
-            position += 1
-    return command, position, option
+            line.positional.append(word)
+        line.optional = None
+    return line
 
 
 def _find_option(command: Command, flag: str) -> Argument | None:
@@ -113,21 +139,54 @@ def _list_flags(command: Command, current: str) -> list[CompletionCandidate]:
     return [CompletionCandidate(f if f.startswith("--") else dash + f, text) for f, text in flags]
 
 
-def _complete_positional(command: Command, position: int) -> list[CompletionCandidate]:
-    expected = command.positional
+def _complete_positional(line: _ParsedLine, current: str) -> list[CompletionCandidate]:
+    expected, position = line.command.positional, len(line.positional)
     if not expected:
-        return _list_flags(command, "")
+        return _list_flags(line.command, "")
     if position < len(expected):
-        return _list_values(expected[position])
-    return _list_values(expected[-1]) if any(each.repeated for each in expected) else []
+        return _list_values(line, expected[position], current)
+    if any(each.repeated for each in expected):
+        return _list_values(line, expected[-1], current)
+    return []
 
 
-def _list_values(argument: Argument) -> list[CompletionCandidate]:
+def _list_values(line: _ParsedLine, argument: Argument, current: str) -> list[CompletionCandidate]:
     if argument.metavar in _PATHS:
         return [CompletionCandidate(_PATHS[argument.metavar])]
     if argument.metavar == "CODE":
         return [CompletionCandidate(code.id, code.title) for code in CODES.values()]
+    list_names = _MACHINE_NAMES.get((line.command.name, argument.metavar or ""))
+    if list_names is not None:
+        return [CompletionCandidate(*each) for each in list_names(line, current)]
     return [CompletionCandidate(choice) for choice in argument.choices]
+
+
+_ListNames = Callable[[_ParsedLine, str], list[machine_names.NamedItem]]
+
+
+def _list_resources(subtype: str | None = None) -> _ListNames:
+    return lambda line, _: machine_names.list_resources(line.address, subtype)
+
+
+def _list_modules(line: _ParsedLine, _: str) -> list[machine_names.NamedItem]:
+    return machine_names.list_modules(line.address)
+
+
+def _list_methods(line: _ParsedLine, current: str) -> list[machine_names.NamedItem]:
+    return machine_names.list_methods(line.address, line.positional[0], current)
+
+
+_MACHINE_NAMES: dict[tuple[str, str], _ListNames] = {
+    ("cogwork call", "RESOURCE"): _list_resources(),
+    ("cogwork call", "METHOD"): _list_methods,
+    ("cogwork camera snap", "NAME"): _list_resources("camera"),
+    ("cogwork camera watch", "NAME"): _list_resources("camera"),
+    ("cogwork status", "RESOURCE"): _list_resources(),
+    ("cogwork shell", "NAME"): _list_resources("shell"),
+    ("cogwork copy", "NAME"): _list_resources("shell"),
+    ("cogwork module restart", "NAME"): _list_modules,
+}
+"""By command and placeholder: the names that a running machine has for an argument."""
 
 
 def _format_for_zsh(candidate: CompletionCandidate) -> str:

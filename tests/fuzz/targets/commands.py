@@ -14,16 +14,21 @@ from cogwork.resource.sdk import clean_import as sdk
 from cogwork.server.options import UsageError, list_option_warnings, parse
 
 assert sdk.VERSION  # the SDK must be imported first
+from viam.gen.component.arm.v1 import arm_pb2  # noqa: E402
 from viam.gen.component.motor.v1 import motor_pb2  # noqa: E402
 from viam.gen.service.shell.v1.shell_pb2 import CopyFilesToMachineRequest, FileData  # noqa: E402
 
 from cogwork.cli.client.grpc_client import CommandError  # noqa: E402
-from cogwork.cli.machine.call import _build_request  # noqa: E402
+from cogwork.cli.machine.call_request import build_request  # noqa: E402
 from cogwork.drivers.shell.file_copy import SINGLE_DIRECTORY, FileReceiver  # noqa: E402
 
 _METHODS = [
-    motor_pb2.DESCRIPTOR.services_by_name["MotorService"].methods_by_name[name]
-    for name in ("SetPower", "DoCommand")
+    file.DESCRIPTOR.services_by_name[service].methods_by_name[name]
+    for file, service, name in (
+        (motor_pb2, "MotorService", "SetPower"),
+        (motor_pb2, "MotorService", "DoCommand"),
+        (arm_pb2, "ArmService", "MoveThroughJointPositions"),
+    )
 ]
 
 
@@ -40,7 +45,7 @@ def target_request(data: bytes) -> None:
         return
     for method in _METHODS:
         with allow_errors(data, CommandError):
-            _build_request(method, "wheel", text).SerializeToString()
+            build_request(method, "wheel", text).SerializeToString()
 
 
 def target_copy(data: bytes) -> None:
@@ -116,12 +121,26 @@ TARGETS = (
     Target(
         "commands.request",
         target_request,
-        lambda: [b'{"power_pct": 0.5}', b'{"command": {"a": [1, null]}, "extra": {}}', b"[]", b"-"],
-        ("cogwork.cli.machine.call:_build_request", "cogwork.cli.machine.call:_example_request"),
+        lambda: [
+            b'{"power_pct": 0.5}',
+            b'{"command": {"a": [1, null]}, "extra": {}}',
+            b'{"positions": [{"values": [1]}]}',
+            b"[]",
+            b"-",
+        ],
+        (
+            "cogwork.cli.machine.call_request:build_request",
+            "cogwork.cli.machine.call_request:_read_object",
+            "cogwork.cli.machine.call_request:_find_fault",
+            "cogwork.cli.machine.call_request:_find_inner_fault",
+            "cogwork.cli.machine.call_request:_find_item_fault",
+        ),
         (
             b'"name"',
             b'"power_pct"',
             b'"command"',
+            b'"positions"',
+            b'"options"',
             b"NaN",
             b"null",
             b"1e400",

@@ -1,4 +1,11 @@
 # bash completion for cogwork, cogwork-server, cogwork-agent and cogwork-cloud
+_cogwork_trim_colons() {
+    # Words are split at ":", too, so what is before the last ":" stays on the line.
+    local word=${COMP_LINE:0:COMP_POINT}
+    word=${word##*[[:space:]=]}
+    [[ $COMP_WORDBREAKS == *:* && $word == *:* ]] || return
+    COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
+}
 _cogwork() {
     local IFS=$'\n' current=${COMP_WORDS[COMP_CWORD]}
     # Words are split at "=", too.
@@ -7,7 +14,7 @@ _cogwork() {
     case ${COMPREPLY[0]} in
         :files) COMPREPLY=($(compgen -f -- "$current")) ;;
         :directories) COMPREPLY=($(compgen -d -- "$current")) ;;
-        *) return ;;
+        *) _cogwork_trim_colons; return ;;
     esac
     # Quotes names and adds slashes; bash 3 does without.
     compopt -o filenames 2>/dev/null

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,24 +14,14 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message_factory import GetMessageClass
 
 from cogwork.cli.client.connection_fault import find_connection_fault
-from cogwork.cli.client.grpc_client import CommandError, call_robot, list_resources, with_channel
+from cogwork.cli.client.grpc_client import CommandError, with_channel
 from cogwork.cli.client.motion_session import open_session, wait_while_moving
-from cogwork.cli.client.reflection_client import fetch_service
 from cogwork.cli.client.rpc_error_text import ran_out_of_time
-from cogwork.cli.client.sdk_descriptors import find_sdk_service
 from cogwork.cli.machine.call_request import build_request
+from cogwork.cli.machine.resource_service import fetch_descriptor, find_resource
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, print_error, print_json, print_text
 from cogwork.config.check.diagnostics import did_you_mean
-from cogwork.core.sentences import join_names
-from cogwork.graph.name import Api
-from cogwork.graph.public_apis import SERVICE_BY_API
-from cogwork.resource.sdk import clean_import as sdk
 from cogwork.robot.motion.moving_methods import is_marked
-
-assert sdk.VERSION  # import `clean_import` before the SDK
-from viam.gen.robot.v1 import robot_pb2 as robot  # noqa: E402
-
-_MAX_LISTED = 8
 
 
 def call(arguments: argparse.Namespace) -> int:
@@ -39,8 +29,9 @@ def call(arguments: argparse.Namespace) -> int:
 
 
 def _call(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
-    full, name, service_name = _find_resource(channel, arguments.resource)
-    method = _find_method(_fetch_service(channel, service_name, full), name, arguments.method)
+    resource = find_resource(channel, arguments.resource)
+    name = resource.name
+    method = _find_method(fetch_descriptor(channel, resource), name, arguments.method)
     text = sys.stdin.read() if arguments.request == "-" else arguments.request
     request = build_request(method, name, text)
     call = _Call(channel, method, arguments.timeout)
@@ -94,66 +85,6 @@ def _move(call: _Call, name: str, request: Any) -> None:
             note = f"{name} moves while this command runs; press Ctrl-C to stop it"
             print_text(f"{note} (--detach leaves it moving)", sys.stderr)
             wait_while_moving(is_moving, lambda: list(sibling["Stop"].iter_replies(stopping)))
-
-
-def _find_resource(channel: grpc.Channel, wanted: str) -> tuple[str, str, str]:
-    """Return the resource's full name, its name, and the gRPC service of its API."""
-    full = list_resources(channel)
-    found = [each for each, r in full.items() if wanted in (each, r.name)]
-    if not found:
-        raise CommandError(f'the machine has no resource "{wanted}"; {_suggest(wanted, full)}')
-    if len(found) > 1:
-        raise CommandError(f'several resources are named "{wanted}"; use {" or ".join(found)}')
-    resource = full[found[0]]
-    api = Api(resource.namespace, resource.type, resource.subtype)
-    service = _list_services(channel).get(api)
-    if service is None:
-        raise CommandError(f"the machine does not list a gRPC service for {found[0]}")
-    return found[0], resource.name, service
-
-
-def _suggest(wanted: str, resources: Mapping[str, Any]) -> str:
-    names = [each.name for each in resources.values()]
-    choices = [*resources, *names] if "/" in wanted else names
-    if hint := did_you_mean(wanted, choices):
-        return hint
-    if not names:
-        return "it has no resources; add one to its configuration"
-    return f"it has {join_names(names, _MAX_LISTED)}; see `cogwork status`"
-
-
-def _list_services(channel: grpc.Channel) -> Mapping[Api, str]:
-    """Return the gRPC services of the machine, or of the public APIs if it does not list any."""
-    try:
-        listed = call_robot(
-            channel,
-            "ResourceRPCSubtypes",
-            robot.ResourceRPCSubtypesRequest(),
-            robot.ResourceRPCSubtypesResponse,
-        )
-    except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-            return SERVICE_BY_API
-        raise
-    return {
-        Api(each.subtype.namespace, each.subtype.type, each.subtype.subtype): each.proto_service
-        for each in listed.resource_rpc_subtypes
-    }
-
-
-def _fetch_service(channel: grpc.Channel, name: str, resource: str) -> ServiceDescriptor:
-    """Return the machine's descriptor, or else the SDK's descriptor."""
-    try:
-        return fetch_service(channel, name, resource)
-    except CommandError:
-        found = find_sdk_service(name)
-        if found is None:
-            raise
-        print_error(
-            f"the machine does not describe {name}, so its methods are those of viam-sdk "
-            f"{sdk.VERSION}"
-        )
-        return found
 
 
 def _find_method(service: ServiceDescriptor, name: str, wanted: str) -> MethodDescriptor:

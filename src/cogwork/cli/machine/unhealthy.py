@@ -20,7 +20,7 @@ def is_healthy(view: dict[str, Any]) -> bool:
 
 def keep_unhealthy(view: dict[str, Any]) -> dict[str, Any]:
     """Return the status without what is healthy. Its own state and revision stay."""
-    kept = {
+    kept: dict[str, Any] = {
         key: [each for each in view[key] if each["state"] != _READY]
         for key in ("resources", "modules", "packages")
         if key in view

@@ -42,8 +42,17 @@ def add_address_option(parser: argparse.ArgumentParser) -> None:
         "HOST:PORT",
         f"address of the machine (default: ${ADDRESS_VARIABLE}, or {_DEFAULT_ADDRESS})",
         parse=_parse_address,
-        default=os.environ.get(ADDRESS_VARIABLE) or _DEFAULT_ADDRESS,
+        default=_default_address(),
     )(parser)
+
+
+def parse_machine_address(given: str | None) -> str:
+    """Return the address in --address, or its default. Raise ValueError if it is invalid."""
+    return parse_address(given or _default_address(), _DEFAULT_PORT)
+
+
+def _default_address() -> str:
+    return os.environ.get(ADDRESS_VARIABLE) or _DEFAULT_ADDRESS
 
 
 def _parse_address(text: str) -> str:
