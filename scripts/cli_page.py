@@ -24,8 +24,8 @@ Add a line to the file that your shell reads when it starts:
 - fish, `~/.config/fish/config.fish`: `cogwork completion fish | source`
 
 The Tab key then completes commands, options and files, and the names of the resources, methods and
-modules of the running machine. If no machine answers within a second, there are no names. Nothing is
-stored.
+modules of the running machine. If no machine answers within a second, there are no names. Nothing
+is stored.
 
 ## Name the machine
 

@@ -162,6 +162,26 @@ def test_machine_follows_changes_of_the_authors_config(demo: Path, tmp_path: Pat
         command.wait_for_line(r"mine.json:1: expected .*; keeping the previous configuration")
 
 
+def test_second_run_of_a_module_has_a_machine_of_its_own(demo: Path) -> None:
+    (demo / "machine.json").unlink()
+    with start_run(str(demo), "--port", str(free_port())) as first:
+        first.wait_for_line("is running at")
+        (file,) = find_config_files(demo)
+        before = file.read_text()
+        with start_run(str(demo), "--port", str(free_port())) as second:
+            second.wait_for_line("is running at")
+            assert file.read_text() == before
+            assert len(find_config_files(demo)) == len(find_servers(demo)) == 2
+        # The next run has the first file again, with the state of its machine.
+    with start_run(str(demo), "--port", str(free_port())) as third:
+        third.wait_for_line("is running at")
+        assert file.read_text() != before
+
+
+def find_config_files(demo: Path) -> list[Path]:
+    return sorted((demo.parent / "home" / "module-run").glob("*.json"))
+
+
 def test_server_that_cannot_start_is_reported(demo: Path, tmp_path: Path) -> None:
     config = tmp_path / "mine.json"
     config.write_text(
@@ -251,7 +271,7 @@ def test_config_is_generated_for_the_models(demo: Path) -> None:
         {"api": "rdk:service:vision", "model": "acme:demo:eye"},
     ]
     (demo / "meta.json").write_text(json.dumps(meta))
-    machine = DevConfig(load_project(demo), None, None)
+    machine = DevConfig(load_project(demo), None, None, demo / "dev.json")
     value = write_and_load(machine)
     assert value["modules"] == [{"name": "demo", "executable_path": str(demo / "run.sh")}]
     assert [(each["name"], each["model"]) for each in value["components"]] == [
@@ -270,7 +290,7 @@ def test_config_of_the_author_is_kept(demo: Path, tmp_path: Path) -> None:
     config.write_text(
         "// with a comment\n" + json.dumps({"modules": [mine, other], "network": network})
     )
-    machine = DevConfig(load_project(demo), config, None)
+    machine = DevConfig(load_project(demo), config, None, tmp_path / "dev.json")
     value = write_and_load(machine)
     assert value["modules"] == [other, mine]
     assert value["network"] == network

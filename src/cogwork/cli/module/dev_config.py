@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +15,49 @@ from cogwork.cli.module.project import ModuleProject, NotAModule, read_json_obje
 from cogwork.core.files import atomic
 from cogwork.graph.name import Api
 
+_MAX_RUNS = 16
 _WILDCARD_HOSTS = ("", "0.0.0.0", "::", "[::]")  # noqa: S104
+
+
+@contextlib.contextmanager
+def reserve_file(module: ModuleProject) -> Iterator[Path]:
+    """Yield the file for the machine's configuration, and keep it from other runs of the module.
+
+    The first run always gets the same file, because the server's saved state depends on its path.
+    """
+    with contextlib.ExitStack() as stack:
+        for number in range(1, _MAX_RUNS + 1):
+            file = state_path(module.executable, ".json" if number == 1 else f"-{number}.json")
+            if _try_lock(file.with_suffix(".lock"), stack):
+                yield file
+                return
+    raise NotAModule(f"{module.name} already runs in {_MAX_RUNS} machines; stop one of them")
+
+
+def _try_lock(file: Path, stack: contextlib.ExitStack) -> bool:
+    """Lock a file until the stack is closed, or return False if another process has locked it."""
+    try:
+        atomic.make_directory(file.parent)
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise NotAModule(f"cannot write {file}: {error.strerror}") from error
+    stack.callback(os.close, lock)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class DevConfig:
     """The author's configuration, with the module added to it."""
 
-    def __init__(self, module: ModuleProject, source: Path | None, port: int | None) -> None:
+    def __init__(
+        self, module: ModuleProject, source: Path | None, port: int | None, file: Path
+    ) -> None:
+        """`file` is the file that the server reads."""
         self.source = source
-        self.file = state_path(module.executable, ".json")
+        self.file = file
         self._module = module
         self._port = port
         self._chosen_port = 0

@@ -16,12 +16,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 
 from cogwork.cli.machine.logs import format_entry
-from cogwork.cli.module.dev_config import DevConfig, find_config
+from cogwork.cli.module.dev_config import DevConfig, find_config, reserve_file
 from cogwork.cli.module.project import ModuleProject, NotAModule, load_project
 from cogwork.cli.module.source_watcher import PollingWatcher
 from cogwork.cli.terminal import (
@@ -49,18 +49,22 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         module = load_project(Path(arguments.path))
         _check_not_installed(module)
-        machine = DevConfig(module, find_config(arguments.config, module), arguments.port)
-        machine.write()
-    except CogworkError as error:
-        print_error(str(error))
-        return EXIT_USAGE
-    try:
-        title = f"{module.name} is running at http://{machine.address}; press Ctrl-C to stop"
-        with exit_on_signals(), DevServer(machine.file, title) as server:
-            _watch(module, machine, server)
+        with reserve_file(module) as file:
+            source = find_config(arguments.config, module)
+            _run_in_machine(module, DevConfig(module, source, arguments.port, file))
     except ServerEnded as error:
         print_error(str(error))
-    return EXIT_FAILURE
+        return EXIT_FAILURE
+    except CogworkError as error:
+        print_error(str(error))
+    return EXIT_USAGE
+
+
+def _run_in_machine(module: ModuleProject, machine: DevConfig) -> NoReturn:
+    machine.write()
+    title = f"{module.name} is running at http://{machine.address}; press Ctrl-C to stop"
+    with exit_on_signals(), DevServer(machine.file, title) as server:
+        _watch(module, machine, server)
 
 
 def _check_not_installed(module: ModuleProject) -> None:
@@ -157,7 +161,7 @@ class DevServer:
         return []
 
 
-def _watch(module: ModuleProject, machine: DevConfig, server: DevServer) -> None:
+def _watch(module: ModuleProject, machine: DevConfig, server: DevServer) -> NoReturn:
     """Restart the module on changes until Ctrl-C."""
     watcher = PollingWatcher(module, machine.source)
     while True:
