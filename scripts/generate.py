@@ -25,6 +25,7 @@ from scripts.roles_page import render_roles_page
 from cogwork.config.schema.codes import CODES, Code
 from cogwork.config.schema.json_schema import describe_model, machine_schema
 from cogwork.config.schema.machine import MachineConfig
+from cogwork.config.schema.schema_text import describe_type, find_default, nested_objects
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.model import Model
 from cogwork.resource.registry import Registry
@@ -254,10 +255,10 @@ def _section_paths(machine: JsonSchema) -> dict[str, str]:
     def visit(name: str, path: str) -> None:
         if name not in places:
             places[name] = path
-            for key, _, inner in _nested_objects(machine["$defs"][name], machine["$defs"]):
+            for key, _, inner in nested_objects(machine["$defs"][name], machine["$defs"]):
                 visit(inner, f"{path}.{key}")
 
-    parts = {key: name for key, _, name in _nested_objects(machine, machine["$defs"])}
+    parts = {key: name for key, _, name in nested_objects(machine, machine["$defs"])}
     for part in sorted(parts, key=list(EXAMPLES).index):
         visit(parts[part], part)
     return places
@@ -319,28 +320,12 @@ def _render_model(model: Model) -> str:
 def _render_tables(schema: JsonSchema, path: str, definitions: JsonSchema) -> Iterator[str]:
     """Yield the table of the attributes, and one for each nested object."""
     yield _render_table("attribute", schema)
-    for key, member, name in _nested_objects(schema, definitions):
+    for key, member, name in nested_objects(schema, definitions):
         inner = path + key
         reader = f"Each of `{inner}`" if member.get("type") == "array" else f"`{inner}`"
         first, *others = _render_tables(definitions[name], f"{inner}.", definitions)
         yield f"{reader} reads:\n\n{first}"
         yield from others
-
-
-def _nested_objects(
-    schema: JsonSchema, definitions: JsonSchema
-) -> Iterator[tuple[str, JsonSchema, str]]:
-    """Yield the members that are objects, or lists of objects."""
-    for key, member in schema.get("properties", {}).items():
-        name = _definition_name(member)
-        if name is not None and "properties" in definitions[name]:
-            yield key, member, name
-
-
-def _definition_name(member: JsonSchema) -> str | None:
-    choices = [member, member.get("items", {}), *member.get("anyOf", ())]
-    references = [choice["$ref"] for choice in choices if "$ref" in choice]
-    return references[0].rpartition("/")[2] if references else None
 
 
 def _render_table(
@@ -359,44 +344,20 @@ def _render_table(
 
 
 def _render_type(member: JsonSchema, places: Mapping[str, str]) -> str:
-    if "title" in member:
-        return str(member["title"])
-    if "enum" in member:
-        return " or ".join(f"`{json.dumps(choice)}`" for choice in member["enum"])
-    if "const" in member:
-        return f"`{json.dumps(member['const'])}`"
-    if "anyOf" in member:
-        choices = [choice for choice in member["anyOf"] if choice != _NULL]
-        return " or ".join(_render_type(choice, places) for choice in choices)
-    if "$ref" in member:
-        return _render_link(member, places)
-    if member.get("type") == "array":
-        return (
-            f"array of {_render_type(member['items'], places)}" if member.get("items") else "array"
-        )
-    values = member.get("additionalProperties")
-    if isinstance(values, Mapping) and "type" in values:
-        return f"object of {_render_type(values, places)}"
-    return str(member.get("type", "any"))
+    return describe_type(
+        member, quote=lambda text: f"`{text}`", link=lambda name: _render_link(name, places)
+    )
 
 
-_NULL = {"type": "null"}
-_ANY_JSON = "JsonValue"
-
-
-def _render_link(member: JsonSchema, places: Mapping[str, str]) -> str:
-    name = _definition_name(member)
-    if name == _ANY_JSON:
-        return "any"
-    place = places.get(name or "")
+def _render_link(name: str, places: Mapping[str, str]) -> str:
+    place = places.get(name)
     return f"[object](#{place.replace('.', '')})" if place else "object"
 
 
 def _render_default(member: JsonSchema, required: bool) -> str:
     if required:
         return "required"
-    is_object = "$ref" in member and _definition_name(member) != _ANY_JSON
-    default = member.get("default", {} if is_object else None)
+    default = find_default(member)
     return (
         "none" if default is None else f"`{_escape_cell(json.dumps(default, ensure_ascii=False))}`"
     )

@@ -28,6 +28,7 @@ _COMMANDS = (
     remote_access.SHELL,
     remote_access.COPY,
     model.DEMO,
+    model.MODELS,
     model.MODEL,
     module.MODULE,
     observation.FIND,

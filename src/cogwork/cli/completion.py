@@ -155,7 +155,7 @@ def _list_values(line: _ParsedLine, argument: Argument, current: str) -> list[Co
         return [CompletionCandidate(_PATHS[argument.metavar])]
     if argument.metavar == "CODE":
         return [CompletionCandidate(code.id, code.title) for code in CODES.values()]
-    list_names = _MACHINE_NAMES.get((line.command.name, argument.metavar or ""))
+    list_names = _NAMES.get((line.command.name, argument.metavar or ""))
     if list_names is not None:
         return [CompletionCandidate(*each) for each in list_names(line, current)]
     return [CompletionCandidate(choice) for choice in argument.choices]
@@ -176,7 +176,16 @@ def _list_methods(line: _ParsedLine, current: str) -> list[machine_names.NamedIt
     return machine_names.list_methods(line.address, line.positional[0], current)
 
 
-_MACHINE_NAMES: dict[tuple[str, str], _ListNames] = {
+def _list_model_names(*_: object) -> list[machine_names.NamedItem]:
+    """Return the built-in models and APIs. Packages are not asked, because that runs their code."""
+    from cogwork.drivers.builtin_models import builtin_models
+
+    models = builtin_models()
+    words = sorted({word for each in models for word in (each.api.subtype, each.name.short)})
+    return [machine_names.NamedItem(word, "") for word in words]
+
+
+_NAMES: dict[tuple[str, str], _ListNames] = {
     ("cogwork call", "RESOURCE"): _list_resources(),
     ("cogwork call", "METHOD"): _list_methods,
     ("cogwork camera snap", "NAME"): _list_resources("camera"),
@@ -185,8 +194,9 @@ _MACHINE_NAMES: dict[tuple[str, str], _ListNames] = {
     ("cogwork shell", "NAME"): _list_resources("shell"),
     ("cogwork copy", "NAME"): _list_resources("shell"),
     ("cogwork module restart", "NAME"): _list_modules,
+    ("cogwork models", "WORD"): _list_model_names,
 }
-"""By command and placeholder: the names that a running machine has for an argument."""
+"""By command and placeholder: the names for an argument, most of them from a running machine."""
 
 
 def _format_for_zsh(candidate: CompletionCandidate) -> str:

@@ -202,4 +202,5 @@ def _make_model(
         f"{package}.attributes:{entry.attributes}",
         lazy_constructor(f"{package}.{driver}", entry.needs, objects),
         entry.reconfigures,
+        entry.needs,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
+import importlib.util
 import logging
 import os
 import sys
@@ -64,6 +65,11 @@ class Extra:
             except ImportError as error:
                 raise MissingExtra(library, self.name, error) from error
 
+    @property
+    def is_installed(self) -> bool:
+        """Whether its libraries are there, without importing them."""
+        return all(importlib.util.find_spec(each) is not None for each in self.libraries)
+
 
 NUMPY = Extra("onnx", ("numpy",))
 
@@ -101,6 +107,8 @@ def lazy_constructor(
         resource: object = await _import_object(path).new(name, attributes, dependencies, *shared)
         return resource
 
+    # The module whose docstring describes the model.
+    construct.__module__ = path.partition(":")[0]
     return construct
 
 
@@ -133,6 +141,13 @@ class Model:
     construct: Construct
     reconfigures: bool = False
     """Whether the class has `async reconfigure(attributes, dependencies)`."""
+    needs: Extra | None = None
+    """The extra that the model needs; the constructor imports its libraries."""
+
+    @property
+    def module(self) -> str:
+        """The name of the module that implements the model; empty if it is unknown."""
+        return str(getattr(self.construct, "__module__", ""))
 
     @property
     def schema(self) -> ModelSchema:

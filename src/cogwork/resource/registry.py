@@ -63,15 +63,15 @@ class Registry:
 
 def entry_point_models() -> list[Model]:
     """Return the models of installed packages. Log and skip models that cannot be loaded."""
-    return [model for _, model in _iter_entry_point_models()]
+    return [model for _, model in iter_entry_point_models()]
 
 
 def installed_packages() -> dict[tuple[Api, ModelName], str]:
     """Return, for each model of an entry point, the name of the package that provides the model."""
-    return {(model.api, model.name): package for package, model in _iter_entry_point_models()}
+    return {(model.api, model.name): package for package, model in iter_entry_point_models()}
 
 
-def _iter_entry_point_models() -> Iterator[tuple[str, Model]]:
+def iter_entry_point_models() -> Iterator[tuple[str, Model]]:
     """Yield each model with the name of its package."""
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         package = entry.dist.name if entry.dist is not None else "a package"

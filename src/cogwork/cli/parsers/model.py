@@ -1,8 +1,8 @@
-"""The commands `cogwork demo` and `cogwork model`."""
+"""The commands `cogwork demo`, `cogwork models` and `cogwork model`."""
 
 from __future__ import annotations
 
-from cogwork.cli.parsers.options import JSON, SERVER_PORT
+from cogwork.cli.parsers.options import JSON, SERVER_PORT, parse_address_argument
 from cogwork.core.command_line import argument, command, group, option
 
 _FILE = argument("FILE", "model file or SavedModel directory")
@@ -29,9 +29,31 @@ DEMO = command(
     "status: 0 after --seconds, 1 if the machine fails, 2 if it cannot be started, 130 after "
     "Ctrl-C.",
 )
+MODELS = command(
+    "models",
+    "List the models that a configuration can use, and their attributes",
+    "cogwork.cli.models.listing:models",
+    argument(
+        "WORD",
+        "show only models whose name, API or sentence has all these words; if it is one model, "
+        "show its attributes and an example",
+        dest="words",
+        nargs="*",
+        default=(),
+    ),
+    JSON,
+    option(
+        "--address",
+        "HOST:PORT",
+        "machine whose modules' models are listed, too (default: $COGWORK_ADDRESS or "
+        "localhost:8080, if a machine runs there)",
+        parse=parse_address_argument,
+    ),
+    epilog="Exit status: 0, 2 if no model matches or the machine at --address cannot be reached.",
+)
 MODEL = group(
     "model",
-    "Inspect model files",
+    "Inspect ML model files, such as ONNX and TensorFlow Lite",
     command(
         "show",
         "Show a model's inputs, outputs and inference time",

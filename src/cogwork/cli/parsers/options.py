@@ -20,6 +20,13 @@ def parse_port_argument(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def parse_address_argument(text: str) -> str:
+    try:
+        return parse_address(text, _DEFAULT_PORT)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 JSON = switch("--json", "print JSON")
 JSON_LINES = switch("--json", "print JSON lines")
 YES = switch("-y, --yes", "do not ask")
@@ -41,7 +48,7 @@ def add_address_option(parser: argparse.ArgumentParser) -> None:
         "--address",
         "HOST:PORT",
         f"address of the machine (default: ${ADDRESS_VARIABLE}, or {_DEFAULT_ADDRESS})",
-        parse=_parse_address,
+        parse=parse_address_argument,
         default=_default_address(),
     )(parser)
 
@@ -53,10 +60,3 @@ def parse_machine_address(given: str | None) -> str:
 
 def _default_address() -> str:
     return os.environ.get(ADDRESS_VARIABLE) or _DEFAULT_ADDRESS
-
-
-def _parse_address(text: str) -> str:
-    try:
-        return parse_address(text, _DEFAULT_PORT)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

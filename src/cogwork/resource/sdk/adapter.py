@@ -44,6 +44,10 @@ class SdkClassModel(Model):
 
     builder: SdkClassBuilder = field(kw_only=True)
 
+    @property
+    def module(self) -> str:
+        return self.builder.module
+
 
 def model_from_sdk_class(kind: type[Any], clock: Clock | None = None) -> SdkClassModel:
     """Return the model of a class written for a module."""
@@ -73,6 +77,10 @@ class SdkClassBuilder:
         self._model = model
         self._clock = clock
         self._offers: dict[ResourceName, tuple[Spec, Offer]] = {}
+
+    @property
+    def module(self) -> str:
+        return str(self._sdk_class.__module__)
 
     @property
     def reconfigures(self) -> bool:
