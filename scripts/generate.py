@@ -1,4 +1,4 @@
-"""Generate the JSON Schema, the reference pages and the page's table of methods from the code.
+"""Generate the JSON Schema, the reference pages and the page's tables of methods from the code.
 
 With --check, write nothing, list outdated files, and exit with 1 if any are outdated.
 """
@@ -19,6 +19,7 @@ from scripts.cloud_api_page import render_cloud_api_page
 from scripts.decisions_page import decisions_page
 from scripts.driver_page import render_driver_page
 from scripts.limits_page import render_limits_page
+from scripts.method_roles import render_method_roles
 from scripts.moving_methods import render_moving_methods
 from scripts.roles_page import render_roles_page
 
@@ -65,6 +66,7 @@ def generate_files() -> dict[str, str]:
         "docs/reference/models.md": _render_models(),
         "docs/reference/options.md": _render_options(),
         "docs/reference/roles.md": render_roles_page(),
+        "web/src/machine/method_roles.ts": render_method_roles(),
         "web/src/machine/moving_methods.ts": render_moving_methods(),
     }
 
@@ -310,6 +312,8 @@ def _render_models() -> str:
 def _render_model(model: Model) -> str:
     schema = describe_model(model.load_attributes())
     head = f"## {model.api} {model.name.short}\n\n"
+    if "description" in schema:
+        head += f"{schema['description']}\n\n"
     if model.reconfigures:
         head += "Changed attributes are applied without a rebuild.\n\n"
     if not schema.get("properties"):

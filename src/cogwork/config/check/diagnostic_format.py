@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from cogwork.config.check.checker import CheckResult
 from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.config.check.loader import LocatedDiagnostic
 from cogwork.config.check.redacted_text import SourceExcerpt
@@ -64,11 +65,16 @@ def as_json(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
     }
 
 
-def as_reported(fault: LocatedDiagnostic, file: str | None) -> dict[str, Any]:
-    """Return a diagnostic as JSON for the status of the machine."""
-    fields = as_json(fault, file)
-    del fields["related"]
-    return fields
+def as_reported(
+    faults: Iterable[LocatedDiagnostic], checked: CheckResult, file: str | None
+) -> Iterator[dict[str, Any]]:
+    """Yield diagnostics as JSON for the status of the machine, each with its resource if any."""
+    names = {pointer: name for name, pointer in checked.resource_pointers.items()}
+    for fault in faults:
+        fields = as_json(fault, file)
+        del fields["related"]
+        name = names.get(fault.diagnostic.location.pointer[:2])
+        yield {**fields, "resource": str(name) if name is not None else None}
 
 
 def summarize(faults: Iterable[LocatedDiagnostic]) -> str:

@@ -34,6 +34,10 @@ T = TypeVar("T")
 
 MAX_LONG_NAME = 200
 
+DEPENDS_ON = "x-depends-on"
+"""The keyword of a JSON Schema for an attribute that names a resource: the API of the resource, or
+`*` for any. Editors offer the resources of this API."""
+
 
 class DocumentedModel(BaseModel):
     """A model whose field docstrings become descriptions in its JSON Schema.
@@ -143,6 +147,11 @@ class Dependency:
     def __post_init__(self) -> None:
         _check_api(self.api)
 
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return _describe_dependency(self.api, handler(core_schema))
+
 
 @dataclass(frozen=True, slots=True)
 class OptionalDependency:
@@ -152,6 +161,15 @@ class OptionalDependency:
 
     def __post_init__(self) -> None:
         _check_api(self.api)
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return _describe_dependency(self.api, handler(core_schema))
+
+
+def _describe_dependency(api: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {**schema, DEPENDS_ON: api or "*"}
 
 
 def _check_api(text: str | None) -> None:

@@ -193,12 +193,15 @@ class ConfigEditor:
 
     def _describe(self, loaded: LoadedConfig) -> list[dict[str, Any]]:
         """Return the diagnostics as the status of the machine shows them."""
+        reported = diagnostic_format.as_reported(
+            loaded.diagnostics, loaded.result, str(self._file)
+        )
         return [
             {
                 key: self._redact(value) if isinstance(value, str) else value
-                for key, value in diagnostic_format.as_reported(fault, str(self._file)).items()
+                for key, value in each.items()
             }
-            for fault in loaded.diagnostics
+            for each in reported
         ]
 
 

@@ -346,7 +346,7 @@ def _build_report(
         before.since if before is not None and before.state is state else now,
         errors,
         len(found) - errors,
-        tuple(diagnostic_format.as_reported(fault, file) for fault in first),
+        tuple(diagnostic_format.as_reported(first, loaded.result, file)),
     )
 
 

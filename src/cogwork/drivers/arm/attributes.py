@@ -10,6 +10,8 @@ from cogwork.config.schema.fields import Attributes, FileField, UnsetIfZero
 
 
 class FakeArmAttributes(Attributes):
+    """An arm without hardware that moves in real time."""
+
     kinematics_file: Annotated[FileField, UnsetIfZero()] | None = None
     """Kinematics file of the arm: JSON (SVA or DH) or URDF. Defaults to a desk arm with six
     joints."""

@@ -11,6 +11,8 @@ from cogwork.config.schema.fields import Attributes, Dependency, Duration, fault
 
 
 class FakeAudioInAttributes(Attributes):
+    """A microphone without hardware that records a tone, or a fake speaker."""
+
     frequency_hz: Annotated[int, Field(ge=1, le=100_000)] = 440
     """Frequency of the tone; at most half of the sample rate."""
     hears: Annotated[str, Dependency("rdk:component:audio_out")] | None = None

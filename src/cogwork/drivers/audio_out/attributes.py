@@ -10,6 +10,8 @@ from cogwork.config.schema.fields import Attributes
 
 
 class FakeAudioOutAttributes(Attributes):
+    """A speaker without hardware that plays in real time without a sound."""
+
     sample_rate_hz: Annotated[int, Field(ge=1000, le=384_000)] = 44_100
     """Sample rate to report. Audio of any rate is played."""
     num_channels: Annotated[int, Field(ge=1, le=8)] = 2

@@ -17,6 +17,8 @@ MotorNames = Annotated[
 
 
 class FakeBaseAttributes(Attributes):
+    """A base without hardware that drives in real time."""
+
     width_mm: Positive = 600.0
     """Distance between the wheels."""
     length_mm: Positive = 600.0
@@ -34,6 +36,8 @@ class FakeBaseAttributes(Attributes):
 
 
 class WheeledBaseAttributes(Attributes):
+    """A base with motors on its left and right side (differential drive)."""
+
     left: MotorNames
     """Motors on the left side. The base moves forward when all motors turn forward."""
     right: MotorNames

@@ -51,6 +51,8 @@ def _check_unique_names(parts: list[PartOf]) -> list[PartOf]:
 
 
 class FakeBoardAttributes(Attributes):
+    """A board without hardware whose pins keep what is written to them."""
+
     analogs: Annotated[list[AnalogAttributes], AfterValidator(_check_unique_names)] = []
     """Analog pins: `name`, and optionally `pin`, `value`, `min`, `max` and `step_size`."""
     digital_interrupts: Annotated[
@@ -69,6 +71,8 @@ class GpioInterruptAttributes(InterruptAttributes):
 
 
 class GpioBoardAttributes(Attributes):
+    """The GPIO pins of this computer, such as a Raspberry Pi."""
+
     pin_factory: Literal["lgpio", "mock"] = "lgpio"
     """Source of the pins: `lgpio` uses the pins of this Raspberry Pi, `mock` simulates them."""
     digital_interrupts: Annotated[

@@ -11,6 +11,8 @@ from cogwork.config.schema.fields import Attributes, Dependency, Duration, fault
 
 
 class FakeButtonAttributes(Attributes):
+    """A button without hardware that counts pushes and optionally pulses a pin."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")] | None = None
     """Board with a pin that every push sets high for a moment."""
     pin: Annotated[str, Field(min_length=1)] | None = None
@@ -29,6 +31,8 @@ class FakeButtonAttributes(Attributes):
 
 
 class GpioButtonAttributes(Attributes):
+    """A button whose push is a pulse on a pin of a board."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the button is connected to."""
     pin: Annotated[str, Field(min_length=1)]

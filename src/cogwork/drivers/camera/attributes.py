@@ -68,6 +68,8 @@ def _explain_odd_size(attributes: FakeCameraAttributes) -> str | None:
 
 
 class FakeCameraAttributes(Attributes):
+    """A camera without hardware: a color gradient, or a conveyor belt with parts."""
+
     width: Annotated[int, Field(ge=64, le=10_000), UnsetIfZero()] = 1280
     """Width of the images; must be even."""
     height: Annotated[int, Field(ge=48, le=10_000), UnsetIfZero()] = 720
@@ -92,6 +94,8 @@ class FakeCameraAttributes(Attributes):
 
 
 class ImageFileAttributes(Optics):
+    """A camera that shows files: an image, depth or a point cloud."""
+
     color_image_file_path: OptionalFile | None = None
     """Path of a JPEG or PNG file, shown as the image `color`."""
     depth_image_file_path: OptionalFile | None = None
@@ -114,6 +118,8 @@ class ImageFileAttributes(Optics):
 
 
 class WebcamAttributes(Optics):
+    """A camera that is connected to this computer, such as a USB webcam."""
+
     video_path: str = ""
     """Device to use: `/dev/video0`, or better its link in `/dev/v4l/by-id`, which does not depend
     on the USB port. Defaults to the first camera."""
@@ -139,6 +145,8 @@ class FilterAttributes(Attributes):
 
 
 class FfmpegAttributes(Optics):
+    """A network camera, a video file or anything else that FFmpeg can open."""
+
     video_path: Annotated[str, Field(min_length=1)]
     """Path of a file, or a URL such as `rtsp://camera.local/stream` or `http://…`."""
     input_kw_args: dict[str, JsonValue] = {}
@@ -253,6 +261,8 @@ PipelineStep = Annotated[
 
 
 class TransformAttributes(Optics):
+    """Rotates, resizes, crops or annotates the images of another camera."""
+
     source: Annotated[str, Dependency("rdk:component:camera")]
     """Camera whose images to transform."""
     pipeline: Annotated[list[PipelineStep], Field(min_length=1)]

@@ -34,6 +34,8 @@ _DEFAULT_RESOURCES: list[dict[str, Any]] = [
 
 
 class FakeDiscoveryAttributes(Attributes):
+    """Suggests the resources that its attributes list."""
+
     resources: list[Discovered] = Field(
         default_factory=lambda: [Discovered.model_validate(each) for each in _DEFAULT_RESOURCES]
     )
@@ -42,5 +44,7 @@ class FakeDiscoveryAttributes(Attributes):
 
 
 class SystemDiscoveryAttributes(Attributes):
+    """Finds devices that are connected to this computer."""
+
     patience: Annotated[Duration, Field(gt=0, le=60)] = 5.0
     """Timeout of the search for each kind of device. A kind that takes longer is skipped."""

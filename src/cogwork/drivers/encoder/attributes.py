@@ -13,6 +13,8 @@ _Interrupt = Annotated[str, Field(min_length=1)]
 
 
 class FakeEncoderAttributes(Attributes):
+    """An encoder without hardware that follows a motor, or counts at a fixed rate."""
+
     motor: Annotated[str, Field(min_length=1), Dependency("rdk:component:motor")] | None = None
     """Motor to follow, which must report its position."""
     ticks_per_revolution: Annotated[float, Field(gt=0)] = 360.0
@@ -35,6 +37,8 @@ class IncrementalPins(Attributes):
 
 
 class IncrementalEncoderAttributes(Attributes):
+    """An encoder with two signals on pins of a board, which measures the direction."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the encoder is connected to."""
     pins: IncrementalPins
@@ -48,6 +52,8 @@ class SinglePins(Attributes):
 
 
 class SingleEncoderAttributes(Attributes):
+    """An encoder with one signal on a pin of a board, which cannot measure the direction."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the encoder is connected to."""
     pins: SinglePins

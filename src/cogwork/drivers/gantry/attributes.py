@@ -12,6 +12,8 @@ _Length = Annotated[float, Field(gt=0)]
 
 
 class FakeGantryAttributes(Attributes):
+    """A gantry without hardware that moves in real time."""
+
     lengths_mm: Annotated[list[_Length], Field(min_length=1, max_length=3)] = [1000.0]
     """Lengths of the axes in millimeters: the first along x, the second along y, the third along
     z."""

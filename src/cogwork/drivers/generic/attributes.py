@@ -6,4 +6,4 @@ from cogwork.config.schema.fields import Attributes
 
 
 class FakeGenericAttributes(Attributes):
-    pass
+    """A resource without hardware that returns the commands it gets."""

@@ -11,6 +11,8 @@ from cogwork.config.schema.fields import Attributes, fault
 
 
 class FakeGripperAttributes(Attributes):
+    """A gripper without hardware whose fingers move in real time and may hold an object."""
+
     opening_mm: Annotated[float, Field(gt=0)] = 80.0
     """Distance between the fingers when the gripper is open, which is the initial state."""
     speed_mm_per_sec: Annotated[float, Field(gt=0)] = 100.0

@@ -65,6 +65,8 @@ class ScriptedEvent(Attributes):
 
 
 class FakeInputControllerAttributes(Attributes):
+    """A gamepad without hardware that plays a script of events."""
+
     controls: list[ControlName] = ["AbsoluteX", "AbsoluteY", "ButtonSouth", "ButtonStart"]
     """Buttons and axes."""
     events: list[ScriptedEvent] = []
@@ -113,6 +115,8 @@ class FakeInputControllerAttributes(Attributes):
 
 
 class GamepadAttributes(Attributes):
+    """A gamepad that is connected to this computer."""
+
     device: str = ""
     """Input device, such as `/dev/input/by-id/usb-…-event-joystick`; by default the first gamepad
     that is found."""

@@ -23,23 +23,27 @@ class ModelAttributes(Attributes):
 
 
 class OnnxAttributes(ModelAttributes):
-    pass
+    """An ONNX model, run by ONNX Runtime."""
 
 
 class TfliteAttributes(ModelAttributes):
-    pass
+    """A TensorFlow Lite model, run by LiteRT."""
 
 
 class TorchAttributes(ModelAttributes):
-    pass
+    """A PyTorch model: TorchScript, or a program of torch.export."""
 
 
 class TensorflowAttributes(ModelAttributes):
+    """A TensorFlow model: a SavedModel folder or a `.keras` file."""
+
     model_path: str
     """Path of a SavedModel folder or a `.keras` file."""
 
 
 class OpenvinoAttributes(ModelAttributes):
+    """An ONNX, TensorFlow Lite or OpenVINO model, run by OpenVINO: faster on many x86 CPUs."""
+
     precision: Literal["float32", "reduced"] = "float32"
     """`reduced` allows the CPU to calculate with lower precision, which is faster where supported
     and changes the results slightly."""

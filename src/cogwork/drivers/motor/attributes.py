@@ -18,6 +18,8 @@ from cogwork.config.schema.fields import (
 
 
 class FakeMotorAttributes(Attributes):
+    """A motor without hardware that turns in real time."""
+
     max_rpm: Annotated[float, Field(ge=0), UnsetIfZero()] = 100.0
     """Revolutions per minute at full power."""
     position_reporting: bool = True
@@ -67,6 +69,8 @@ class GpioMotorPins(Attributes):
 
 
 class GpioMotorAttributes(Attributes):
+    """A DC motor on a motor driver that is connected to pins of a board."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the motor driver is connected to."""
     pins: GpioMotorPins

@@ -35,6 +35,8 @@ class VectorAttributes(Attributes):
 
 
 class FakeMovementSensorAttributes(Attributes):
+    """A movement sensor without hardware that follows a fake base, or stays in place."""
+
     base: BaseName | None = None
     """Fake base to move with. Without one the sensor stays in place."""
     origin: GeoPointAttributes = GeoPointAttributes(latitude=40.7, longitude=-73.98)
@@ -62,6 +64,8 @@ class FakeMovementSensorAttributes(Attributes):
 
 
 class WheeledOdometryAttributes(Attributes):
+    """Computes the position of a base from the turns of its motors."""
+
     left_motors: MotorNames
     """Motors on the left side of the base. All of them must report their positions."""
     right_motors: MotorNames

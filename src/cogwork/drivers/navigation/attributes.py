@@ -28,6 +28,8 @@ class MapOriginAttributes(Attributes):
 
 
 class BuiltinNavigationAttributes(Attributes):
+    """Drives any base to waypoints, with the positions of any movement sensor."""
+
     base: BaseName
     """Base to drive. It must turn in place."""
     movement_sensor: MovementSensorName
@@ -57,6 +59,8 @@ class BuiltinNavigationAttributes(Attributes):
 
 
 class FakeNavigationAttributes(Attributes):
+    """A navigation service without hardware whose vehicle moves in straight lines."""
+
     map_type: Literal["local", "gps"] = "local"
     """Type of positions: `local`, poses on a map in millimeters; `gps`, coordinates on the
     globe."""

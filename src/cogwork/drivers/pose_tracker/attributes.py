@@ -78,6 +78,8 @@ def _default_bodies() -> list[TrackedBody]:
 
 
 class FakePoseTrackerAttributes(Attributes):
+    """A pose tracker without hardware, of bodies that move by themselves."""
+
     bodies: Annotated[list[TrackedBody], AfterValidator(_check_unique_names)] = Field(
         default_factory=_default_bodies
     )

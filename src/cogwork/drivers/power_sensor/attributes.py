@@ -10,6 +10,8 @@ from cogwork.config.schema.fields import Attributes, Dependency
 
 
 class FakePowerSensorAttributes(Attributes):
+    """A power sensor without hardware that measures what is configured, or a motor."""
+
     voltage: float = 12.0
     """Measured voltage in volts."""
     current: float = 0.5

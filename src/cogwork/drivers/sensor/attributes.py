@@ -42,6 +42,8 @@ class FaultyReadings(FaultAttributes):
 
 
 class FakeSensorAttributes(Attributes):
+    """A sensor without hardware with the readings and faults that are configured."""
+
     readings: dict[str, JsonValue] = {"a": 1, "b": 2, "c": 3}
     """Values that every reading returns."""
     faults: list[FaultyReadings] = []
@@ -53,6 +55,8 @@ class FakeSensorAttributes(Attributes):
 
 
 class SystemSensorAttributes(Attributes):
+    """The load, memory, disk and temperature of the computer that the server runs on."""
+
     path: str = "/"
     """Mount point of the disk whose space is measured."""
     per_core: bool = False
@@ -60,6 +64,8 @@ class SystemSensorAttributes(Attributes):
 
 
 class SerialSensorAttributes(Attributes):
+    """A sensor on a serial port that sends its readings line by line."""
+
     port: Annotated[str, Field(min_length=1)]
     """Serial port, such as `/dev/ttyUSB0`. A path below `/dev/serial/by-id/` stays the same across
     restarts."""

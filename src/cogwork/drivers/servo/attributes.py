@@ -14,6 +14,8 @@ _FineAngle = Annotated[float, Field(ge=0, le=360)]
 
 
 class FakeServoAttributes(Attributes):
+    """A servo without hardware that turns in real time."""
+
     degrees_per_second: Annotated[float, Field(gt=0)] = 180.0
     """Speed of rotation."""
     minimum: _Angle = 0
@@ -32,6 +34,8 @@ class FakeServoAttributes(Attributes):
 
 
 class GpioServoAttributes(Attributes):
+    """A hobby servo on a pin of a board."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the signal wire is connected to."""
     pin: Annotated[str, Field(min_length=1)]

@@ -6,6 +6,8 @@ from cogwork.config.schema.fields import Attributes
 
 
 class BuiltinShellAttributes(Attributes):
+    """A shell on this computer and file copies, with the permissions of the server's user."""
+
     shell: str = ""
     """Program to run as the shell, such as `/bin/bash`. Defaults to the login shell of the server's
     user, or to `/bin/sh`."""

@@ -14,6 +14,8 @@ _MAX_POINTS = 1_000_000
 
 
 class FakeSlamAttributes(Attributes):
+    """A SLAM service without hardware, with the map of a room."""
+
     base: Annotated[str, Field(min_length=1), Dependency("rdk:component:base")] | None = None
     """Fake base to follow. It starts between the pillar and the corner of the room with the largest
     x and the smallest y, facing along y. Without a base, the position circles the pillar."""

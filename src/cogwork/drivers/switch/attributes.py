@@ -11,6 +11,8 @@ from cogwork.config.schema.fields import Attributes, Dependency, fault
 
 
 class FakeSwitchAttributes(Attributes):
+    """A switch without hardware that keeps its position."""
+
     position_count: Annotated[int, Field(ge=1)] = 2
     """Number of positions. Not needed with `labels`."""
     labels: list[str] = []
@@ -39,6 +41,8 @@ class FakeSwitchAttributes(Attributes):
 
 
 class GpioSwitchAttributes(Attributes):
+    """A switch whose position is encoded on pins of a board: one relay or several."""
+
     board: Annotated[str, Field(min_length=1), Dependency("rdk:component:board")]
     """Board that the switch is connected to."""
     pins: Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1, max_length=16)]

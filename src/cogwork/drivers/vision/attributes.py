@@ -28,6 +28,8 @@ Family = Literal["named", "ssd", "yolo_v5", "yolo_v8", "yolox", "end_to_end", "d
 
 
 class MlmodelVisionAttributes(Attributes):
+    """Finds objects or classes in images, with an ML model."""
+
     mlmodel_name: Annotated[str, Field(min_length=1), Dependency("rdk:service:mlmodel")]
     """Name of the ML model service to run."""
     camera_name: CameraName | None = None
@@ -94,6 +96,8 @@ class MlmodelVisionAttributes(Attributes):
 
 
 class ColorDetectorAttributes(Attributes):
+    """Detects areas of one color in the images of a camera."""
+
     detect_color: Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
     """Color to detect, as `#rrggbb`."""
     hue_tolerance_pct: Annotated[float, Field(gt=0, le=1)] = 0.05
@@ -128,6 +132,8 @@ class FakeClassification(Attributes):
 
 
 class FakeVisionAttributes(Attributes):
+    """A vision service that finds in every image what is configured."""
+
     detections: list[FakeDetection] = [FakeDetection(label="thing")]
     """Detections to report for every image: `label`, `confidence`, `box`."""
     classifications: list[FakeClassification] = [FakeClassification(label="thing")]

@@ -13,6 +13,8 @@ _MAX_OBJECTS = 200
 
 
 class FakeWorldStateStoreAttributes(Attributes):
+    """A world state store whose objects change by themselves."""
+
     interval: Annotated[Duration, Field(ge=0.01, le=86_400)] = 2.0
     """Seconds until the next object appears."""
     lifetime: Annotated[Duration, Field(ge=0.01, le=86_400)] = 10.0

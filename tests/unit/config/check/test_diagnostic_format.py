@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.config.workshop import load_config, sensor
 
-from cogwork.config.check.diagnostic_format import as_json, as_text, summarize
+from cogwork.config.check.diagnostic_format import as_json, as_reported, as_text, summarize
 from cogwork.config.check.diagnostics import ConfigLocation, Diagnostic, Effect, RelatedInfo
 from cogwork.config.check.loader import LocatedDiagnostic
 from cogwork.config.check.redacted_text import SourceExcerpt
@@ -185,6 +185,16 @@ def test_json_form_has_all_fields() -> None:
         ],
     }
     assert list(as_json(fault, None)) == [key for key in as_json(fault, "m.json") if key != "file"]
+
+
+def test_reported_form_names_the_resource() -> None:
+    wrong = {**sensor("s"), "attributes": {"no_such_key": 1}}
+    loaded = load_config(json.dumps({"components": [wrong], "debug": 5}))
+    reported = list(as_reported(loaded.diagnostics, loaded.result, "m.json"))
+    assert {each["pointer"]: each["resource"] for each in reported} == {
+        "/components/0/attributes/no_such_key": "rdk:component:sensor/s",
+        "/debug": None,
+    }
 
 
 def test_text_without_a_file_name_has_line_and_column() -> None:

@@ -24,10 +24,12 @@ from tests.unit.config.workshop import (
 from cogwork.config.schema import cloud, frame, module, network
 from cogwork.config.schema import machine as machine
 from cogwork.config.schema.codes import CODES
-from cogwork.config.schema.fields import Attributes, Section
+from cogwork.config.schema.fields import DEPENDS_ON, Attributes, Section
 from cogwork.config.schema.json_schema import describe_model, machine_schema
 from cogwork.config.text.json_reader import read_json
+from cogwork.drivers.base.attributes import WheeledBaseAttributes
 from cogwork.drivers.builtin_models import builtin_models
+from cogwork.drivers.motor.attributes import GpioMotorAttributes
 from cogwork.resource.registry import Registry
 
 
@@ -210,6 +212,19 @@ def test_every_property_of_the_schema_is_described() -> None:
     }
     assert len(members) > 150
     assert [at for at, member in members.items() if not member.get("description")] == []
+
+
+def test_every_model_is_described() -> None:
+    for model in builtin_models():
+        assert describe_model(model.load_attributes())["description"].endswith("."), model.name
+
+
+def test_attribute_that_names_a_resource_says_of_which_api() -> None:
+    base = describe_model(WheeledBaseAttributes)["properties"]
+    assert base["left"]["items"][DEPENDS_ON] == "rdk:component:motor"
+    assert DEPENDS_ON not in base["width_mm"]
+    motor = describe_model(GpioMotorAttributes)["properties"]
+    assert motor["board"][DEPENDS_ON] == "rdk:component:board"
 
 
 @pytest.mark.parametrize("kind", _section_classes(), ids=lambda kind: kind.__name__)
