@@ -4,6 +4,7 @@ import type { Machine, Phase } from '../../machine/machine.svelte';
 export class FakeMachine {
   phase = $state<Phase>('online');
   mayControl = true;
+  mayConfigure = false;
   access = { machine: 'fake' };
   resources = [];
   /** Makes clients of services that the SDK has no method for. */

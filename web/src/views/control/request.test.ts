@@ -1,25 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { sdkService } from '../../machine/services';
-import { isReading, listMethods, listOptionalFields, makeTemplate } from './request';
+import { listMethods, listOptionalFields, makeTemplate } from './request';
 
 const MOTOR = sdkService('rdk:component:motor')!;
 
 describe('listMethods', () => {
   it('offers a viewer only what moves nothing', () => {
-    const names = listMethods(MOTOR, false).map((each) => each.name);
+    const names = listMethods(MOTOR, 'viewer').map((each) => each.name);
     expect(names).toContain('GetPosition');
     expect(names).toContain('IsPowered');
     expect(names).not.toContain('SetPower');
     expect(names).not.toContain('DoCommand');
   });
   it('puts what only reads first', () => {
-    const names = listMethods(MOTOR, true).map((each) => each.name);
+    const names = listMethods(MOTOR, 'operator').map((each) => each.name);
     expect(names.indexOf('IsPowered')).toBeLessThan(names.indexOf('GoFor'));
   });
-  it('takes no word for another', () => {
-    expect(isReading('Issue')).toBe(false);
-    expect(isReading('Get3DModels')).toBe(true);
-    expect(isReading('ListUUIDs')).toBe(true);
+  it('offers an operator nothing that needs an owner', () => {
+    const upload = 'UploadDataFromPath';
+    const methods = { upload: { ...MOTOR.methods.doCommand!, name: upload } };
+    const service = { typeName: 'viam.service.datamanager.v1.DataManagerService', methods };
+    expect(listMethods(service, 'operator')).toEqual([]);
+    expect(listMethods(service, 'owner').map((each) => each.name)).toEqual([upload]);
   });
 });
 

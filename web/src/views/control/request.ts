@@ -1,35 +1,25 @@
 /** Requests as JSON: what a method takes, and which methods to offer. */
 
+import { mayCall, requiredRole } from '../../machine/roles';
 import type { MessageType, Method, Service } from '../../machine/service_type';
+import type { Role } from '../../machine/status';
 
 const MAX_DEPTH = 4;
 const CLIENT_STREAMING = 2;
-/** Methods that change nothing although their names do not say so. */
-const READING = new Set([
-  'CaptureAllFromCamera',
-  'Infer',
-  'Metadata',
-  'PWM',
-  'PWMFrequency',
-  'ReadAnalogReader',
-  'StreamEvents',
-  'StreamTicks',
-  'StreamTransformChanges',
-]);
 const [BOOL, STRING, BYTES] = [8, 9, 12] as const;
 /** Types of 64 bits, which are strings in the JSON of protobuf. */
 const LONG = new Set([3, 4, 6, 16, 18]);
 
-/** Whether a viewer may call the method. */
-export function isReading(method: string): boolean {
-  return /^(Get|Is|List)(?![a-z])/.test(method) || READING.has(method);
+/** Whether the method changes nothing. What a method of a module does, is not known. */
+export function isReading(service: Service, method: Method): boolean {
+  return requiredRole(service.typeName, method.name) === 'viewer';
 }
 
-/** Methods that a request in one piece can call, those that only read first. */
-export function listMethods(service: Service, mayControl: boolean): Method[] {
+/** Methods that the role may call with a request in one piece, those that only read first. */
+export function listMethods(service: Service, role: Role): Method[] {
   return Object.values(service.methods)
-    .filter((each) => each.kind < CLIENT_STREAMING && (mayControl || isReading(each.name)))
-    .toSorted((a, b) => Number(isReading(b.name)) - Number(isReading(a.name)) || a.name.localeCompare(b.name));
+    .filter((each) => each.kind < CLIENT_STREAMING && mayCall(role, service.typeName, each.name))
+    .toSorted((a, b) => Number(isReading(service, b)) - Number(isReading(service, a)) || a.name.localeCompare(b.name));
 }
 
 /** Fields that a request may leave out. */
