@@ -1,5 +1,10 @@
 const MAX_LENGTH = 2000;
 
+/** `1 error`, `2 errors` */
+export function pluralize(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 /**
  * Text of the machine for showing: of bounded length, with what cannot be seen made visible, and
  * without characters that turn the direction of the text around it.

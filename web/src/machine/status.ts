@@ -86,13 +86,23 @@ export interface Diagnostic {
   readonly column?: number;
   readonly path?: string;
   readonly hint?: string | null;
+  readonly file?: string;
+  readonly effect?: string;
+  /** The place in the file as a JSON pointer. */
+  readonly pointer: string;
+  /** The full name of the resource that it is about. */
+  readonly resource?: string | null;
 }
 
 export interface ConfigReport {
-  readonly state: string;
+  readonly file: string | null;
+  readonly state: 'valid' | 'faulty' | 'refused';
+  readonly running: 'this' | 'earlier' | 'last_good' | 'none';
   readonly since: number;
+  readonly errors: number;
+  readonly warnings: number;
+  /** The first ones, the most severe first. */
   readonly diagnostics: readonly Diagnostic[];
-  readonly [key: string]: unknown;
 }
 
 export interface MachineStatus {

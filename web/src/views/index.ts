@@ -10,7 +10,7 @@ export interface View {
   readonly isFor?: (machine: Machine) => boolean;
 }
 
-/** In the order of the rail. The first five are in the bar of a phone. */
+/** In the order of the rail. The first four are in the bar of a phone. */
 export const VIEWS: readonly View[] = [
   { id: 'overview', title: 'Overview', load: () => import('./overview/Overview.svelte') },
   { id: 'control', title: 'Control', load: () => import('./control/Control.svelte') },

@@ -48,6 +48,12 @@ export function readColors(element: HTMLElement): Colors {
   return Object.fromEntries(values) as Colors;
 }
 
+/** The colors while the states may be outdated. */
+export function fade(colors: Colors): Colors {
+  const { removed, surface } = colors;
+  return { ...colors, ready: removed, unhealthy: removed, configuring: removed, tint: surface };
+}
+
 export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void {
   const { camera, view } = scene;
   context.clearRect(0, 0, view.width, view.height);

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { countByResource, describeCounts } from './faults';
+import type { ConfigReport } from './status';
+
+const REPORT: ConfigReport = {
+  file: 'machine.json',
+  state: 'faulty',
+  running: 'this',
+  since: 0,
+  errors: 2,
+  warnings: 1,
+  diagnostics: [
+    { severity: 'error', message: 'a', pointer: '/components/0/attributes/x', resource: 'rdk:component:motor/m' },
+    { severity: 'warning', message: 'b', pointer: '/components/0', resource: 'rdk:component:motor/m' },
+    { severity: 'error', message: 'c', pointer: '/log/0', resource: null },
+  ],
+};
+
+it('counts in words', () => {
+  expect(describeCounts({ errors: 1, warnings: 2 })).toBe('1 error, 2 warnings');
+  expect(describeCounts({ errors: 0, warnings: 1 })).toBe('1 warning');
+  expect(describeCounts({ errors: 0, warnings: 0 })).toBe('');
+});
+
+it('counts what is wrong with each resource', () => {
+  expect([...countByResource(REPORT)]).toEqual([['rdk:component:motor/m', { errors: 1, warnings: 1 }]]);
+});
+
+it('says nothing about what runs instead of a refused file', () => {
+  expect(countByResource({ ...REPORT, state: 'refused', running: 'earlier' }).size).toBe(0);
+  expect(countByResource(null).size).toBe(0);
+});
