@@ -22,11 +22,18 @@ export async function readConfiguration(send: Send): Promise<Configuration> {
 export interface KeptDraft {
   readonly text: string;
   readonly checksum: string;
+  /** The text that it changes; missing if there is no room for it. */
+  readonly base?: string;
 }
 
 /** Keeps an unsaved text for the Configure view, also over a reload. */
 export function keepDraft(draft: KeptDraft): void {
-  sessionStorage.setItem(DRAFT_KEY, JSON.stringify(draft));
+  try {
+    sessionStorage.setItem(DRAFT_KEY, JSON.stringify(draft));
+  } catch {
+    // The browser limits what a page may keep. Without the base, a merge asks more.
+    sessionStorage.setItem(DRAFT_KEY, JSON.stringify({ ...draft, base: undefined }));
+  }
 }
 
 export function readDraft(): KeptDraft | null {
@@ -36,8 +43,12 @@ export function readDraft(): KeptDraft | null {
 
 /** Changes the unsaved text, or else the one of the machine, and keeps the result unsaved. */
 export async function editDraft(send: Send, edit: (text: string) => Promise<string>): Promise<void> {
-  const { text, checksum } = readDraft() ?? (await readConfiguration(send));
-  keepDraft({ text: await edit(text), checksum });
+  const draft = readDraft() ?? startDraft(await readConfiguration(send));
+  keepDraft({ ...draft, text: await edit(draft.text) });
+}
+
+function startDraft({ text, checksum }: Configuration): KeptDraft {
+  return { text, checksum, base: text };
 }
 
 export function dropDraft(): void {

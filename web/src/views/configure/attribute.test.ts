@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { chooseField, describeEmpty, listChoices, parseField, rankField, showField } from './attribute';
+import { chooseField, describeEmpty, listChoices, makeItem, parseField, rankField, showField } from './attribute';
 
 const NUMBER = { type: 'number' };
-const TEXT = { anyOf: [{ type: 'string' }, { type: 'null' }] };
+const TEXT = { type: ['string', 'null'] };
 
 it('chooses a field by the schema', () => {
   expect(chooseField(NUMBER, 1)).toBe('number');
@@ -18,6 +18,19 @@ it('shows a variable in the place of a number or a choice, and keeps it', () => 
   expect(parseField('number', '${PORT}')).toEqual({ value: '${PORT}', problem: '' });
   expect(listChoices({ type: 'boolean' }, '${ON}')).toEqual([true, false, '${ON}']);
   expect(listChoices({ type: 'boolean' }, undefined)).toEqual([true, false]);
+});
+
+it('has fields for parts', () => {
+  const list = { type: 'array', items: TEXT };
+  expect(chooseField(list, undefined)).toBe('list');
+  expect(chooseField(list, ['a'])).toBe('list');
+  expect(chooseField(list, '${ALL}')).toBe('json');
+  expect(chooseField(list, Array(101).fill('a'))).toBe('json');
+  expect(chooseField({ type: 'object', properties: { a: TEXT } }, { a: 'b' })).toBe('object');
+  expect(chooseField({ type: 'object', additionalProperties: NUMBER }, { a: 1 })).toBe('map');
+  expect(chooseField({ type: 'object' }, { a: 1 })).toBe('json');
+  expect(chooseField({ type: 'string', 'x-depends-on': 'rdk:component:motor' }, 'm')).toBe('resource');
+  expect([list, NUMBER, TEXT, { type: 'boolean' }].map(makeItem)).toEqual([[], 0, '', true]);
 });
 
 it('shows as JSON what does not fit the schema', () => {
@@ -39,7 +52,7 @@ it('says what an empty field stands for', () => {
   expect(describeEmpty({ type: 'number', default: 15 })).toBe('default: 15');
   expect(describeEmpty({ type: 'string', default: '' })).toBe('');
   expect(describeEmpty({ type: 'array' })).toBe('JSON: [ … ]');
-  expect(describeEmpty({ anyOf: [{ type: 'object' }, { type: 'null' }] })).toBe('JSON: { … }');
+  expect(describeEmpty({ type: ['object', 'null'] })).toBe('JSON: { … }');
 });
 
 it('puts what is required first, and JSON last', () => {

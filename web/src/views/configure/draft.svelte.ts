@@ -22,8 +22,10 @@ export class Draft {
   preview = $state.raw<Preview | null>(null);
   /** Counts how often the whole text was replaced. */
   generation = $state(0);
-  /** Somebody else changed the file meanwhile. */
-  isStale = $state(false);
+  /** What somebody else made of the file meanwhile. */
+  theirs = $state.raw<Configuration | null>(null);
+  /** The text that this one was made from; null if it is not known. */
+  base = $state.raw<string | null>(null);
   readonly action = new Action();
   readonly checking = new Action();
   #checked = $state<string | null>(null);
@@ -44,9 +46,11 @@ export class Draft {
     await this.action.run(async () => {
       const saved = await readConfiguration(this.#send);
       const kept = readDraft();
+      const isStale = kept !== null && kept.checksum !== saved.checksum;
+      this.base = isStale ? (kept.base ?? null) : saved.text;
       // With the checksum that the draft is based on, so that saving it over another change is refused.
-      this.saved = kept === null ? saved : { ...saved, checksum: kept.checksum };
-      this.isStale = this.saved.checksum !== saved.checksum;
+      this.saved = isStale ? { ...saved, text: this.base ?? saved.text, checksum: kept.checksum } : saved;
+      this.theirs = isStale ? saved : null;
       this.text = kept?.text ?? saved.text;
       this.generation += 1;
       this.#checkSoon(0);
@@ -57,9 +61,33 @@ export class Draft {
     if (text === this.text) return;
     this.text = text;
     this.#restored = restored;
-    if (this.saved !== null && this.isChanged) keepDraft({ text, checksum: this.saved.checksum });
-    else dropDraft();
+    this.#keep();
     this.#checkSoon(CHECK_DELAY);
+  }
+
+  /** Looks whether the file is another one meanwhile, and shows it if nothing was edited. */
+  async compare(): Promise<void> {
+    if (this.saved === null || this.action.busy) return;
+    const current = await readConfiguration(this.#send).catch(() => null);
+    if (current === null || this.action.busy || current.checksum === this.saved.checksum) return;
+    if (this.isChanged) this.theirs = current;
+    else {
+      [this.saved, this.base, this.text] = [current, current.text, current.text];
+      this.generation += 1;
+      this.#checkSoon(0);
+    }
+  }
+
+  /** Continues with a text that has the change of the file, too. */
+  merge(text: string): void {
+    if (this.theirs === null) return;
+    [this.saved, this.base, this.theirs] = [this.theirs, this.theirs.text, null];
+    this.action.error = '';
+    this.text = text;
+    this.#restored = null;
+    this.generation += 1;
+    this.#keep();
+    this.#checkSoon(0);
   }
 
   /** Replaces the text by that of an entry of the history. */
@@ -86,16 +114,18 @@ export class Draft {
       try {
         return await saveConfiguration(this.#send, text, saved.checksum, this.#restored);
       } catch (error) {
-        this.isStale = error instanceof HttpError && error.status === 409;
-        throw error;
+        if (!(error instanceof HttpError) || error.status !== 409) throw error;
+        const current = await readConfiguration(this.#send);
+        if (current.checksum === saved.checksum) throw error;
+        this.theirs = current;
+        return undefined;
       }
     });
     if (checksum === undefined) return false;
     this.saved = { ...saved, text, checksum };
-    if (this.text === text) {
-      this.#restored = null;
-      dropDraft();
-    } else keepDraft({ text: this.text, checksum });
+    this.base = text;
+    if (this.text === text) this.#restored = null;
+    this.#keep();
     this.#checkSoon(0);
     return true;
   }
@@ -103,6 +133,11 @@ export class Draft {
   close(): void {
     clearTimeout(this.#timer);
     this.#check?.abort();
+  }
+
+  #keep(): void {
+    if (this.saved === null || !this.isChanged) dropDraft();
+    else keepDraft({ text: this.text, checksum: this.saved.checksum, base: this.base ?? undefined });
   }
 
   #checkSoon(delay: number): void {

@@ -13,6 +13,7 @@ import type { Schema } from './json_schema';
 import { shorten } from '../../lib/text';
 import type { ConfigDiagnostic } from '../../machine/configuration';
 import { completeFrom } from './completion';
+import { parsePointer } from './resources';
 
 const COLORS = HighlightStyle.define([
   { tag: tags.propertyName, color: 'var(--series-1)' },
@@ -129,7 +130,7 @@ export function showDiagnostics(view: EditorView, diagnostics: readonly ConfigDi
   const text = view.state.doc.toString();
   const tree = readTree(text);
   const marks = diagnostics.map((each): Diagnostic => {
-    const node = tree && findNodeAtLocation(tree, pathOf(each.pointer));
+    const node = tree && findNodeAtLocation(tree, parsePointer(each.pointer));
     const start = offsetOf(view, each) ?? node?.offset ?? 0;
     const word = /^"(?:[^"\\\n]|\\.)*"?|^[\w.-]+/.exec(text.slice(start, start + MAX_MARKED));
     const end = start + (word?.[0].length ?? 1);
@@ -149,10 +150,13 @@ export function goToDiagnostic(view: EditorView, diagnostic: ConfigDiagnostic): 
   goTo(view, offsetOf(view, diagnostic) ?? 0);
 }
 
-/** Shows a part of the document, and puts the cursor there. */
+/** Shows a part of the document, or what is to contain it, and puts the cursor there. */
 export function goToPart(view: EditorView, path: JSONPath): void {
   const tree = readTree(view.state.doc.toString());
-  goTo(view, (tree && findNodeAtLocation(tree, path)?.offset) ?? 0);
+  const ends = Array.from({ length: path.length + 1 }, (_, steps) => path.length - steps);
+  const found = tree && ends.map((end) => findNodeAtLocation(tree, path.slice(0, end))).find((node) => node !== undefined);
+  // At the key of a value, which may be on a line before.
+  goTo(view, (found?.parent?.type === 'property' ? found.parent.offset : found?.offset) ?? 0);
 }
 
 function goTo(view: EditorView, position: number): void {
@@ -164,13 +168,4 @@ function offsetOf(view: EditorView, diagnostic: ConfigDiagnostic): number | unde
   if (diagnostic.line === undefined || diagnostic.line > view.state.doc.lines) return undefined;
   const line = view.state.doc.line(Math.max(1, diagnostic.line));
   return Math.min(line.from + Math.max(0, (diagnostic.column ?? 1) - 1), line.to);
-}
-
-/** The steps of a JSON pointer. */
-function pathOf(pointer: string): (string | number)[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
 }

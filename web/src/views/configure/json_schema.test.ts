@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import schema from '../../../../schemas/machine.schema.json';
-import { propertiesOf, schemasAt, valuesOf, type Schema } from './json_schema';
+import { flatten, propertiesOf, schemasAt, valuesOf, type Schema } from './json_schema';
 
 const root = schema as unknown as Schema;
 const document = {
@@ -24,5 +24,31 @@ describe('the schema of a machine', () => {
   it('knows the values of an enumeration', () => {
     expect(valuesOf(schemasAt(root, document, ['components', 0, 'api']))).toContain('rdk:component:motor');
     expect(valuesOf(schemasAt(root, document, ['services', 0, 'attributes', 'letterbox']))).toEqual([true, false]);
+  });
+});
+
+describe('a flat schema', () => {
+  const step = root.$defs!.TransformAttributes!.properties!.pipeline!.items!;
+
+  it('has the types and parts of what it refers to, without null', () => {
+    const lens = flatten(root, root.$defs!.WebcamAttributes!.properties!.intrinsic_parameters!, undefined);
+    expect(lens.type).toEqual(['object']);
+    expect(lens.required).toContain('width_px');
+    expect(lens.properties).toHaveProperty('fx');
+    expect(lens.description).toContain('Lens parameters');
+  });
+
+  it('has the parts of the alternative that the value is, and lets it become another', () => {
+    const crop = flatten(root, step, { type: 'crop' });
+    expect(flatten(root, crop.properties!.attributes!, undefined).properties).toHaveProperty('x_min_px');
+    expect(flatten(root, crop.properties!.attributes!, undefined).properties).not.toHaveProperty('angle_degs');
+    expect(flatten(root, crop.properties!.type!, 'crop').enum).toEqual(['rotate', 'resize', 'crop', 'detections', 'classifications']);
+  });
+
+  it('knows which resources an attribute names', () => {
+    const { source } = root.$defs!.TransformAttributes!.properties!;
+    expect(flatten(root, source!, undefined)['x-depends-on']).toBe('rdk:component:camera');
+    const { camera_name } = root.$defs!.MlmodelVisionAttributes!.properties!;
+    expect(flatten(root, camera_name!, undefined)['x-depends-on']).toBe('rdk:component:camera');
   });
 });

@@ -21,6 +21,8 @@ export interface Schema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly pattern?: string;
+  /** The API of the resource that the text names; `*` for any. */
+  readonly 'x-depends-on'?: string;
 }
 
 export type Path = readonly (string | number)[];
@@ -81,6 +83,57 @@ export function expand(root: Schema, schema: Schema, value: unknown, depth = 0):
     return part.then !== undefined && holds(part.if, value) ? [part.then] : [];
   });
   return [schema, ...parts.flatMap((part) => expand(root, part, value, depth + 1))];
+}
+
+/**
+ * A schema without references and alternatives: of the parts that fit the value, all that they allow.
+ * What tells alternatives apart, such as the type of a step, keeps all its values.
+ */
+export function flatten(root: Schema, schema: Schema, value: unknown): Schema {
+  const all = expand(root, schema, undefined);
+  const parts = all.filter((each) => fits(each, value));
+  const used = parts.length > 0 ? parts : all;
+  const values = valuesOf(used);
+  const properties = mergeProperties(used);
+  for (const [name, property] of mergeProperties(all)) {
+    if (properties.has(name) && isDiscriminator(all, name)) properties.set(name, property);
+  }
+  return {
+    ...Object.assign({}, ...used.toReversed()),
+    ...schema,
+    $ref: undefined,
+    anyOf: undefined,
+    oneOf: undefined,
+    const: undefined,
+    type: [...new Set(used.flatMap(typesOf))].filter((each) => each !== 'null'),
+    enum: values.length > 0 ? values : undefined,
+    properties: properties.size > 0 ? Object.fromEntries(properties) : undefined,
+    required: [...new Set(used.flatMap((each) => each.required ?? []))],
+    additionalProperties: used.map((each) => each.additionalProperties).find((each) => typeof each === 'object'),
+  };
+}
+
+/** Whether the alternatives have different constants there. */
+export function isDiscriminator(parts: readonly Schema[], name: string): boolean {
+  return parts.filter((each) => each.properties?.[name]?.const !== undefined).length > 1;
+}
+
+function mergeProperties(parts: readonly Schema[]): Map<string, Schema> {
+  const found = new Map<string, Schema>();
+  for (const [name, property] of parts.flatMap((each) => Object.entries(each.properties ?? {}))) {
+    const earlier = found.get(name);
+    found.set(name, earlier === undefined ? property : { description: earlier.description, anyOf: [earlier, property] });
+  }
+  return found;
+}
+
+/** Whether a value has no other constant than an alternative. */
+function fits(schema: Schema, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return Object.entries(schema.properties ?? {}).every(([key, { const: wanted }]) => {
+    const found = (value as Record<string, unknown>)[key];
+    return wanted === undefined || found === undefined || found === wanted;
+  });
 }
 
 /** Whether a condition holds. Only what our schema uses: constants, enumerations and required keys. */

@@ -8,8 +8,14 @@ const root = schema as unknown as Schema;
 const TEXT = '{\n  // what it sees\n  "components": [\n    {"name": "belt", "api": "rdk:component:camera", "model": "fake"}\n  ]\n}\n';
 
 it('lists the built-in models', () => {
-  expect(listModels(root)).toContainEqual({ section: 'components', api: 'rdk:component:camera', model: 'webcam' });
-  expect(listModels(root)).toContainEqual({ section: 'services', api: 'rdk:service:vision', model: 'mlmodel' });
+  expect(listModels(root)).toContainEqual({
+    section: 'components',
+    api: 'rdk:component:camera',
+    model: 'webcam',
+    description: 'A camera that is connected to this computer, such as a USB webcam.',
+  });
+  expect(listModels(root).every((each) => each.description.endsWith('.'))).toBe(true);
+  expect(listModels(root).map((each) => `${each.section} ${each.api} ${each.model}`)).toContain('services rdk:service:vision mlmodel');
 });
 
 it('adds a resource to a text and keeps its comments', () => {

@@ -1,5 +1,6 @@
 import type { JSONPath } from 'jsonc-parser';
 import { appendValue, readText } from '../../lib/config_text';
+import { shorten } from '../../lib/text';
 import { expand, type Schema } from './json_schema';
 
 export { setValue } from '../../lib/config_text';
@@ -29,6 +30,8 @@ export interface KnownModel {
   readonly section: Section;
   readonly api: string;
   readonly model: string;
+  /** What it is for, in a sentence. */
+  readonly description: string;
 }
 
 /** The resources of a configuration, in their order. */
@@ -97,6 +100,20 @@ function isObject(value: unknown): value is Entry {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The last part of the API, such as `camera`. */
+export function subtypeOf({ api }: ConfiguredResource): string {
+  return shorten(api.split(':').at(-1) ?? '', 30);
+}
+
+/** The steps of a JSON pointer. */
+export function parsePointer(pointer: string): JSONPath {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+}
+
 /** A place of the document as a JSON pointer, as diagnostics name it. */
 export function makePointer(path: JSONPath): string {
   return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
@@ -105,7 +122,7 @@ export function makePointer(path: JSONPath): string {
 /** Adds a resource with a name that no other has. */
 export function addResource(
   text: string,
-  { section, api, model }: KnownModel,
+  { section, api, model }: Pick<KnownModel, 'section' | 'api' | 'model'>,
   wantedName: string,
   attributes: Readonly<Record<string, unknown>> = {},
 ): string {
@@ -132,7 +149,10 @@ export function listModels(root: Schema): KnownModel[] {
       const names = (condition?.enum ?? [condition?.const]).filter((name) => typeof name === 'string');
       // The short name of a built-in model, such as `webcam` for `rdk:builtin:webcam`.
       const model = names.toSorted((a, b) => a.length - b.length)[0];
-      return typeof api === 'string' && model !== undefined ? [{ section, api, model }] : [];
+      if (typeof api !== 'string' || model === undefined) return [];
+      const attributes = each.then?.properties?.attributes ?? {};
+      const described = expand(root, attributes, undefined).find((part) => part.description !== undefined);
+      return [{ section, api, model, description: described?.description ?? '' }];
     });
   });
 }
