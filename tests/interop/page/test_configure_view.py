@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 from tests.support.control_page import needs_browser, open_page, open_view
 from tests.support.machine.running import Server, run_server
+
+from cogwork.config.text.json_reader import read_json
+from cogwork.config.text.substitution import substitute
 
 pytestmark = [needs_browser, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="module")]
 
@@ -57,6 +61,12 @@ async def open_configuration(page: Page, server: Server) -> None:
     """Open the view of the machine, which has TEXT."""
     await open_view(page, server.url, "configure")
     await expect(page.get_by_text("Nothing is wrong")).to_be_visible()
+
+
+def read_components(server: Server) -> dict[str, dict[str, Any]]:
+    """Return the components of the file by their names."""
+    value: Any = read_json(substitute(server.file.read_text(), {}).text).value
+    return {each["name"]: each for each in value["components"]}
 
 
 def find_button(page: Page, name: str) -> Locator:
@@ -122,22 +132,135 @@ async def test_configuration_is_edited_with_a_plan_and_restored(server: Server, 
     await expect(page.get_by_text("restored from 1")).to_be_visible()
 
 
-async def test_saving_over_somebody_else_is_refused(server: Server, browser: Browser) -> None:
+async def add_resource(page: Page, typed: str, model: str) -> None:
+    await find_button(page, "Add a resource").click()
+    await page.get_by_label("Search models and devices").fill(typed)
+    await page.get_by_role("button", name=re.compile(f"^{model} ")).click()
+
+
+async def set_attribute(page: Page, resource: str, label: str, value: str) -> None:
+    """Change an attribute in the form of a resource that is running."""
+    await page.get_by_role("button", name="Form", exact=True).click()
+    await page.get_by_role("button", name=f"ready {resource}").click()
+    await page.get_by_label(label, exact=True).fill(value)
+
+
+@pytest.fixture
+def restored(server: Server) -> Iterator[None]:
+    """The machine has TEXT again after a test."""
+    yield
+    server.save(TEXT)
+
+
+@pytest.mark.usefixtures("restored")
+async def test_incomplete_resource_says_what_it_lacks(server: Server, page: Page) -> None:
+    await open_configuration(page, server)
+    await add_resource(page, "wheels", "wheeled")
+    notice = page.get_by_text("If you save this, it is unhealthy until this is fixed")
+    await expect(notice).to_be_in_viewport()
+    await expect(page.locator("[data-faults]")).to_contain_text('"width_mm" is missing')
+    await expect(page.get_by_role("button", name="configuring base base 4 errors")).to_be_visible()
+    await expect(find_button(page, "Save with 4 errors")).to_be_enabled()
+    await expect(page.get_by_label("width_mm")).to_be_focused()
+
+    # Lists, and the resources that an attribute may name.
+    await page.keyboard.type("300")
+    await page.get_by_label("wheel_circumference_mm").fill("200")
+    for side in ("left", "right"):
+        await find_button(page, f"Add to {side}").click()
+        choice = page.get_by_label(f"{side} 1", exact=True)
+        assert await choice.locator("option").all_inner_texts() == ["not set", "m"]
+        await choice.select_option("m")
+    await expect(page.locator("[data-faults]")).to_have_count(0)
+    await save(page)
+    await expect(page.get_by_role("button", name="ready base base")).to_be_visible()
+    base = read_components(server)["base"]
+    assert base["attributes"] == {
+        "width_mm": 300,
+        "wheel_circumference_mm": 200,
+        "left": ["m"],
+        "right": ["m"],
+    }
+
+
+@pytest.mark.usefixtures("restored")
+async def test_nested_attributes_have_fields(server: Server, page: Page) -> None:
+    await open_configuration(page, server)
+    await add_resource(page, "transform", "transform")
+    await page.get_by_label("source").select_option("belt")
+    await find_button(page, "Add to pipeline").click()
+    await page.get_by_label("type").select_option("crop")
+    await page.get_by_label("x_max_px").fill("10")
+    await page.get_by_label("y_max_px").fill("20")
+    await find_button(page, "Add to pipeline").click()
+    await page.get_by_label("type").nth(1).select_option("rotate")
+    await find_button(page, "Remove pipeline 1").click()
+    await save(page)
+    camera = read_components(server)["camera"]
+    assert camera["attributes"] == {"source": "belt", "pipeline": [{"type": "rotate"}]}
+
+
+@pytest.mark.usefixtures("restored")
+async def test_changes_of_two_people_are_merged(server: Server, browser: Browser) -> None:
     async with open_page(browser, complaint=r"409 \(Conflict\)") as page:
         await open_configuration(page, server)
-        await page.get_by_role("button", name="Add a resource").click()
-        await page.get_by_label("Model").select_option("servo: fake")
-        await page.get_by_role("button", name="Add it").click()
-        heading = page.get_by_role("heading", name="servo rdk:component:servo fake")
-        await expect(heading).to_be_visible()
+        await add_resource(page, "servo", "fake")
         await read_plan(page)
-        other = f"{TEXT}// other"
-        server.save(other)
-        await find_button(page, "Save").click()
-        await page.get_by_role("button", name="Load the file again").click()
-        await expect(page.get_by_text("The text is what the machine has.")).to_be_visible()
-        assert server.file.read_text() == other
-        server.save(TEXT)
+        server.save(TEXT.replace('{"a": 1}', '{"a": 2}').replace("a comment", "another comment"))
+        await expect(page.get_by_text("Somebody else changed the file")).to_be_visible()
+        await find_button(page, "Changes of the file").click()
+        await expect(page.get_by_role("cell", name=re.compile('^added: .*"a": 2'))).to_be_visible()
+        await expect(page.get_by_text("at different places")).to_be_visible()
+        await find_button(page, "Merge into the editor").click()
+        await read_plan(page)
+        await save(page)
+        saved = server.file.read_text()
+        assert {"servo", "s"} <= read_components(server).keys()
+        assert '{"a": 2}' in saved
+        assert "another comment" in saved
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(("choice", "width"), [("Yours", "640"), ("The file’s", "${WIDTH:-800}")])
+async def test_conflict_in_one_value_asks_which_to_keep(
+    server: Server, browser: Browser, choice: str, width: str
+) -> None:
+    async with open_page(browser, complaint=r"409 \(Conflict\)") as page:
+        await open_configuration(page, server)
+        await set_attribute(page, "belt camera", "width", "640")
+        await read_plan(page)
+        server.save(TEXT.replace("WIDTH:-320", "WIDTH:-800"))
+        merge = find_button(page, "Merge into the editor")
+        await expect(merge).to_be_disabled()
+        # A reload keeps what was edited, and what it was made from.
+        await page.reload()
+        await expect(merge).to_be_disabled()
+        await page.get_by_role("radio", name=choice).check()
+        await merge.click()
+        shown = page.get_by_label("width", exact=True)
+        await expect(shown).to_have_value(width)
+        await expect(merge).to_have_count(0)
+
+
+async def test_faults_of_what_runs_lead_to_their_places(page: Page, tmp_path: Path) -> None:
+    sensor = {"name": "s", "api": "rdk:component:sensor", "model": "fake"}
+    wrong = {**sensor, "attributes": {"raedings": {}}}
+    async with run_server({"components": [wrong], "jbos": []}, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        await open_view(page, server.url, "control")
+        await expect(page.get_by_role("button", name=re.compile("ready s 1 error"))).to_be_visible()
+        await page.get_by_role("link", name="2 errors").click()
+        faults = page.get_by_role("region", name="Configuration faults")
+        await expect(faults).to_contain_text('sensor s: unknown key "raedings"')
+        await expect(faults).to_contain_text('unknown key "jbos"')
+        at_fault = faults.get_by_role("listitem").filter(has_text="raedings")
+        await at_fault.get_by_role("link", name="show").click()
+        await expect(page.locator(".cm-activeLine")).to_contain_text('"raedings"')
+        await expect(find_button(page, "Save")).to_be_disabled()
+        await page.keyboard.press("End")
+        await page.keyboard.type(" ")
+        await expect(find_button(page, "Save with 2 errors")).to_be_enabled()
+        await page.goto("about:blank")
 
 
 async def test_keyboard_leaves_the_editor_without_stopping_the_machine(

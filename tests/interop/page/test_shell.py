@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 from tests.support.control_page import (
     REFUSED,
     find_connection,
@@ -187,6 +187,55 @@ async def test_login_with_a_key_and_what_roles_are_offered(
         assert status == (200 if role == "owner" else 403)
         await out.click()
         await expect(page.get_by_role("button", name="Log in")).to_be_visible()
+
+
+async def test_phone_has_the_name_the_login_and_room_for_stop_all(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with (
+        run_server(config("operator"), tmp_path) as server,
+        open_page(browser, width=390, height=844, complaint=REFUSED) as page,
+    ):
+        await page.goto(server.url)
+        await log_in_as(page, "operator")
+        name = page.get_by_role("banner").get_by_role("link", name="robot.example")
+        await expect(name).to_be_visible()
+        stop = page.get_by_role("button", name="STOP ALL")
+        for each in (page.get_by_role("main"), *await page.get_by_role("link").all()):
+            assert not await overlap(stop, each)
+        out = page.get_by_role("button", name="Log out")
+        await expect(out).to_have_count(0)
+        await page.get_by_role("button", name="More").click()
+        await expect(page.get_by_text("operator")).to_be_visible()
+        assert not await overlap(stop, out)
+        await out.click()
+        await expect(page.get_by_role("button", name="Log in")).to_be_visible()
+
+
+async def overlap(one: Locator, other: Locator) -> bool:
+    first, second = await one.bounding_box(), await other.bounding_box()
+    if first is None or second is None:
+        return False
+    return all(
+        first[at] < second[at] + second[size] and second[at] < first[at] + first[size]
+        for at, size in (("x", "width"), ("y", "height"))
+    )
+
+
+async def test_states_are_gray_while_the_connection_is_lost(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with open_page(browser, complaint="Failed to load resource") as page:
+        async with run_server(MACHINE, tmp_path) as server:
+            await server.wait_for_status(state="running")
+            await open_view(page, server.url, "control")
+            ready = page.get_by_role("button", name="ready m motor").get_by_role("img")
+            read_color = "(mark) => getComputedStyle(mark).color"
+            color = await ready.evaluate(read_color)
+        await expect(find_connection(page, "lost")).to_be_visible()
+        last = page.get_by_role("button", name="last ready m motor").get_by_role("img")
+        other = page.get_by_role("button", name="last unhealthy b sensor").get_by_role("img")
+        assert await last.evaluate(read_color) == await other.evaluate(read_color) != color
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { countByResource, describeCounts } from './faults';
-import type { ConfigReport } from './status';
+import { countByResource, describeCounts, isExplained } from './faults';
+import { parseResources, type ConfigReport } from './status';
 
 const REPORT: ConfigReport = {
   file: 'machine.json',
@@ -29,4 +29,15 @@ it('counts what is wrong with each resource', () => {
 it('says nothing about what runs instead of a refused file', () => {
   expect(countByResource({ ...REPORT, state: 'refused', running: 'earlier' }).size).toBe(0);
   expect(countByResource(null).size).toBe(0);
+});
+
+it('knows a reason that the faults say already', () => {
+  const status = { name: 'rdk:component:motor/m', model: 'fake', state: 'unhealthy', since: 0, depends_on: [] } as const;
+  const [faulty, broken] = [
+    { ...status, reason: 'a (at /components/0/attributes/x)' },
+    { ...status, reason: 'no such device' },
+  ].map((each) => parseResources([each], [])[0]!);
+  expect(isExplained(faulty!, REPORT)).toBe(true);
+  expect(isExplained(broken!, REPORT)).toBe(false);
+  expect(isExplained(faulty!, null)).toBe(false);
 });

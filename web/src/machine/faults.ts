@@ -1,11 +1,16 @@
 /** What is wrong with the configuration that the machine runs. */
 
 import { pluralize } from '../lib/text';
-import type { ConfigReport } from './status';
+import type { ConfigReport, Resource } from './status';
 
 /** `1 error, 2 warnings`; empty without either. */
 export function describeCounts({ errors, warnings }: { readonly errors: number; readonly warnings: number }): string {
   return [errors && pluralize(errors, 'error'), warnings && pluralize(warnings, 'warning')].filter(Boolean).join(', ');
+}
+
+/** Whether the reason of a resource is only what is wrong with its configuration. */
+export function isExplained({ fullName, reason }: Resource, report: ConfigReport | null | undefined): boolean {
+  return report?.diagnostics.some((each) => each.resource === fullName && reason?.includes(each.message)) ?? false;
 }
 
 /** The errors and warnings of each resource that runs, by its full name. */

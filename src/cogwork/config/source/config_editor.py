@@ -193,9 +193,7 @@ class ConfigEditor:
 
     def _describe(self, loaded: LoadedConfig) -> list[dict[str, Any]]:
         """Return the diagnostics as the status of the machine shows them."""
-        reported = diagnostic_format.as_reported(
-            loaded.diagnostics, loaded.result, str(self._file)
-        )
+        reported = diagnostic_format.as_reported(loaded.diagnostics, loaded.result, str(self._file))
         return [
             {
                 key: self._redact(value) if isinstance(value, str) else value
