@@ -225,7 +225,7 @@ class ServerParts:
         self._editor = ConfigEditor(
             options.config_file,
             self.history,
-            context,
+            context.in_directory_of(options.config_file),
             lambda: self._loaded,
             self.log.redactor.redact,
             clock,

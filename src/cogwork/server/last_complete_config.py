@@ -7,6 +7,8 @@ configuration.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from cogwork.config.check.load_context import LoadContext
@@ -43,14 +45,15 @@ class LastCompleteConfig:
         if {each.name for each in result.config.packages} <= result.present_packages:
             return None
         try:
-            return await run_in_thread("packages", _TIMEOUT, self._load)
+            return await run_in_thread("packages", _TIMEOUT, self._load, newest.directory)
         except (OSError, ValueError, TimeoutError, CogworkError) as error:
             _log.warning("cannot load the last complete configuration: %s", error_text(error))
             return None
 
-    def _load(self) -> LoadedConfig | None:
+    def _load(self, directory: Path | None) -> LoadedConfig | None:
         text = self._copy.read()
-        loaded = load(text, self._context) if text is not None else None
+        context = replace(self._context, directory=directory)
+        loaded = load(text, context) if text is not None else None
         return None if loaded is None or loaded.is_refused else loaded
 
 

@@ -23,7 +23,7 @@ from cogwork.resource.registry import Registry, entry_point_models
 
 def check(arguments: argparse.Namespace) -> int:
     registry = build_registry()
-    loaded = _load(arguments.file, registry)
+    loaded = _load(arguments.file, registry, arguments.file)
     if arguments.json:
         print_json({"file": arguments.file, **_report(loaded, arguments.file)})
         return _exit_code(loaded)
@@ -36,7 +36,9 @@ def check(arguments: argparse.Namespace) -> int:
 
 def diff(arguments: argparse.Namespace) -> int:
     registry = build_registry()
-    old, new = (_load(file, registry) for file in (arguments.old, arguments.new))
+    # The new text would replace the old one, so its relative paths refer to the same directory.
+    home = next((each for each in (arguments.old, arguments.new) if Path(each).is_file()), None)
+    old, new = (_load(file, registry, home) for file in (arguments.old, arguments.new))
     refused = old.is_refused or new.is_refused
     change = None if refused else difference.diff(old.result, new.result, registry)
     if arguments.json:
@@ -75,12 +77,14 @@ def read_argument(file: str) -> str:
     return read_text(Path(file))
 
 
-def _load(file: str, registry: Registry) -> LoadedConfig:
+def _load(file: str, registry: Registry, home: str | None) -> LoadedConfig:
+    """Load a text; its relative paths refer to the directory of the file `home`."""
     try:
         text = read_argument(file)
     except Unreadable as error:
         return load_unreadable(error)
-    return load(text, LoadContext(registry, cogwork_home(os.environ), os.environ))
+    context = LoadContext(registry, cogwork_home(os.environ), os.environ)
+    return load(text, context.in_directory_of(home if home != "-" else None))
 
 
 def _report(loaded: LoadedConfig, file: str) -> dict[str, Any]:

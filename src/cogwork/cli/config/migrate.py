@@ -58,7 +58,8 @@ def _migrate(arguments: argparse.Namespace) -> int:
     except Unreadable as error:
         raise _CannotMigrate(f"cannot read {file}: {error}") from None
     try:
-        found = migrate(text, LoadContext(build_registry(), cogwork_home(os.environ), os.environ))
+        context = LoadContext(build_registry(), cogwork_home(os.environ), os.environ)
+        found = migrate(text, context.in_directory_of(None if file == _STANDARD_OUTPUT else file))
     except Unparsable as error:
         raise _CannotMigrate(_describe_unparsable(file, error.diagnostics)) from None
     if arguments.output is None and found.text == text and output != _STANDARD_OUTPUT:

@@ -80,7 +80,9 @@ class CheckedPackages:
                 )
         return item, is_complete
 
-    def require_file(self, path: str, at: Pointer) -> None:
-        """Report a missing file, unless it belongs to a package that the machine will download."""
-        if not is_inside(path, self._expected_paths):
-            self._diagnostics.require_file(path, at, Effect.UNHEALTHY)
+    def require_file(self, text: str, at: Pointer, *, or_folder: bool = False) -> str:
+        """Return the path of a file. Report the file if it is missing, unless it belongs to a
+        package that the machine will download."""
+        if is_inside(text, self._expected_paths):
+            return text
+        return self._diagnostics.require_file(text, at, Effect.UNHEALTHY, or_folder=or_folder)

@@ -17,6 +17,7 @@ from cogwork.config.check.key_shapes import name_keys
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.not_taken_over import not_taken_over
 from cogwork.config.check.protection import refuse_incomplete
+from cogwork.config.check.references import find_references, replace_texts
 from cogwork.config.check.resource_check import (
     DISPENSABLE_FIELDS,
     RESOURCE_SECTIONS,
@@ -30,6 +31,7 @@ from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.schema.existing_product.lookup import find_difference, section_differences
 from cogwork.config.schema.machine import MachineConfig
 from cogwork.config.schema.module import ModuleConfig
+from cogwork.config.schema.network import NetworkConfig
 from cogwork.config.text.positions import Json, Pointer
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
@@ -160,6 +162,8 @@ class _Checker:
             checked = self._diagnostics.validate(section.validator, value, (section.name,), effect)
             if isinstance(checked, CloudConfig):
                 self._cloud = checked
+            if isinstance(checked, NetworkConfig):
+                return self._locate_files(checked)
             return checked
         usable = [
             (at, checked)
@@ -172,6 +176,15 @@ class _Checker:
         if section.name == "packages":
             self._packages.locate(items, self._item_pointers[section.name], self._cloud)
         return items
+
+    def _locate_files(self, network: NetworkConfig) -> NetworkConfig:
+        paths = {
+            mention.pointer: self._diagnostics.require_file(
+                mention.text, mention.pointer, Effect.REFUSED
+            )
+            for mention in find_references(network, ("network",))
+        }
+        return replace_texts(network, ("network",), paths)
 
     def _check_item(self, section: _SectionSpec, item: Json, at: Pointer) -> Any:
         is_complete = True

@@ -9,7 +9,6 @@ from cogwork.config.check.diagnostic_collector import DiagnosticCollector
 from cogwork.config.check.diagnostics import ConfigLocation, Effect, RelatedInfo
 from cogwork.config.check.log_patterns import check_log_patterns
 from cogwork.config.check.not_taken_over import missing_model
-from cogwork.config.check.references import find_references
 from cogwork.config.schema import codes
 from cogwork.config.schema.existing_product.lookup import find_missing_model
 from cogwork.config.schema.machine import JobConfig, MachineConfig, ResourceConfig
@@ -286,8 +285,6 @@ def _require_configured(
 
 def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> None:
     network = config.network
-    for mention in find_references(network, ("network",)):
-        collector.require_file(mention.text, mention.pointer, Effect.REFUSED)
     if (
         network.tls_cert_file
         and not network.no_tls

@@ -20,9 +20,10 @@ from cogwork.config.check.diagnostics import (
     Effect,
     Quote,
     RelatedInfo,
-    did_you_mean,
+    close_match,
     sanitize_message,
 )
+from cogwork.config.check.file_lookup import FileLookup, find_file, list_siblings, try_path
 from cogwork.config.check.fix import Fix
 from cogwork.config.check.key_names import WrittenKeys
 from cogwork.config.check.load_context import LoadContext
@@ -108,9 +109,13 @@ class DiagnosticCollector:
 
     def suggest(self, word: str, choices: Iterable[str]) -> str | None:
         """Return a "did you mean" hint, or None without a close match."""
+        match = self._find_closest(word, choices)
+        return f'did you mean "{match}"?' if match is not None else None
+
+    def _find_closest(self, word: str, choices: Iterable[str]) -> str | None:
         known = list(itertools.islice(choices, self._comparisons_left))
         self._comparisons_left -= len(known)
-        return did_you_mean(word, known) if known else None
+        return close_match(word, known)
 
     def suggest_key(self, word: str, choices: Collection[str]) -> str | None:
         if len(choices) > self._comparisons_left:
@@ -136,17 +141,33 @@ class DiagnosticCollector:
             self.record(diagnostic)
         return usable
 
-    def require_file(self, path: str, at: Pointer, effect: Effect) -> None:
+    def require_file(
+        self, text: str, at: Pointer, effect: Effect, *, or_folder: bool = False
+    ) -> str:
+        """Return the path of the file, and report the file if it is missing."""
         # Ignore a path with an unresolved placeholder: the placeholder has already been reported.
-        if "${" in path or _try_path(self._context.exists, path):
-            return
-        message = f'file "{path}" does not exist'
-        self.add(codes.MISSING_FILE, message, at, effect)
-        if effect is Effect.UNHEALTHY:
-            self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
+        if "${" in text:
+            return text
+        lookup = find_file(text, self._context, or_folder=or_folder)
+        if not lookup.is_found:
+            kind = "file or folder" if or_folder else "file"
+            message = f'{kind} "{text}" does not exist'
+            if len(lookup.tried) > 1:
+                message += f" (tried {' and '.join(map(str, lookup.tried))})"
+            self.add(codes.MISSING_FILE, message, at, effect, hint=self._suggest_file(text, lookup))
+            if effect is Effect.UNHEALTHY:
+                self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
+        return lookup.path
 
     def has_directory(self, path: str) -> bool:
-        return _try_path(self._context.is_directory, path)
+        return try_path(self._context.is_directory, Path(path))
+
+    def _suggest_file(self, text: str, lookup: FileLookup) -> str | None:
+        if not self._comparisons_left:
+            return None
+        folder, slash, name = text.rpartition("/")
+        match = self._find_closest(name, list_siblings(lookup, self._context))
+        return f'did you mean "{folder}{slash}{match}"?' if match is not None else None
 
     def record(self, found: Diagnostic) -> None:
         self._count += 1
@@ -194,12 +215,3 @@ class DiagnosticCollector:
         runs, so the graph and the constructor check for them.
         """
         return self._static_faults
-
-
-def _try_path(test: Callable[[Path], bool], path: str) -> bool:
-    try:
-        return test(Path(path).expanduser())
-    except (OSError, RuntimeError, ValueError):
-        # If the path cannot be tested, treat it as missing: for example, its directory may be
-        # unreadable or its name too long.
-        return False

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from cogwork.config.schema.model_catalog import ModelCatalog
+
+_MAX_LISTED = 500
+"""Maximum number of names to read from a directory. A directory may hold millions of files."""
+
+
+def list_names(directory: Path) -> Sequence[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in itertools.islice(entries, _MAX_LISTED)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +28,12 @@ class LoadContext:
     environment: Mapping[str, str]
     exists: Callable[[Path], bool] = Path.is_file
     is_directory: Callable[[Path], bool] = Path.is_dir
+    list_names: Callable[[Path], Sequence[str]] = list_names
+    """Lists a directory, to suggest a file with a similar name. Raises OSError."""
+    directory: Path | None = None
+    """The absolute directory of the configuration file, to which relative paths refer; None for a
+    configuration from a cloud."""
+
+    def in_directory_of(self, file: Path | str | None) -> Self:
+        """Return the context for a configuration from this file; None if it comes from a cloud."""
+        return replace(self, directory=Path(file).absolute().parent if file is not None else None)

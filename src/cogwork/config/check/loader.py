@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from cogwork.config.check.checker import CheckResult, check
 from cogwork.config.check.diagnostic_limits import MAX_DIAGNOSTICS, keep_worst
@@ -58,6 +59,8 @@ class LoadedConfig:
     """The values that no output may show."""
     secret_variables: frozenset[str] = frozenset()
     """The names of the environment variables that secrets use."""
+    directory: Path | None = None
+    """The directory of the configuration file; None for a configuration from a cloud."""
 
     @property
     def is_refused(self) -> bool:
@@ -99,7 +102,8 @@ def load(
     ]
     secrets = find_secret_values(document.value, context.environment)
     variables = secret_variable_names(document, text, substituted.original_span)
-    return LoadedConfig(text, checked, _limit_diagnostics(faults, omitted), secrets, variables)
+    found = _limit_diagnostics(faults, omitted)
+    return LoadedConfig(text, checked, found, secrets, variables, context.directory)
 
 
 def load_value(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -15,6 +16,8 @@ from cogwork.config.schema.fields import (
     find_markers,
 )
 from cogwork.config.text.positions import Pointer
+
+T = TypeVar("T")
 
 Marker = Dependency | OptionalDependency | ExistingFile
 
@@ -47,6 +50,32 @@ def find_references_in_invalid(
         key = field.alias or name
         for marker in _find_markers(field):
             yield from _find_strings(marker, value.get(key), (*at, key))
+
+
+def replace_texts(value: T, at: Pointer, texts: Mapping[Pointer, str]) -> T:
+    """Return a copy of a validated value with other strings at these pointers."""
+    return cast("T", _replace_texts(value, at, texts))
+
+
+def _replace_texts(value: object, at: Pointer, texts: Mapping[Pointer, str]) -> object:
+    if not any(pointer[: len(at)] == at for pointer in texts):
+        return value
+    if isinstance(value, str):
+        return texts.get(at, value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(
+            update={
+                name: _replace_texts(getattr(value, name), (*at, field.alias or name), texts)
+                for name, field in type(value).model_fields.items()
+                if name in value.model_fields_set
+            }
+        )
+    if isinstance(value, list | tuple):
+        items = (_replace_texts(item, (*at, index), texts) for index, item in enumerate(value))
+        return type(value)(items)
+    if isinstance(value, dict):
+        return {key: _replace_texts(item, (*at, str(key)), texts) for key, item in value.items()}
+    return value
 
 
 def _find_markers(field: FieldInfo) -> list[Marker]:

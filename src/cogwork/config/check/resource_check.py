@@ -11,7 +11,11 @@ from cogwork.config.check.crosscheck import ParsedResource
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
 from cogwork.config.check.diagnostics import ConfigLocation, Diagnostic, Effect
 from cogwork.config.check.fix import Fix, FixKind
-from cogwork.config.check.references import find_references, find_references_in_invalid
+from cogwork.config.check.references import (
+    find_references,
+    find_references_in_invalid,
+    replace_texts,
+)
 from cogwork.config.check.unsupported import warn_associated_configs
 from cogwork.config.check.validator import Validator
 from cogwork.config.schema import codes
@@ -103,15 +107,20 @@ class ResourceCheck:
             if attributes is not None
             else find_references_in_invalid(schema.attributes, config.attributes, at)
         )
+        paths: dict[Pointer, str] = {}
         for mention in found:
             if isinstance(mention.marker, ExistingFile):
-                self._packages.require_file(mention.text, mention.pointer)
+                path = self._packages.require_file(
+                    mention.text, mention.pointer, or_folder=mention.marker.or_folder
+                )
+                if path != mention.text:
+                    paths[mention.pointer] = path
             else:
                 kind = resource.needs if isinstance(mention.marker, Dependency) else resource.wants
                 self._add_dependency(kind, mention.text, mention.marker.api, mention.pointer)
         for ignored in attributes.ignored_values() if attributes is not None else ():
             self._diagnostics.record(_describe_ignored(ignored, (*at, *ignored.path)))
-        return attributes
+        return replace_texts(attributes, at, paths) if paths else attributes
 
     def _add_dependency(
         self, kind: dict[Reference, Pointer], text: str, api: str | None, at: Pointer

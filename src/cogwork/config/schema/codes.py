@@ -216,8 +216,9 @@ BAD_LEVEL = Code(
 MISSING_FILE = Code(
     "E403",
     "missing file",
-    "The configuration names a file that does not exist. Relative paths are resolved against the "
-    "working directory of the server; write an absolute path to be sure.",
+    "The configuration names a file that does not exist. A relative path refers to the directory "
+    "of the configuration file, or else to the working directory of the server. In a configuration "
+    "from a cloud, write absolute paths.",
     '"tls_cert_file": "cert.pm"',
     '"tls_cert_file": "/etc/cogwork/cert.pem"',
 )

@@ -181,7 +181,14 @@ def _check_api(text: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExistingFile:
-    """Marks an attribute that holds the path of an existing file."""
+    """Marks an attribute that holds the path of an existing file.
+
+    A relative path refers to the directory of the configuration file, or else to the working
+    directory. The driver gets the absolute path.
+    """
+
+    or_folder: bool = False
+    """Whether the path may be a folder."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -334,3 +341,4 @@ PatternField = Annotated[
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]
 FileField = Annotated[str, ExistingFile()]
+FileOrFolderField = Annotated[str, ExistingFile(or_folder=True)]

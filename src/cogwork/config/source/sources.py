@@ -55,6 +55,8 @@ class ConfigCandidate:
 
     content: str | dict[str, Json] | Unreadable
     file: str | None = None
+    directory: Path | None = None
+    """The absolute directory of the configuration file; None for a configuration from a cloud."""
     verdict: asyncio.Future[Verdict] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -192,7 +194,7 @@ class FileSource:
             return None
         self._has_delivered = True
         self._last_text = text
-        return ConfigCandidate(content, str(self._path))
+        return self._build_candidate(content)
 
     def _schedule_retry(self, error: CogworkError) -> ConfigCandidate | None:
         """Schedule another attempt. If this was the first read, return the error as a candidate;
@@ -207,7 +209,10 @@ class FileSource:
         if self._has_delivered:
             return None
         self._has_delivered = True
-        return ConfigCandidate(Unreadable(str(error)), str(self._path))
+        return self._build_candidate(Unreadable(str(error)))
+
+    def _build_candidate(self, content: str | Unreadable) -> ConfigCandidate:
+        return ConfigCandidate(content, str(self._path), self._path.absolute().parent)
 
     async def _read_signature(self) -> FileIdentity | None:
         return await self._thread.run(lambda: file_signature(self._path))

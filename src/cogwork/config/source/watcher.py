@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from cogwork.config.check import diagnostic_format
@@ -125,7 +126,7 @@ class ConfigWatcher:
             if loaded.is_refused:
                 candidate.decide(ConfigRefused(loaded.diagnostics))
                 _require_protection(loaded)
-                self._first = await self._load_last_good(candidate.file)
+                self._first = await self._load_last_good(candidate)
                 _require_login(loaded, self._first[1] if self._first is not None else None)
                 running = RunningConfig.NONE if self._first is None else RunningConfig.LAST_GOOD
                 self._publish_report(candidate, loaded, running)
@@ -182,8 +183,9 @@ class ConfigWatcher:
             await self._clock.sleep(backoff.next_delay())
 
     async def _load_last_good(
-        self, file: str | None
+        self, refused: ConfigCandidate
     ) -> tuple[ConfigCandidate, LoadedConfig] | None:
+        file = refused.file
         try:
             text = await self._thread.run(self._last_good.read) if self._last_good else None
         except DamagedCopy as error:
@@ -195,7 +197,7 @@ class ConfigWatcher:
                 file or "the configuration",
             )
             return None
-        candidate = ConfigCandidate(text)
+        candidate = ConfigCandidate(text, directory=refused.directory)
         loaded = await self._load_once(candidate)
         if loaded.is_refused:
             _log.error(
@@ -315,6 +317,7 @@ class _LoadResult(NamedTuple):
 def _load_and_format(
     candidate: ConfigCandidate, context: LoadContext, is_cancelled: Callable[[], bool]
 ) -> _LoadResult:
+    context = replace(context, directory=candidate.directory)
     loaded = load_content(candidate.content, context, is_cancelled)
     log_lines = [
         (_log_level(fault.diagnostic), diagnostic_format.as_text(fault, candidate.file))

@@ -6,7 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cogwork.config.schema.fields import Attributes, FileField, UnsetIfZero
+from cogwork.config.schema.fields import (
+    Attributes,
+    FileField,
+    FileOrFolderField,
+    UnsetIfZero,
+)
 
 Threads = Annotated[int, Field(ge=0, le=256), UnsetIfZero()]
 
@@ -37,7 +42,7 @@ class TorchAttributes(ModelAttributes):
 class TensorflowAttributes(ModelAttributes):
     """A TensorFlow model: a SavedModel folder or a `.keras` file."""
 
-    model_path: str
+    model_path: FileOrFolderField
     """Path of a SavedModel folder or a `.keras` file."""
 
 

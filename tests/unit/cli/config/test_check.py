@@ -180,6 +180,27 @@ class TestCheck:
         assert main(["config", "check", "gone.json"]) == 1
         assert "1 error; 1 of 3 resources would run." in capsys.readouterr().out
 
+    def test_check_finds_files_beside_the_configuration_file(
+        self,
+        config_files: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        camera = {
+            "name": "film",
+            "api": "rdk:component:camera",
+            "model": "image_file",
+            "attributes": {"color_image_file_path": "belt.png"},
+        }
+        (config_files / "film.json").write_text(json.dumps({"components": [camera]}))
+        (config_files / "belt.png").touch()
+        (config_files / "elsewhere").mkdir()
+        monkeypatch.chdir(config_files / "elsewhere")
+        assert main(["config", "check", "../film.json"]) == 0
+        (config_files / "belt.png").rename(config_files / "belts.png")
+        assert main(["config", "check", "../film.json"]) == 1
+        assert 'did you mean "belts.png"?' in capsys.readouterr().out
+
     def test_check_prints_no_escape_codes_without_a_terminal(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -194,6 +215,22 @@ class TestDiff:
         assert capsys.readouterr().out == (
             "build\n  rdk:component:sensor/a: build, because it is not running yet\n1 built\n"
         )
+
+    def test_diff_resolves_relative_paths_of_both_texts_alike(
+        self, config_files: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        camera = {
+            "name": "film",
+            "api": "rdk:component:camera",
+            "model": "image_file",
+            "attributes": {"color_image_file_path": "belt.png"},
+        }
+        (config_files / "belt.png").touch()
+        (config_files / "drafts").mkdir()
+        for name in ("film.json", "drafts/film.json"):
+            (config_files / name).write_text(json.dumps({"components": [camera]}))
+        assert main(["config", "diff", "film.json", "drafts/film.json"]) == 0
+        assert capsys.readouterr().out == "nothing would change\n"
 
     def test_diff_of_equal_files_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["config", "diff", "good.json", "good.json"]) == 0

@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def editor(file: Path) -> ConfigEditor:
     home = file.parent / "home"
-    context = LoadContext(Registry(builtin_models()), home, {})
+    context = LoadContext(Registry(builtin_models()), home, {}).in_directory_of(file)
     running = load(RUNNING, context)
     history = ConfigHistory(home / "history")
     return ConfigEditor(file, history, context, lambda: running, str, SystemClock())
@@ -73,6 +73,18 @@ def test_preview_compares_with_the_running_configuration(editor: ConfigEditor) -
 def test_preview_of_the_running_text_plans_nothing(editor: ConfigEditor) -> None:
     preview = editor.preview(RUNNING, never)
     assert (preview.plan, preview.settings) == ([], [])
+
+
+def test_preview_finds_files_beside_the_configuration_file(
+    editor: ConfigEditor, file: Path
+) -> None:
+    attributes = {"color_image_file_path": "belt.png"}
+    camera = {"api": "rdk:component:camera", "model": "image_file", "attributes": attributes}
+    text = json.dumps({"components": [{"name": "film", **camera}]})
+    (found,) = editor.preview(text, never).diagnostics
+    assert f"tried {file.parent}/belt.png and " in found["message"]
+    (file.parent / "belt.png").touch()
+    assert editor.preview(text, never).diagnostics == []
 
 
 def test_preview_of_an_unreadable_text_is_refused(editor: ConfigEditor) -> None:

@@ -17,7 +17,7 @@ from tests.support.waiting import pass_time, run_others, wait_until
 
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import LoadedConfig, load
-from cogwork.config.schema.fields import Attributes
+from cogwork.config.schema.fields import Attributes, FileField
 from cogwork.config.source import watcher
 from cogwork.config.source.config_history import ConfigHistory
 from cogwork.config.source.config_report import ConfigReport
@@ -47,6 +47,7 @@ API = Api.parse("rdk:component:generic")
 class StepAttributes(Attributes):
     hangs: bool = False
     label: str = ""
+    label_path: FileField = ""
 
     def model_post_init(self, _: object) -> None:
         if self.label == "exit":
@@ -448,3 +449,31 @@ async def test_check_is_retried_after_a_memory_error(
         assert isinstance(await wait_for_verdict(source.push(machine_text("big"))), Applied)
     assert attempts == 3
     assert sum("cannot check" in record.message for record in caplog.records) == 1
+
+
+async def test_relative_path_refers_to_the_directory_of_the_watched_file(
+    machine: Machine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    (folder / "labels.txt").touch()
+    (folder / "machine.json").write_text(machine_text("a", label_path="labels.txt"))
+    async with machine.watching(FileSource(folder / "machine.json", SystemClock())):
+        await wait_until(lambda: len(machine.loaded) == 1)
+        await wait_until(lambda: bool(machine.states()))
+    settings = machine.loaded[0].result.specs[0].settings
+    assert isinstance(settings, StepAttributes)
+    assert settings.label_path == str(folder / "labels.txt")
+
+
+async def test_relative_path_of_the_last_good_copy_refers_to_the_directory_of_the_file(
+    machine: Machine, tmp_path: Path
+) -> None:
+    (tmp_path / "machine.json").write_text("{")
+    (tmp_path / "labels.txt").touch()
+    machine.last_good.save(machine_text("a", label_path="labels.txt"))
+    async with machine.watching(FileSource(tmp_path / "machine.json", SystemClock())):
+        await wait_until(lambda: len(machine.loaded) == 1)
+    settings = machine.loaded[0].result.specs[0].settings
+    assert isinstance(settings, StepAttributes)
+    assert settings.label_path == str(tmp_path / "labels.txt")
