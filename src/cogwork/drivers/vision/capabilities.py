@@ -27,6 +27,8 @@ from cogwork.drivers.vision.preprocessing.input_plan import InputPlan, plan_inpu
 from cogwork.resource.labels import Labels
 
 _NAMED_FAMILIES = ("named", "ssd")
+_FORMATS = {"named": "its outputs have the names that the vision service expects"}
+"""How the outputs are recognized, in the words of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,16 @@ class ModelCapabilities:
         return self.detector is not None or self.classifier is not None
 
     def __str__(self) -> str:
+        """Complete a sentence about the model."""
         found = [
-            f"a {role} ({decoder.family})"
-            for role, decoder in (("detector", self.detector), ("classifier", self.classifier))
+            f"{verb} ({_FORMATS.get(decoder.family, f'output format {decoder.family}')})"
+            for verb, decoder in (
+                ("detects objects", self.detector),
+                ("classifies images", self.classifier),
+            )
             if decoder is not None
         ]
-        return " and ".join(found) or "neither a detector nor a classifier"
+        return " and ".join(found) or "neither detects objects nor classifies images"
 
     def explain_unsupported(self, role: str) -> str:
         return "; ".join(self.mismatches.get(role, ())) or "its outputs do not support this"

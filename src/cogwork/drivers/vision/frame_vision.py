@@ -19,7 +19,12 @@ from cogwork.core.errors import CogworkError, Unsupported
 from cogwork.core.single_flight import SingleFlight, SingleFlightGroup
 from cogwork.core.workers import Workers
 from cogwork.drivers.camera.frame_camera import encode_frame
-from cogwork.drivers.vision.objects_3d import DepthScene, build_detections_3d, build_point_clouds
+from cogwork.drivers.vision.objects_3d import (
+    DepthScene,
+    build_detections_3d,
+    build_point_clouds,
+    explain_flat_scene,
+)
 from cogwork.drivers.vision.postprocessing.explanation import Explanation
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
@@ -100,8 +105,15 @@ class FrameVision(Vision, FrameAnalyzer):
         self._explained_by_image = weakref.WeakKeyDictionary()
         self._latest_by_camera: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
         self._latest_explained: SingleFlightGroup[tuple[Frame, VisionResult]] = SingleFlightGroup()
+        self._flat_scene: str | None = None
+        """Why no object in the last depth image has a point cloud."""
         self.skipped = 0
         """Number of images that were skipped because an older one was still being analyzed."""
+
+    @property
+    def point_cloud_status(self) -> Mapping[str, str]:
+        """The part of the status that explains an empty list of point clouds."""
+        return {"no_point_clouds": self._flat_scene} if self._flat_scene is not None else {}
 
     @property
     def default_camera(self) -> str | None:
@@ -346,11 +358,19 @@ class FrameVision(Vision, FrameAnalyzer):
             return result
         found = (result.detections, scene, camera_name)
         run = self.workers.run
-        return replace(
-            result,
-            objects=await run(build_point_clouds, *found) if query.objects else (),
-            detections_3d=await run(build_detections_3d, *found) if query.detections_3d else (),
+        objects = await run(build_point_clouds, *found) if query.objects else []
+        detections_3d = await run(build_detections_3d, *found) if query.detections_3d else []
+        is_flat = bool(result.detections) and not objects and not detections_3d
+        self._report_flat_scene(
+            await run(explain_flat_scene, result.detections, scene) if is_flat else None
         )
+        return replace(result, objects=objects, detections_3d=detections_3d)
+
+    def _report_flat_scene(self, reason: str | None) -> None:
+        """Log when detections begin to have no point clouds, but not for each image."""
+        if reason is not None and self._flat_scene is None:
+            self.logger.warning("%s", reason)
+        self._flat_scene = reason
 
 
 def find_default_camera(name: str | None, dependencies: Dependencies) -> tuple[str, Any] | None:

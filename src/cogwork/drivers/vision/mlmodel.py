@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from viam.proto.service.vision import Classification, Detection
 
 from cogwork.core.clock import Clock, SystemClock
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.drivers.mlmodel.engine import RunFunction
 from cogwork.drivers.mlmodel.engine_model import EngineModel
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
@@ -163,7 +163,7 @@ class MlmodelVision(FrameVision):
         if not self._capabilities.has_any:
             raise NoCapability(self._attributes.mlmodel_name, self._capabilities, self.fault)
         self.logger.info(
-            "model %s is %s; it receives images in this format: %s",
+            "model %s %s; it receives images in this format: %s",
             self._attributes.mlmodel_name,
             self._capabilities,
             self._plan,
@@ -192,8 +192,9 @@ class MlmodelVision(FrameVision):
     async def do_command(self, command: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         if command.get("inspect"):
             return self._capabilities.to_dict()
-        raise NotImplementedError(
-            'the only command is {"inspect": true}: it explains how the outputs are decoded'
+        raise InvalidRequest(
+            f'vision service "{self.name}" supports one command, which explains how the outputs '
+            'are decoded: {"inspect": true}'
         )
 
     async def get_status(self, **_: Any) -> Mapping[str, Any]:
@@ -210,6 +211,7 @@ class MlmodelVision(FrameVision):
             "last_milliseconds": dict(
                 zip(("prepare", "infer", "read"), (1e3 * t for t in timing.last), strict=True)
             ),
+            **self.point_cloud_status,
             **self._capabilities.to_dict(),
         }
 

@@ -114,6 +114,21 @@ def build_point_clouds(
     return objects
 
 
+def explain_flat_scene(detections: Sequence[Detection], scene: DepthScene) -> str:
+    """Explain why no detection has a point cloud."""
+    unknown = [not scene.depth[_box_slices(scene.depth, each)].any() for each in detections]
+    objects = "the detected object" if len(unknown) == 1 else f"the {len(unknown)} detected objects"
+    if all(unknown):
+        return (
+            f"no point cloud for {objects}: the depth image has no distances there; bring the "
+            "camera into its range, and check that the depth and color images show the same area"
+        )
+    return (
+        f"no point cloud for {objects}: they are not nearer to the camera than the area around "
+        f"them, at least {_FOREGROUND_MARGIN_MM} mm, as on a flat picture"
+    )
+
+
 def build_detections_3d(
     detections: Sequence[Detection], scene: DepthScene, camera: str
 ) -> list[Detection3D]:

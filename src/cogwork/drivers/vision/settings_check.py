@@ -8,11 +8,20 @@ from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.sentences import join_names
 from cogwork.drivers.mlmodel.model_info import TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
+from cogwork.drivers.vision.decoding.classifier import PROBABILITY
 from cogwork.drivers.vision.decoding.decoder import ModelView
-from cogwork.drivers.vision.decoding.named_outputs import format_tensors
+from cogwork.drivers.vision.decoding.named_outputs import (
+    CATEGORY,
+    LOCATION,
+    SCORE,
+    format_tensors,
+    is_known_output,
+)
 from cogwork.drivers.vision.postprocessing.label_filter import find_unknown_labels
+from cogwork.drivers.vision.preprocessing.input_plan import IMAGE
 from cogwork.resource.labels import Labels
 
+_REQUIRED_OUTPUTS = (LOCATION, CATEGORY, SCORE, PROBABILITY)
 _MAX_LISTED = 5
 """Maximum number of labels to name in a sentence; further labels are only counted."""
 
@@ -24,7 +33,9 @@ def find_wrong_remaps(view: ModelView, settings: MlmodelVisionAttributes) -> lis
     """
     return [
         *_check_remap("remap_input_names", settings.remap_input_names, view.inputs),
+        *_check_targets("remap_input_names", settings.remap_input_names, (IMAGE,)),
         *_check_remap("remap_output_names", settings.remap_output_names, view.outputs),
+        *_check_targets("remap_output_names", settings.remap_output_names, _REQUIRED_OUTPUTS),
     ]
 
 
@@ -46,6 +57,17 @@ def _check_remap(
                 f'{setting} maps "{own}", which the model does not have; it has '
                 f"{format_tensors(tensors)}{f': {guess}' if guess else ''}"
             )
+
+
+def _check_targets(
+    setting: str, remap: Mapping[str, str], required: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence for each name that a tensor is mapped to, but that no decoder looks for."""
+    for own, target in remap.items():
+        if target in required or target == own or is_known_output(target):
+            continue
+        hint = did_you_mean(target, required) or f"use {', '.join(required)}"
+        yield f'{setting} maps "{own}" to "{target}", which has no effect: {hint}'
 
 
 def find_ignored_labels(settings: MlmodelVisionAttributes, labels: Labels | None) -> Iterator[str]:

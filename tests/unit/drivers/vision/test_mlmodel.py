@@ -1002,6 +1002,28 @@ class TestThreeDimensions:
         # In the white image, the bump is in the right half.
         assert thing.geometries.geometries[0].center.x > 0
 
+    async def test_flat_scene_says_why_it_has_no_point_clouds(
+        self, shop: Workshop, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        lens = {"width_px": 40, "height_px": 40, "fx": 40, "fy": 40, "ppx": 20, "ppy": 20}
+        optics = Optics.model_validate({"intrinsic_parameters": lens})
+        flat = np.full((40, 40), 1000, np.uint16)
+        eye = shop.still(optics=optics, color=solid(0, 0, 0, 40, 40), depth=flat)
+        vision = await shop.vision(SlowDetector(), label_confidences={"bump": 0.5})
+        async with client_of(vision, eye) as client:
+            assert await client.get_object_point_clouds("eye") == []
+            eye.show(flat.copy(), "depth")
+            assert await client.get_object_point_clouds("eye") == []
+            reason = (await client.get_status())["no_point_clouds"]
+            assert "not nearer to the camera than the area around" in str(reason)
+            assert caplog.messages.count(str(reason)) == 1
+            eye.show(np.zeros_like(flat), "depth")
+            assert await client.get_object_point_clouds("eye") == []
+            assert "no distances there" in str((await client.get_status())["no_point_clouds"])
+            eye.show(_bump(2), "depth")
+            assert len(await client.get_object_point_clouds("eye")) == 1
+            assert "no_point_clouds" not in await client.get_status()
+
 
 def _bump(left: int) -> NDArray[np.uint16]:
     depth = np.full((40, 40), 1000, np.uint16)
@@ -1068,7 +1090,7 @@ class TestIntrospection:
         async with client_of(await shop.vision(echo(*LABELS))) as client:
             with refused() as told:
                 await client.do_command({"dance": True})
-        assert told.status is Status.UNIMPLEMENTED
+        assert told.status is Status.INVALID_ARGUMENT
         assert '{"inspect": true}' in told.words
 
     async def test_status_reports_timings_and_refused_roles(self, shop: Workshop) -> None:

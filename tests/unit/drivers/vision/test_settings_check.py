@@ -86,3 +86,24 @@ def test_remap_of_a_missing_name_is_reported_with_a_suggestion() -> None:
 def test_remap_to_a_name_that_the_model_already_has_is_reported() -> None:
     (problem,) = find(remap_output_names={"confidence": "score"})
     assert 'maps "confidence"' in problem
+
+
+@pytest.mark.parametrize(
+    ("setting", "own", "target", "hint"),
+    [
+        ("remap_output_names", "boxes", "locaton", 'did you mean "location"?'),
+        ("remap_output_names", "boxes", "masks", "use location, category, score, probability"),
+        ("remap_input_names", "pixels", "imgae", 'did you mean "image"?'),
+    ],
+)
+def test_remap_to_an_unknown_name_is_reported(
+    setting: str, own: str, target: str, hint: str
+) -> None:
+    assert find(**{setting: {own: target}}) == [
+        f'{setting} maps "{own}" to "{target}", which has no effect: {hint}'
+    ]
+
+
+@pytest.mark.parametrize("target", ["detection_boxes", "num_dets", "pred_logits", "boxes"])
+def test_remap_to_a_name_that_a_decoder_knows_is_not_reported(target: str) -> None:
+    assert find(remap_output_names={"boxes": target}) == []

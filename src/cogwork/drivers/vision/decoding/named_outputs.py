@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cogwork.config.check.diagnostics import close_match, did_you_mean
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.drivers.mlmodel.model_info import DYNAMIC, TensorSpec
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.decoding.decoder import DetectorDecoder, Mismatch, ModelView
 from cogwork.drivers.vision.decoding.named_decoder import NamedDecoder, NamedOutputs
+from cogwork.drivers.vision.decoding.output_pair import DETR_NAMES
 from cogwork.drivers.vision.decoding.output_table import BATCH_OF_ONE
 
 LOCATION, CATEGORY, SCORE = "location", "category", "score"
@@ -69,7 +70,7 @@ def match_named_detector(
     if location is not None and score is not None:
         return _match_required_names(view, settings, location, category, score)
     if settings.family == "named":
-        return _explain_missing_names(view, settings)
+        return _explain_missing_names(view)
     return _match_conventions(view, settings)
 
 
@@ -89,6 +90,15 @@ def check_output_remap(
                 )
             )
     return None
+
+
+def is_known_output(name: str) -> bool:
+    """Return whether a decoder looks for an output of this name, besides the required names."""
+    return (
+        any(name and name in names[:4] for names in _CONVENTIONS)
+        or name in DETR_NAMES
+        or _COUNT_NAME.search(name) is not None
+    )
 
 
 def find_output(
@@ -140,16 +150,13 @@ def _has_class_scores(score: TensorSpec) -> bool:
     return score.shape is None or len(score.shape) == 3
 
 
-def _explain_missing_names(view: ModelView, settings: MlmodelVisionAttributes) -> Mismatch:
-    reasons = [
-        f'a detector needs outputs named "{LOCATION}", "{CATEGORY}" and "{SCORE}", but this model '
-        f"has {format_tensors(view.outputs)}: map them with remap_output_names"
-    ]
-    for own, role in settings.remap_output_names.items():
-        meant = close_match(role, (LOCATION, CATEGORY, SCORE))
-        if meant is not None and meant != role:
-            reasons.append(f'remap_output_names maps "{own}" to "{role}": did you mean "{meant}"?')
-    return Mismatch(tuple(reasons))
+def _explain_missing_names(view: ModelView) -> Mismatch:
+    return Mismatch(
+        (
+            f'a detector needs outputs named "{LOCATION}", "{CATEGORY}" and "{SCORE}", but this '
+            f"model has {format_tensors(view.outputs)}: map them with remap_output_names",
+        )
+    )
 
 
 def _match_conventions(
@@ -167,7 +174,7 @@ def _match_conventions(
             return _make_decoder("ssd", outputs, view, settings, names.order)
     found = _match_shapes(view.outputs)
     if found is None:
-        return _explain_missing_names(view, settings)
+        return _explain_missing_names(view)
     return _make_decoder("ssd", found, view, settings, _YXYX)
 
 

@@ -18,7 +18,7 @@ from cogwork.drivers.vision.postprocessing.postprocessor import Postprocessor
 
 _BOX_NAMES = ("box", "dets", "loc")
 """Substrings in the names of outputs with boxes."""
-_DETR_NAMES = ("pred_boxes", "pred_logits", "logits")
+DETR_NAMES = ("pred_boxes", "pred_logits", "logits")
 """Names of the boxes and the scores in exports of the transformers library. These exports may have
 further outputs."""
 
@@ -38,7 +38,7 @@ class OutputPair:
 
 def find_output_pair(hints: ModelHints) -> OutputPair | None:
     tables = [each for each in hints.tables if each.rank > 2]
-    known = [each for each in tables if each.spec.name in _DETR_NAMES]
+    known = [each for each in tables if each.spec.name in DETR_NAMES]
     if len(known) == 2:
         tables = known
     elif len(tables) != 2 or len(hints.map_outputs) != len(hints.outputs) - 2:

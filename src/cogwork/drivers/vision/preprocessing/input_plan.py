@@ -23,7 +23,7 @@ TensorLayout = Literal["NCHW", "NHWC"]
 Triple = tuple[float, float, float]
 Uint8Image = NDArray[np.uint8]
 
-_IMAGE = "image"
+IMAGE = "image"
 _HALF: Triple = (0.5, 0.5, 0.5)
 _NORMALIZATIONS: dict[Normalization, tuple[Triple, Triple]] = {
     "default": (_HALF, _HALF),
@@ -131,18 +131,18 @@ _BATCHED_DIMENSIONS = ("image", "height", "width", "channel")
 
 def _find_image_input(inputs: Sequence[TensorSpec], remap: dict[str, str]) -> TensorSpec | Mismatch:
     by_name = {each.name: each for each in inputs}
-    for name in (name for name, required in remap.items() if required == _IMAGE):
+    for name in (name for name, required in remap.items() if required == IMAGE):
         if name not in by_name:
             guess = did_you_mean(name, by_name)
             return Mismatch(
                 (
-                    f'remap_input_names maps "{name}" to "{_IMAGE}", but the model has no such '
+                    f'remap_input_names maps "{name}" to "{IMAGE}", but the model has no such '
                     f"input; it has {_format_tensors(inputs)}{f': {guess}' if guess else ''}",
                 )
             )
         return by_name[name]
-    if _IMAGE in by_name:
-        return by_name[_IMAGE]
+    if IMAGE in by_name:
+        return by_name[IMAGE]
     image_inputs = [each for each in inputs if isinstance(_parse_input_shape(each), _InputShape)]
     if not inputs or (len(inputs) > 1 and not image_inputs):
         return Mismatch((f"the model has no image input; it has {_format_tensors(inputs)}",))

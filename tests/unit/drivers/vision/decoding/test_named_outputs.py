@@ -117,14 +117,6 @@ def test_misspelled_remapping_is_refused_with_a_suggestion() -> None:
     assert 'did you mean "boxes"?' in words
 
 
-def test_remapping_to_a_misspelled_name_is_refused_with_a_suggestion() -> None:
-    words = refusal_text(
-        outputs(one=(1, 2, 4), other=(1, 2, 4), more=(1, 2)),
-        remap_output_names={"one": "locaton"},
-    )
-    assert 'did you mean "location"?' in words
-
-
 def test_other_outputs_are_refused_and_named() -> None:
     words = refusal_text(outputs(regressors=(1, 896, 16), classificators=(1, 896, 1)))
     assert '"location", "category" and "score"' in words
