@@ -64,11 +64,11 @@ async def test_clients_reach_the_machine_through_the_signaling_server(tmp_path: 
         await until_waiting(server)
         for _ in range(3):  # more than there are answerers
             async with call_through(signaling) as client:
-                assert await list_names(client) == ["motor"]
+                assert await list_names(client) == ["motor", "builtin"]
         async with contextlib.AsyncExitStack() as stack:
             calls = [stack.enter_async_context(call_through(signaling)) for _ in range(4)]
             for client in await asyncio.gather(*calls):
-                assert await list_names(client) == ["motor"]
+                assert await list_names(client) == ["motor", "builtin"]
         assert "secret" not in server.output
 
 
@@ -80,7 +80,7 @@ async def test_signaling_server_says_who_calls(tmp_path: Path) -> None:
         await until_waiting(server)
         request = SetPowerRequest(name="motor", power_pct=0.5).SerializeToString()
         async with call_through(signaling) as client:
-            assert await list_names(client) == ["motor"]
+            assert await list_names(client) == ["motor", "builtin"]
             with pytest.raises(CallFailed, match=r'"alice@example\.com" has the role viewer'):
                 await client.call(SET_POWER, request)
 
@@ -96,12 +96,12 @@ async def test_machine_tries_again_until_the_signaling_server_accepts_it(tmp_pat
         signaling.key = "another"
         await until_waiting(server)
         async with call_through(signaling) as client:
-            assert await list_names(client) == ["motor"]
+            assert await list_names(client) == ["motor", "builtin"]
         await signaling.restart()
         await server.out.wait_for("cannot wait for clients at the signaling server .*UNAVAILABLE")
         # More than one second: the machine waits before it tries again.
         async with call_through(signaling) as client:
-            assert await list_names(client) == ["motor"]
+            assert await list_names(client) == ["motor", "builtin"]
 
 
 async def test_clients_end_with_the_signaling_server_in_the_file(tmp_path: Path) -> None:

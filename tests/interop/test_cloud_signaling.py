@@ -72,7 +72,7 @@ async def test_clients_reach_the_machine_through_the_cloud(tmp_path: Path) -> No
             await server.out.wait_for("waiting for clients at the signaling server")
             for _ in range(3):  # more than there are streams
                 async with call_through(cloud, part.fqdn, owner) as client:
-                    assert await list_names(client) == ["motor"]
+                    assert await list_names(client) == ["motor", "builtin"]
             async with call_through(cloud, part.fqdn, operator) as client:
                 request = SetPowerRequest(name="motor", power_pct=0.5).SerializeToString()
                 await client.call("/viam.component.motor.v1.MotorService/SetPower", request)

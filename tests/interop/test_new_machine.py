@@ -139,6 +139,6 @@ async def test_client_reaches_a_new_machine_by_name(tmp_path: Path) -> None:
                     (sys.executable, "-c", DIRECT),
                     *(f"{name}:8080", login[1], "key", str(host.directory / "home/cloud/ca.pem")),
                 )
-                assert names.split() == ["wheel"]
+                assert names.split() == ["wheel", "builtin"]
     print(f"=> from nothing to a client that is connected by name: {took:.1f} s")
     assert took < 120

@@ -101,7 +101,7 @@ async def test_client_can_call_everything(tmp_path: Path) -> None:
     orphaned = 'depends on "dead", which is not ready: no such device'
     assert seen["names"] == [
         *("sensor/probe", "motor/wheel", "board/board", "switch/switch", "generic/echo"),
-        *("sensor/dead", "sensor/orphan", "generic/echo"),
+        *("sensor/dead", "sensor/orphan", "generic/echo", "motion/builtin"),
     ]
     assert seen["sensor"] == {
         "readings": {"celsius": 21.5, "on": True},

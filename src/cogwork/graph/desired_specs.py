@@ -1,12 +1,14 @@
-"""The desired resources: the configured ones, and the discovered ones that are planned with
-them."""
+"""The desired resources: the configured ones, and the discovered and default ones that are planned
+with them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
+from cogwork.graph.edges import find_candidates, group_by_short_name
 from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.node import Node
 from cogwork.graph.provider import Offer, Unavailable
@@ -17,15 +19,24 @@ _MAX_HINTS = 4
 may refer to them."""
 
 
+DefaultSpecs = Mapping[ResourceName, Callable[[], Spec]]
+"""The resources that a machine provides without configuration, and functions that make their specs
+when they are needed."""
+
+
 class Division(NamedTuple):
-    """The discovered resources, divided by whether they are planned with the configured ones."""
+    """The resources that are not configured, divided by whether they are planned with the
+    configured ones."""
 
     connected: dict[ResourceName, Spec]
     standalone: list[Spec]
 
 
 class DesiredSpecs:
-    def __init__(self) -> None:
+    def __init__(self, defaults: DefaultSpecs = MappingProxyType({})) -> None:
+        self._defaults = defaults
+        self._started: dict[ResourceName, Spec] = {}
+        """Default resources that were called. They stay until the machine stops."""
         self.configured: dict[ResourceName, Spec] = {}
         self.discovered: dict[ResourceName, Spec] = {}
         self.offers: dict[ResourceName, Offer | Unavailable] = {}
@@ -49,18 +60,30 @@ class DesiredSpecs:
             if before.get(name) != self.discovered.get(name)
         ]
 
+    def start_default(self, name: ResourceName) -> Spec:
+        """Plan a default resource from now on, and return its spec."""
+        if name not in self._started:
+            self._started[name] = self._defaults[name]()
+        return self._started[name]
+
+    def drop_all(self) -> None:
+        """Drop all resources that are not configured."""
+        self.discovered, self._defaults = {}, {}
+        self._started.clear()
+
     def divide(
         self,
         find_offer: Callable[[Spec], Offer | Unavailable],
         nodes: Mapping[ResourceName, Node],
     ) -> Division:
-        """Decide which discovered resources are planned with the configured ones."""
+        """Decide which other resources are planned with the configured ones."""
         self.offers = {name: find_offer(spec) for name, spec in self.configured.items()}
-        self._references = {each.short for each in self._find_references()}
+        references = list(self._find_references())
+        self._references = {each.short for each in references}
         self._missing = self._references - {name.short for name in self.configured}
         holds = _find_holds(nodes)
         hints = Counter[str]()
-        division = Division({}, [])
+        division = Division(self._find_needed_defaults(references), [])
         for name, spec in self.discovered.items():
             if name in self.configured:
                 continue
@@ -72,6 +95,16 @@ class DesiredSpecs:
             else:
                 division.standalone.append(spec)
         return division
+
+    def _find_needed_defaults(self, references: Iterable[Reference]) -> dict[ResourceName, Spec]:
+        """Return the default resources that were called, or that others refer to."""
+        if not self._references.isdisjoint(name.short for name in self._defaults):
+            for reference in references:
+                for name in find_candidates(reference, group_by_short_name(self._defaults)):
+                    is_meant = reference.api is not None or name.short in self._missing
+                    if is_meant and name not in self.configured:
+                        self.start_default(name)
+        return {name: spec for name, spec in self._started.items() if name not in self.configured}
 
     def is_connected(self, spec: Spec) -> bool:
         """Return whether a discovered resource refers to others, or is referred to by others."""

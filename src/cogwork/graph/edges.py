@@ -20,6 +20,8 @@ class DeclaredDependencies(NamedTuple):
     name: ResourceName
     needs: Sequence[Reference]
     wants: Sequence[Reference]
+    is_default: bool = False
+    """Whether a configured resource with the same short name takes precedence."""
 
 
 class MissingDependency(NamedTuple):
@@ -75,6 +77,7 @@ class Edges:
 
 def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
     by_short = group_by_short_name(item.name for item in declared)
+    defaults = frozenset(item.name for item in declared if item.is_default)
     on_remotes = _group_by_name_on_remote(item.name for item in declared)
     needs: dict[ResourceName, tuple[ResourceName, ...]] = {}
     wants: dict[ResourceName, tuple[ResourceName, ...]] = {}
@@ -82,10 +85,14 @@ def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
     for item in declared:
         name = item.name
         if item.needs:
-            needs[name] = _resolve_required(name, item.needs, by_short, on_remotes, faults)
+            needs[name] = _resolve_required(
+                name, item.needs, by_short, on_remotes, defaults, faults
+            )
         else:
             needs[name] = ()
-        wants[name] = _resolve_optional(item.wants, by_short, needs[name]) if item.wants else ()
+        wants[name] = (
+            _resolve_optional(item.wants, by_short, needs[name], defaults) if item.wants else ()
+        )
     order, rest = topological_order(_merge_edges(needs, wants))
     dropped: list[tuple[ResourceName, ResourceName]] = []
     if rest:
@@ -121,10 +128,17 @@ def _group_by_name_on_remote(names: Iterable[ResourceName]) -> dict[str, list[Re
 
 
 def find_candidates(
-    reference: Reference, by_short: Mapping[str, list[ResourceName]]
+    reference: Reference,
+    by_short: Mapping[str, list[ResourceName]],
+    defaults: Set[ResourceName] = frozenset(),
 ) -> list[ResourceName]:
-    found = by_short.get(reference.short, [])
-    return [name for name in found if reference.api is None or name.api == reference.api]
+    """Return the resources that a reference may mean. A default one counts only without others."""
+    found = [
+        name
+        for name in by_short.get(reference.short, [])
+        if reference.api is None or name.api == reference.api
+    ]
+    return [name for name in found if name not in defaults] or found
 
 
 def _resolve_required(
@@ -132,11 +146,12 @@ def _resolve_required(
     references: Sequence[Reference],
     by_short: Mapping[str, list[ResourceName]],
     on_remotes: Mapping[str, list[ResourceName]],
+    defaults: Set[ResourceName],
     faults: dict[ResourceName, list[EdgeFault]],
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = find_candidates(reference, by_short)
+        found = find_candidates(reference, by_short, defaults)
         if len(found) == 1:
             resolved[found[0]] = None
         else:
@@ -153,10 +168,11 @@ def _resolve_optional(
     references: Sequence[Reference],
     by_short: Mapping[str, list[ResourceName]],
     required: tuple[ResourceName, ...],
+    defaults: Set[ResourceName],
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = find_candidates(reference, by_short)
+        found = find_candidates(reference, by_short, defaults)
         if len(found) == 1 and found[0] not in required:
             resolved[found[0]] = None
     return tuple(resolved)

@@ -145,10 +145,9 @@ def build_inputs(
 
 def _merge_dependencies(spec: Spec, answer: Offer | Unavailable) -> DeclaredDependencies:
     if isinstance(answer, Offer) and (answer.needs or answer.wants):
-        return DeclaredDependencies(
-            spec.name, (*spec.needs, *answer.needs), (*spec.wants, *answer.wants)
-        )
-    return DeclaredDependencies(spec.name, spec.needs, spec.wants)
+        needs, wants = (*spec.needs, *answer.needs), (*spec.wants, *answer.wants)
+        return DeclaredDependencies(spec.name, needs, wants, spec.is_default)
+    return DeclaredDependencies(spec.name, spec.needs, spec.wants, spec.is_default)
 
 
 def _find_blocked(

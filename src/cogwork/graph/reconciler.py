@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cogwork.core.clock import Clock
-from cogwork.graph.desired_specs import DesiredSpecs
+from cogwork.graph.desired_specs import DefaultSpecs, DesiredSpecs
 from cogwork.graph.edges import MissingDependency
 from cogwork.graph.events import Observer, guard_observer, log_event
 from cogwork.graph.executor import PlanExecution
@@ -66,9 +66,13 @@ class Reconciler:
         observe: Observer = log_event,
         before_close: BeforeClose | None = None,
         redact: Callable[[str], str] = str,
+        defaults: DefaultSpecs = MappingProxyType({}),
     ) -> None:
-        """Create a reconciler with an empty graph. `redact` removes the secrets of the
-        configuration from a text."""
+        """Create a reconciler with an empty graph.
+
+        `redact` removes the secrets of the configuration from a text. `defaults` are resources that
+        are built when something refers to them, or when `start_default` is called.
+        """
         self._providers = providers
         self._clock = clock
         self._limits = limits or GraphLimits()
@@ -81,7 +85,7 @@ class Reconciler:
             before_close or _noop,
             redact,
         )
-        self._specs = DesiredSpecs()
+        self._specs = DesiredSpecs(defaults)
         self._desired: dict[ResourceName, Spec] = {}
         """The specs of configured resources, and of discovered ones that are connected to
         others."""
@@ -173,6 +177,13 @@ class Reconciler:
             else:
                 self._standalone.remove(name)
 
+    def start_default(self, name: ResourceName) -> None:
+        """Build a default resource, unless a resource with this name exists."""
+        if self._close_outcome is None and name not in self._nodes:
+            self._adopt_spec(self._specs.start_default(name))
+            self._start_loop()
+            self._replan()
+
     def report_lost(self, name: ResourceName, resource: object, why: str) -> None:
         """Report that a resource no longer works, so that it is closed and rebuilt.
 
@@ -192,7 +203,7 @@ class Reconciler:
         budget."""
         started = self._clock.monotonic()
         if self._close_outcome is None:
-            self._specs.discovered = {}
+            self._specs.drop_all()
             self._close_outcome = self._set_desired((), self._revision)
         waitables: set[asyncio.Future[Any]] = {self._close_outcome}
         if self._loop_task is not None:
@@ -323,13 +334,15 @@ class Reconciler:
         if pending is None:
             return
         self._revision = pending.revision
-        ready = 0
+        ready = unhealthy = 0
         for node in self._nodes.values():
-            if node.state is NodeState.READY:
+            is_ready = node.state is NodeState.READY
+            if is_ready:
                 node.revision = pending.revision
-                ready += 1
+            if not node.spec.is_default:
+                ready, unhealthy = ready + is_ready, unhealthy + (not is_ready)
         seconds = self._clock.monotonic() - pending.since
-        pending.resolve(Applied(pending.revision, seconds, ready, len(self._nodes) - ready))
+        pending.resolve(Applied(pending.revision, seconds, ready, unhealthy))
 
     def _on_call_end(self, node: Node) -> None:
         """Replan unless the running execution takes the result into account."""

@@ -21,3 +21,5 @@ class Spec:
     """The reason why the resource cannot be built, from the diagnostics of its configuration."""
     settings_text: str = ""
     """Settings as text, to distinguish values that Python considers equal, such as 1 and true."""
+    is_default: bool = False
+    """Whether the machine provides the resource although nothing configures it."""

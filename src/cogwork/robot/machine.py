@@ -7,6 +7,7 @@ import enum
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -17,6 +18,7 @@ from cogwork.config.check.loader import LoadedConfig
 from cogwork.config.schema.machine import JobConfig, MachineConfig
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.graph.desired_specs import DefaultSpecs
 from cogwork.graph.events import Observer, log_event
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, Reference, ResourceName
@@ -71,6 +73,7 @@ _NO_MODULES = NoModules()
 _NO_PROCESSES = NoProcesses()
 _NO_PACKAGES = NoPackages()
 _NO_REMOTES = NoRemotes()
+_NO_DEFAULTS: DefaultSpecs = MappingProxyType({})
 
 
 class Machine:
@@ -87,8 +90,13 @@ class Machine:
         packages: PackageHost = _NO_PACKAGES,
         remotes: RemoteHost = _NO_REMOTES,
         job_call: JobCall = _reject_job,
+        defaults: DefaultSpecs = _NO_DEFAULTS,
     ) -> None:
-        """Create a machine without resources. `job_call` runs a job once."""
+        """Create a machine without resources.
+
+        `job_call` runs a job once. `defaults` are the services that the machine provides unless a
+        configuration has services with their names. They are built when they are first needed.
+        """
         self.redact = redact
         """Function that removes the configuration's secrets from a text."""
         self.config = MachineConfig.model_construct()
@@ -103,6 +111,10 @@ class Machine:
         self.modules, self.processes = modules, processes
         self.packages, self.remotes = packages, remotes
         self._clock = clock
+        self._defaults = defaults
+        self._is_configured = False
+        """Whether a configuration was applied. Until then, it is unknown whether it has services
+        with the names of the default ones."""
         self._ignored_settings: Mapping[ResourceName, list[str]] = {}
         self._names_before_stop: tuple[ResourceName, ...] = ()
         self._services_before_stop: Mapping[Api, str] = {}
@@ -113,6 +125,7 @@ class Machine:
             observe=observe,
             before_close=self._quiesce,
             redact=redact,
+            defaults=defaults,
         )
         self._names = ResourceNames(self.nodes)
         self.access = ModuleAccess(self.nodes, self.dependencies, lambda: self.modules)
@@ -180,6 +193,7 @@ class Machine:
         outcome = self._reconciler.apply(loaded.result.specs, _revision_of(loaded))
         outcome.add_done_callback(self._on_applied)
         self.config = loaded.result.config
+        self._is_configured = True
         self.jobs.stop_outdated(self.config.jobs)
         self.diagnostics = loaded.result.diagnostics
         self._ignored_settings = find_ignored_settings(loaded, self.redact)
@@ -199,7 +213,7 @@ class Machine:
         """
         if not self.serving.is_serving:
             return
-        self._names_before_stop = tuple(self.nodes)
+        self._names_before_stop = tuple(self.names())
         self._services_before_stop = self.services()
         self.serving.end()
 
@@ -209,7 +223,15 @@ class Machine:
         While the machine stops, return the names from before the stop: clients drop a resource as
         soon as its name is missing.
         """
-        return self.nodes if self.serving.is_serving else self._names_before_stop
+        if not self.serving.is_serving:
+            return self._names_before_stop
+        return (*self.nodes, *self.idle_defaults())
+
+    def idle_defaults(self) -> list[ResourceName]:
+        """Return the default services that nothing has used yet, so that they are not built."""
+        if not self._is_configured:
+            return []
+        return [name for name in self._defaults if name not in self.nodes]
 
     @property
     def has_other_processes(self) -> bool:
@@ -257,6 +279,8 @@ class Machine:
             self.motion.cancel_waiting_calls(name)
         elif operation is not None and not self._may_begin(operation):
             raise Stopping
+        if self._is_configured and name in self._defaults:
+            self._reconciler.start_default(name)
         node = self.nodes.get(name)
         if node is None or node.usable is None:
             raise self.unavailable_error(name)

@@ -33,6 +33,7 @@ from cogwork.packages.manager import PackageManager
 from cogwork.processes.context import ProcessContext
 from cogwork.processes.manager import ProcessManager
 from cogwork.remotes.manager import RemoteManager
+from cogwork.resource.default_services import default_specs
 from cogwork.resource.machine_access import MachineAccess
 from cogwork.resource.registry import Registry, entry_point_models
 from cogwork.robot.config_changes import summarize_changes
@@ -191,6 +192,7 @@ class ServerParts:
             packages=self.packages,
             remotes=self.remotes,
             job_call=self._call_job,
+            defaults=default_specs(self._registry),
         )
         self.machine.bind(self._machine_access)
         self.report = ServerReport(
@@ -215,7 +217,7 @@ class ServerParts:
             self.webrtc.find_peers if self.webrtc is not None else None,
         )
         self._job_call = make_job_call(
-            self.table, lambda text: resolve_name(text, machine.nodes), lambda: machine
+            self.table, lambda text: resolve_name(text, machine.names()), lambda: machine
         )
 
     def _create_configuration(self) -> None:

@@ -100,7 +100,7 @@ class ConfigApplier:
             {
                 name: node.live.spec
                 for name, node in self._machine.nodes.items()
-                if node.live is not None
+                if node.live is not None and not node.spec.is_default
             },
             {name: module.config for name, module in self._modules.by_name.items()},
             self._processes.configs(),

@@ -21,6 +21,7 @@ from cogwork.config.schema.fields import Attributes
 from cogwork.config.schema.machine import JobConfig
 from cogwork.control.static_site import StaticSite
 from cogwork.core.clock import ManualClock, SystemClock
+from cogwork.graph.desired_specs import DefaultSpecs
 from cogwork.graph.limits import GraphLimits
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Dependencies, Providers
@@ -162,6 +163,7 @@ class Probe(Sensor):
 @dataclass
 class Bench:
     clock: ManualClock = field(default_factory=ManualClock)
+    defaults: DefaultSpecs = field(default_factory=dict)
     behaviors: dict[str, Behavior] = field(default_factory=dict)
     scripts: dict[tuple[str, str], Behavior] = field(default_factory=dict)
     """Scripts for ("build" | "reconfigure" | "close" | "stop", name)."""
@@ -194,13 +196,16 @@ class Bench:
             limits=GraphLimits(),
             observe=lambda _event: None,
             job_call=self._call_job,
+            defaults=self.defaults,
         )
         self.report = ServerReport(ServerLoad(self.clock), UpdateFile({}))
         self.table = build_handler_table(self.machine, self.clock, self.shutdown_reasons.append)
 
     async def _call_job(self, config: JobConfig) -> None:
-        nodes, modules = self.machine.nodes, self.machine.modules
-        call = make_job_call(self.table, lambda text: resolve_name(text, nodes), lambda: modules)
+        machine, modules = self.machine, self.machine.modules
+        call = make_job_call(
+            self.table, lambda text: resolve_name(text, machine.names()), lambda: modules
+        )
         await call(config)
 
     def _model(
@@ -303,9 +308,9 @@ class InProcess:
 
 
 @contextlib.asynccontextmanager
-async def running_bench() -> AsyncIterator[Bench]:
+async def running_bench(defaults: DefaultSpecs | None = None) -> AsyncIterator[Bench]:
     """Run a bench, and check at the end that no call is running and everything closes."""
-    bench = Bench()
+    bench = Bench(defaults=defaults or {})
     watching = asyncio.ensure_future(bench.machine.operations.watch())
     try:
         yield bench

@@ -30,6 +30,7 @@ from cogwork.cli.terminal import (
     print_json,
     print_text,
 )
+from cogwork.config.schema.default_services import DEFAULT_SERVICES
 from cogwork.core.errors import CogworkError
 from cogwork.resource.sdk import clean_import as sdk
 
@@ -135,7 +136,9 @@ async def _list_resources(address: str, login: FleetLogin) -> list[str]:
     options.dial_options.insecure = not login.is_encrypted
     options.dial_options.initial_connection_attempts = 1
     async with await RobotClient.at_address(address, options) as machine:
-        return sorted(
+        listed = {
             f"{each.namespace}:{each.type}:{each.subtype}/{each.name}"
             for each in machine.resource_names
-        )
+        }
+        # People count the resources of their configuration.
+        return sorted(listed.difference(map(str, DEFAULT_SERVICES)))

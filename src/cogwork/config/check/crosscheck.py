@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from cogwork.config.check.diagnostic_collector import DiagnosticCollector
@@ -11,6 +11,7 @@ from cogwork.config.check.log_patterns import check_log_patterns
 from cogwork.config.check.not_taken_over import missing_model
 from cogwork.config.schema import codes
 from cogwork.config.schema.existing_product.lookup import find_missing_model
+from cogwork.config.schema.default_services import DEFAULT_SERVICES
 from cogwork.config.schema.machine import JobConfig, MachineConfig, ResourceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog
 from cogwork.config.schema.network import NetworkConfig
@@ -54,13 +55,18 @@ def cross_check(
         if resource.config is not None:
             _check_api(resource.config, resource.pointer, collector)
             _check_model(resource.config, resource.pointer, config, collector, catalog)
+    configured = {resource.name for resource in resources}
+    defaults = frozenset(name for name in DEFAULT_SERVICES if name not in configured)
     edges = resolve(
-        [DeclaredDependencies(r.name, tuple(r.needs), tuple(r.wants)) for r in resources]
+        [
+            *(DeclaredDependencies(r.name, tuple(r.needs), tuple(r.wants)) for r in resources),
+            *(DeclaredDependencies(name, (), (), is_default=True) for name in defaults),
+        ]
     )
     _report_cycles(edges, resources, collector)
-    _check_references(edges, resources, collector, checkable=not config.remotes)
+    _check_references(edges, resources, defaults, collector, checkable=not config.remotes)
     if not config.remotes:
-        _check_maintenance_and_jobs(config, resources, item_pointers, collector)
+        _check_maintenance_and_jobs(config, resources, defaults, item_pointers, collector)
         names = [resource.name for resource in resources]
         check_log_patterns(config, names, item_pointers.get("log", ()), collector)
     _check_network(config, collector)
@@ -120,6 +126,7 @@ def _check_model(
 def _check_references(
     edges: Edges,
     resources: Sequence[ParsedResource],
+    defaults: Set[ResourceName],
     collector: DiagnosticCollector,
     *,
     checkable: bool,
@@ -130,7 +137,7 @@ def _check_references(
     may provide them.
     """
     names = dict.fromkeys(resource.name.short for resource in resources)
-    by_short = group_by_short_name(resource.name for resource in resources)
+    by_short = group_by_short_name([*(resource.name for resource in resources), *defaults])
     for resource in resources:
         for fault in edges.faults.get(resource.name, ()):
             match fault:
@@ -139,7 +146,7 @@ def _check_references(
                 case AmbiguousDependency(reference):
                     _report_ambiguous(resource, fault, collector, Effect.UNHEALTHY)
         for reference in resource.wants:
-            found = find_candidates(reference, by_short)
+            found = find_candidates(reference, by_short, defaults)
             if reference in resource.needs:
                 continue
             if len(found) > 1:
@@ -237,6 +244,7 @@ def _find_pointer(
 def _check_maintenance_and_jobs(
     config: MachineConfig,
     resources: Sequence[ParsedResource],
+    defaults: Set[ResourceName],
     item_pointers: Mapping[str, Sequence[Pointer]],
     collector: DiagnosticCollector,
 ) -> None:
@@ -244,14 +252,15 @@ def _check_maintenance_and_jobs(
         names = {str(resource.name) for resource in resources}
         sensor = config.maintenance.sensor_name
         _require_configured(sensor, names, ("maintenance", "sensor_name"), collector)
-    by_short = group_by_short_name(resource.name for resource in resources)
+    by_short = group_by_short_name([*(resource.name for resource in resources), *defaults])
     for job, at in zip(config.jobs, item_pointers.get("jobs", ()), strict=True):
-        _check_job_resource(job, by_short, (*at, "resource"), collector)
+        _check_job_resource(job, by_short, defaults, (*at, "resource"), collector)
 
 
 def _check_job_resource(
     job: JobConfig,
     by_short: Mapping[str, list[ResourceName]],
+    defaults: Set[ResourceName],
     at: Pointer,
     collector: DiagnosticCollector,
 ) -> None:
@@ -260,7 +269,7 @@ def _check_job_resource(
     except InvalidName as error:
         collector.add(codes.BAD_NAME, str(error), at, Effect.IGNORED)
         return
-    found = find_candidates(reference, by_short)
+    found = find_candidates(reference, by_short, defaults)
     if len(found) > 1:
         sentence = AmbiguousDependency(reference, tuple(found)).message
         collector.add(

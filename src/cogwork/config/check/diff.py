@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cogwork.config.check.checker import CheckResult
+from cogwork.config.schema.default_services import DEFAULT_SERVICES
 from cogwork.config.schema.fields import Section
 from cogwork.config.schema.machine import MachineConfig, ResourceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog
 from cogwork.graph.dry_run import DryRun, dry_run
-from cogwork.graph.name import ResourceName
+from cogwork.graph.edges import find_candidates, group_by_short_name
+from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.plan import Action, Step
 from cogwork.graph.provider import Dependencies, Offer, Unavailable
 from cogwork.graph.spec import Spec
@@ -49,7 +51,7 @@ class ConfigDiff:
 
 def diff(old: CheckResult, new: CheckResult, catalog: ModelCatalog) -> ConfigDiff:
     offers = _OfferLookup(catalog, modules=bool(old.config.modules or new.config.modules))
-    before, after = _drop_remote_dependencies(old), _drop_remote_dependencies(new)
+    before, after = _drop_foreign_dependencies(old), _drop_foreign_dependencies(new)
     run = dry_run(before, after, offers)
     details = _changed_keys_by_name(old.config, new.config)
     kept = [
@@ -75,7 +77,7 @@ def find_blocked(
     pointers, missing = checked.resource_pointers, checked.missing_files
     specs = (
         replace(spec, fault=spec.fault or missing.get(pointers.get(spec.name, ())))
-        for spec in _drop_remote_dependencies(checked)
+        for spec in _drop_foreign_dependencies(checked)
     )
     return dry_run((), specs, offers).blocked
 
@@ -178,13 +180,22 @@ class _OfferLookup:
         return Offer(self._provider, in_place=schema is not None and schema.reconfigures)
 
 
-def _drop_remote_dependencies(checked: CheckResult) -> Iterable[Spec]:
-    """Drop dependencies that are not configured here if a remote may provide them."""
-    if not checked.config.remotes:
-        return checked.specs
-    here = {spec.name.short for spec in checked.specs}
+def _drop_foreign_dependencies(checked: CheckResult) -> Iterable[Spec]:
+    """Drop dependencies that are not configured here, but are default services, or may be resources
+    of a remote."""
+    here = group_by_short_name(spec.name for spec in checked.specs)
+    defaults = group_by_short_name(DEFAULT_SERVICES)
+    any_remote = bool(checked.config.remotes)
+
+    def is_foreign(need: Reference) -> bool:
+        if any_remote and need.short not in here:
+            return True
+        return bool(find_candidates(need, defaults)) and not find_candidates(need, here)
+
     return [
-        replace(spec, needs=tuple(need for need in spec.needs if need.short in here))
+        replace(spec, needs=tuple(need for need in spec.needs if not is_foreign(need)))
+        if any(map(is_foreign, spec.needs))
+        else spec
         for spec in checked.specs
     ]
 

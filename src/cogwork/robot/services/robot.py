@@ -12,7 +12,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.core.versions.named_version import NAMED_VERSION
 from cogwork.graph.name import Api, ResourceName
-from cogwork.graph.node import Node
+from cogwork.graph.node import Node, NodeState
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.logs.rules import LevelOf
 from cogwork.resource.messages.structs import to_dict
@@ -128,7 +128,8 @@ class RobotService:
             resources=[
                 _to_resource_status(name, node, machine.redact)
                 for name, node in machine.nodes.items()
-            ],
+            ]
+            + [_to_idle_status(machine, name) for name in machine.idle_defaults()],
             config=config,
             state=machine.state.value,  # type: ignore[arg-type]
             modules=[_to_module_status(each) for each in machine.modules.statuses()],
@@ -243,6 +244,16 @@ def _to_resource_status(
         last_updated=to_timestamp(node.since),
         revision=node.revision,
         error=health.reason or "",
+    )
+
+
+def _to_idle_status(machine: Machine, name: ResourceName) -> robot.ResourceStatus:
+    """Return the status of a default service that is built by its first call."""
+    return robot.ResourceStatus(
+        name=name_to_proto(name),
+        state=NodeState.READY.value,  # type: ignore[arg-type]
+        last_updated=to_timestamp(machine.applied_at or 0.0),
+        revision=machine.revision,
     )
 
 

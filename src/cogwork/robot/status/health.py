@@ -28,6 +28,9 @@ def health_of(node: Node, redact: Callable[[str], str] = str) -> ResourceHealth:
 
 
 def count_ready(nodes: Iterable[Node]) -> tuple[int, int]:
-    """Return how many resources the status shows as ready, and how many as not ready."""
-    ready = [health_of(node).state is NodeState.READY for node in nodes]
+    """Return how many resources the status shows as ready, and how many as not ready.
+
+    Default services are not counted: the counts are about what the file configures.
+    """
+    ready = [health_of(node).state is NodeState.READY for node in nodes if not node.spec.is_default]
     return sum(ready), len(ready) - sum(ready)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cogwork.config.source.config_report import ConfigReport
-from cogwork.graph.name import ResourceName
+from cogwork.graph.name import Reference, ResourceName
 from cogwork.robot.hosts import ModuleState, ModuleStatus, ProcessStatus
 from cogwork.robot.machine import Machine
 from cogwork.robot.motion.claims import Claim
@@ -66,7 +66,8 @@ def _maintenance_view(denial: MaintenanceDenial | None) -> dict[str, Any] | None
 
 
 async def _build_resource_views(machine: Machine) -> list[dict[str, Any]]:
-    names = list(machine.nodes)
+    # Leave out default services: people count the resources of their file.
+    names = [name for name in machine.nodes if not _is_default(machine, name)]
     views: list[dict[str, Any]] = []
     for start in range(0, len(names), _BATCH_SIZE):
         if start:
@@ -128,9 +129,16 @@ def _resource_view(machine: Machine, name: ResourceName) -> dict[str, Any]:
         "ignored_settings": machine.list_ignored(name),
         "since": node.since,
         "revision": node.revision,
-        "depends_on": [str(other) for other in machine.dependencies(name)],
+        "depends_on": [
+            str(other) for other in machine.dependencies(name) if not _is_default(machine, other)
+        ],
         "moved_by": _mover_view(machine.sessions.claims.find(name)),
     }
+
+
+def _is_default(machine: Machine, name: ResourceName | Reference) -> bool:
+    node = machine.nodes.get(name) if isinstance(name, ResourceName) else None
+    return node is not None and node.spec.is_default
 
 
 def _mover_view(claim: Claim | None) -> dict[str, Any] | None:

@@ -1441,3 +1441,21 @@ def test_valid_sections_survive_invalid_ones() -> None:
     assert len(config.log) == 1
     assert [remote.name for remote in config.remotes] == ["q"]
     assert spec_of(load, "a").fault is None
+
+
+@pytest.mark.parametrize("reference", ["builtin", "rdk:service:motion/builtin"])
+def test_default_motion_service_needs_no_configuration(reference: str) -> None:
+    load = load_config(
+        {
+            "components": [
+                {
+                    "name": "a",
+                    "api": "rdk:component:sensor",
+                    "model": "fake",
+                    "depends_on": [reference],
+                }
+            ],
+            "jobs": [{"name": "j", "schedule": "1s", "resource": reference, "method": "DoCommand"}],
+        }
+    )
+    assert codes_of(load) == []

@@ -330,3 +330,21 @@ def test_added_or_removed_dependency_rebuilds_the_resource() -> None:
         '  rdk:component:generic/b: rebuild, because it no longer depends on "a" (depends_on)'
         in format_lines(change_components(joined, alone))
     )
+
+
+def test_default_motion_service_is_no_change_and_blocks_nothing() -> None:
+    config: dict[str, JsonValue] = {
+        "components": [
+            {
+                "name": "a",
+                "api": "rdk:component:sensor",
+                "model": "fake",
+                "depends_on": ["rdk:service:motion/builtin"],
+            }
+        ]
+    }
+    change = diff(load_config({}).result, load_config(config).result, REGISTRY)
+    assert [str(step.name) for group in change.dry_run.building for step in group] == [
+        "rdk:component:sensor/a"
+    ]
+    assert change.dry_run.blocked == []
