@@ -21,6 +21,7 @@ from tests.modules import make
 from tests.modules.sdk.echo.api import EchoClient
 from tests.support.machine import login
 from tests.support.machine.bad_modules import rogue_module, thing
+from tests.support.machine.commands import run_command
 from tests.support.machine.modular import module, service
 from tests.support.machine.programs import start_mover
 from tests.support.machine.running import Server, run_server, start_server, with_free_port
@@ -126,6 +127,27 @@ async def test_remote_of_a_remote(cell: Server, tmp_path: Path) -> None:
         async with connect_sdk(hall.port) as robot:
             scale = Sensor.from_robot(robot, "cell:line:scale")
             assert await scale.get_readings() == {"weight": 3}
+
+
+@on_shared_loop
+async def test_names_may_omit_the_remote(line: Server, tmp_path: Path) -> None:
+    meter = component("power_sensor", "meter", motor="belt")
+    far = remote("line", line.port, prefix="far-")
+    config = with_free_port({"remotes": [far], "components": [meter]})
+    async with run_server(config, tmp_path) as hall:
+        waiting = await wait_for_state(hall, "rdk:component:power_sensor/meter", "unhealthy")
+        assert 'motor/belt", which is not configured' in waiting["reason"]
+        meter = component("power_sensor", "meter", motor="far-belt")
+        hall.save({**config, "components": [meter]})
+        ready = await wait_for_state(hall, "rdk:component:power_sensor/meter", "ready")
+        assert ready["depends_on"] == ["rdk:component:motor/line:far-belt"]
+        async with connect_sdk(hall.port) as robot:
+            for name in ("far-scale", "line:far-scale"):
+                assert await Sensor.from_robot(robot, name).get_readings() == {"weight": 3}
+        called = await run_command(
+            *("call", "far-scale", "GetReadings", "--address", f"localhost:{hall.port}")
+        )
+        assert '"weight": 3' in called.out, called.err
 
 
 async def test_remote_that_is_away_is_explained_and_comes_back(tmp_path: Path) -> None:

@@ -26,14 +26,9 @@ class DeclaredDependencies(NamedTuple):
 
 class MissingDependency(NamedTuple):
     reference: Reference
-    on_remotes: tuple[ResourceName, ...] = ()
-    """Resources of remotes that the reference may mean, if the name of the remote is added."""
 
     @property
     def message(self) -> str:
-        if self.on_remotes:
-            choices = " or ".join(f'"{name.short}"' for name in self.on_remotes[:_MAX_CHOICES])
-            return f'depends on "{self.reference}", which is on a remote: write {choices}'
         if REMOTE_SEPARATOR in self.reference.short:
             return f'depends on "{self.reference}", which its remote does not have at present'
         return f'depends on "{self.reference}", which is not configured'
@@ -45,7 +40,7 @@ class AmbiguousDependency(NamedTuple):
 
     @property
     def message(self) -> str:
-        choices = " or ".join(f'"{name}"' for name in self.candidates)
+        choices = " or ".join(f'"{name}"' for name in self.candidates[:_MAX_CHOICES])
         return f'depends on "{self.reference}", which matches several resources: write {choices}'
 
 
@@ -76,23 +71,14 @@ class Edges:
 
 
 def resolve(declared: Sequence[DeclaredDependencies]) -> Edges:
-    by_short = group_by_short_name(item.name for item in declared)
-    defaults = frozenset(item.name for item in declared if item.is_default)
-    on_remotes = _group_by_name_on_remote(item.name for item in declared)
+    candidates = _Candidates(declared)
     needs: dict[ResourceName, tuple[ResourceName, ...]] = {}
     wants: dict[ResourceName, tuple[ResourceName, ...]] = {}
     faults: dict[ResourceName, list[EdgeFault]] = {}
     for item in declared:
         name = item.name
-        if item.needs:
-            needs[name] = _resolve_required(
-                name, item.needs, by_short, on_remotes, defaults, faults
-            )
-        else:
-            needs[name] = ()
-        wants[name] = (
-            _resolve_optional(item.wants, by_short, needs[name], defaults) if item.wants else ()
-        )
+        needs[name] = _resolve_required(name, item.needs, candidates, faults) if item.needs else ()
+        wants[name] = _resolve_optional(item.wants, candidates, needs[name]) if item.wants else ()
     order, rest = topological_order(_merge_edges(needs, wants))
     dropped: list[tuple[ResourceName, ResourceName]] = []
     if rest:
@@ -119,12 +105,23 @@ def group_by_short_name(names: Iterable[ResourceName]) -> dict[str, list[Resourc
     return by_short
 
 
-def _group_by_name_on_remote(names: Iterable[ResourceName]) -> dict[str, list[ResourceName]]:
-    found: dict[str, list[ResourceName]] = {}
-    for name in names:
-        if name.remote:
-            found.setdefault(name.name, []).append(name)
-    return found
+class _Candidates:
+    """Finds the resources that a reference may mean."""
+
+    def __init__(self, declared: Sequence[DeclaredDependencies]) -> None:
+        self._by_short = group_by_short_name(item.name for item in declared)
+        self._defaults = frozenset(item.name for item in declared if item.is_default)
+        self._on_remotes: dict[str, list[ResourceName]] = {}
+        for item in declared:
+            if item.name.remote:
+                self._on_remotes.setdefault(item.name.name, []).append(item.name)
+
+    def find(self, reference: Reference) -> list[ResourceName]:
+        """Return the resources with this name. It may omit the name of a remote if no resource of
+        this machine has it."""
+        return find_candidates(reference, self._by_short, self._defaults) or find_candidates(
+            reference, self._on_remotes
+        )
 
 
 def find_candidates(
@@ -144,21 +141,19 @@ def find_candidates(
 def _resolve_required(
     owner: ResourceName,
     references: Sequence[Reference],
-    by_short: Mapping[str, list[ResourceName]],
-    on_remotes: Mapping[str, list[ResourceName]],
-    defaults: Set[ResourceName],
+    candidates: _Candidates,
     faults: dict[ResourceName, list[EdgeFault]],
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = find_candidates(reference, by_short, defaults)
+        found = candidates.find(reference)
         if len(found) == 1:
             resolved[found[0]] = None
         else:
             fault = (
                 AmbiguousDependency(reference, tuple(found))
                 if found
-                else MissingDependency(reference, tuple(find_candidates(reference, on_remotes)))
+                else MissingDependency(reference)
             )
             faults.setdefault(owner, []).append(fault)
     return tuple(resolved)
@@ -166,13 +161,12 @@ def _resolve_required(
 
 def _resolve_optional(
     references: Sequence[Reference],
-    by_short: Mapping[str, list[ResourceName]],
+    candidates: _Candidates,
     required: tuple[ResourceName, ...],
-    defaults: Set[ResourceName],
 ) -> tuple[ResourceName, ...]:
     resolved: dict[ResourceName, None] = {}
     for reference in references:
-        found = find_candidates(reference, by_short, defaults)
+        found = candidates.find(reference)
         if len(found) == 1 and found[0] not in required:
             resolved[found[0]] = None
     return tuple(resolved)

@@ -26,6 +26,7 @@ from cogwork.wire.clients.tls_credentials import tls_credentials
 from cogwork.wire.transports.grpc_options import MAX_MESSAGE_SIZE
 
 _AUTHENTICATE: Final = "/proto.rpc.v1.AuthService/Authenticate"
+_LIST_NAMES: Final = "/viam.robot.v1.RobotService/ResourceNames"
 _LOCATION_SECRET: Final = "robot-location-secret"  # noqa: S105 - a type of credentials
 _CONNECT_TIMEOUT: Final = 5.0
 _ATTEMPT_INTERVAL: Final = 1.0
@@ -67,6 +68,19 @@ class DialTarget(NamedTuple):
     certificate_name: str = ""
     """Name in the certificate, if it differs from the address."""
 
+    @property
+    def is_encrypted(self) -> bool:
+        return not self.insecure or self.address.startswith(TLS_PREFIX)
+
+    @property
+    def target(self) -> str:
+        return self.address.removeprefix(TLS_PREFIX)
+
+    @property
+    def may_send_login(self) -> bool:
+        """Whether nobody else on the network can read the login, or the user allows it."""
+        return self.is_encrypted or self.allow_plaintext or is_loopback_address(self.target)
+
 
 async def dial(to: DialTarget, clock: Clock) -> GrpcConnection:
     """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
@@ -76,7 +90,8 @@ async def dial(to: DialTarget, clock: Clock) -> GrpcConnection:
 
     channel = await connect()
     try:
-        return GrpcConnection(channel, await _log_in(channel, to.login), connect)
+        login = await _log_in(channel, to)
+        return GrpcConnection(channel, login or (), connect, is_open=login is None)
     except BaseException:
         await channel.close(None)
         raise
@@ -108,16 +123,10 @@ async def _race(open_channel: Callable[[], grpc.aio.Channel], clock: Clock) -> g
 
 
 def _open_channel(to: DialTarget) -> grpc.aio.Channel:
-    target = to.address.removeprefix(TLS_PREFIX)
-    if not to.insecure or to.address.startswith(TLS_PREFIX):
-        return grpc.aio.secure_channel(target, tls_credentials(), [*_OPTIONS, *_name_options(to)])
-    is_exposed = not is_loopback_address(target)
-    if to.login is not None and is_exposed and not to.allow_plaintext:
-        raise RemoteUnavailable(
-            f"the login would be sent unencrypted to {target}; remove insecure, or start the "
-            "server with -allow-insecure-creds"
-        )
-    return grpc.aio.insecure_channel(target, _OPTIONS)
+    if not to.is_encrypted:
+        return grpc.aio.insecure_channel(to.target, _OPTIONS)
+    options = [*_OPTIONS, *_name_options(to)]
+    return grpc.aio.secure_channel(to.target, tls_credentials(), options)
 
 
 def _name_options(to: DialTarget) -> list[tuple[str, str]]:
@@ -161,10 +170,18 @@ async def _abandon(attempts: set[asyncio.Task[grpc.aio.Channel]]) -> None:
             await result.close(None)  # this attempt connected, too, but another one is used
 
 
-async def _log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs:
-    """Return the metadata that authenticates this machine. Raise AioRpcError."""
+async def _log_in(channel: grpc.aio.Channel, to: DialTarget) -> Pairs | None:
+    """Return the metadata that authenticates this machine; None if the other machine requires no
+    login although one is configured.
+
+    Raise RemoteUnavailable or AioRpcError.
+    """
+    login = to.login
     if login is None:
         return ()
+    if not to.may_send_login:
+        await _require_no_login(channel, to.target)
+        return None
     method: Any = channel.unary_unary(
         _AUTHENTICATE,
         request_serializer=AuthenticateRequest.SerializeToString,
@@ -172,8 +189,27 @@ async def _log_in(channel: grpc.aio.Channel, login: RemoteLogin | None) -> Pairs
     )
     credentials = Credentials(type=login.type, payload=login.secret)
     request = AuthenticateRequest(entity=login.entity, credentials=credentials)
-    reply = await method(request, timeout=CALL_TIMEOUT)
+    try:
+        reply = await method(request, timeout=CALL_TIMEOUT)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            return None
+        raise
     return (("authorization", f"Bearer {reply.access_token}"),)
+
+
+async def _require_no_login(channel: grpc.aio.Channel, target: str) -> None:
+    """Check without the login that the other machine requires none. Raise RemoteUnavailable."""
+    method: Any = channel.unary_unary(_LIST_NAMES)
+    try:
+        await method(b"", timeout=CALL_TIMEOUT)
+    except grpc.aio.AioRpcError as error:
+        if error.code() is not grpc.StatusCode.UNAUTHENTICATED:
+            raise
+        raise RemoteUnavailable(
+            f"the login would be sent unencrypted to {target}; remove insecure, or start the "
+            "server with -allow-insecure-creds"
+        ) from None
 
 
 def resolve_address(text: str, default_port: int) -> str:

@@ -27,8 +27,12 @@ class GrpcConnection:
         control: grpc.aio.Channel,
         login: Pairs,
         open_channel: Callable[[], Awaitable[grpc.aio.Channel]],
+        *,
+        is_open: bool = False,
     ) -> None:
         self.login = login
+        self.is_open = is_open
+        """Whether the other machine requires no login although one is configured."""
         self._open_channel = open_channel
         self._control = CountedChannel(control)
         self._calls: CountedChannel | None = None

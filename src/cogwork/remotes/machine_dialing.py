@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +15,8 @@ from cogwork.remotes.dialing import DialTarget, dial, find_login, resolve_addres
 from cogwork.remotes.errors import NotReached, RemoteUnavailable
 from cogwork.remotes.grpc_connection import GrpcConnection
 from cogwork.remotes.webrtc_dialing import DialingProcess, call_machine
+
+_log = logging.getLogger("rdk.remotes")
 
 _MACHINE_PORT: Final = 8080
 _CLOUD_PORT: Final = 443
@@ -34,18 +37,31 @@ class MachineDialer:
         self._find_webrtc = find_webrtc
         self._allow_plaintext = allow_plaintext
         self._mdns = mdns
+        self._was_open = False
+        """Whether the last machine required no login although one is configured."""
 
     async def connect(self, config: RemoteConfig) -> RemoteConnection:
         """Connect and log in. Raise RemoteUnavailable or AioRpcError."""
         if config.managed_by:
             return await self._connect_by_cloud(config)
         connection = await self._dial(self._destination(config, config.address, _MACHINE_PORT))
+        self._report_open(config.name, connection.is_open)
         try:
             await connection.open_calls()
         except BaseException:
             await connection.aclose()
             raise
         return connection
+
+    def _report_open(self, name: str, is_open: bool) -> None:
+        """Log that a machine requires no login, but not for each connection."""
+        if is_open and not self._was_open:
+            _log.warning(
+                'remote "%s" requires no login, so everyone on its network can use it; protect it '
+                'with "auth" in its configuration, or remove "auth" of this remote here',
+                name,
+            )
+        self._was_open = is_open
 
     async def _dial(self, to: DialTarget) -> GrpcConnection:
         try:

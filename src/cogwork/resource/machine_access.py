@@ -75,7 +75,12 @@ class MachineAccess:
         return self.find(self.resolve_name(short, *apis))
 
     def resolve_name(self, short: str, *apis: Api) -> ResourceName:
-        for name in self.names():
-            if name.short == short and name.api in apis:
+        """Return the full name. The short name may omit the remote if it is unique without it."""
+        fitting = [name for name in self.names() if name.api in apis]
+        for name in fitting:
+            if name.short == short:
                 return name
+        on_remotes = [name for name in fitting if name.name == short]
+        if len(on_remotes) == 1:
+            return on_remotes[0]
         return ResourceName.from_short(apis[0], short)

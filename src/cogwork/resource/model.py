@@ -124,11 +124,18 @@ def logger_of(name: ResourceName) -> logging.Logger:
 
 def find_dependency(dependencies: Dependencies, text: str) -> Any:
     """Return the dependency that an attribute names. `dependencies` also contains the resources in
-    `depends_on`."""
+    `depends_on`.
+
+    The text may omit the name of a remote, like the references that the graph resolves.
+    """
     reference = Reference.parse(text)
-    for name, resource in dependencies.items():
-        if name.short == reference.short and reference.api in (None, name.api):
-            return resource
+    fitting = [name for name in dependencies if reference.api in (None, name.api)]
+    for name in fitting:
+        if name.short == reference.short:
+            return dependencies[name]
+    on_remotes = [name for name in fitting if name.remote and name.name == reference.short]
+    if len(on_remotes) == 1:
+        return dependencies[on_remotes[0]]
     raise LookupError(f'"{text}" is not among the dependencies')
 
 

@@ -29,13 +29,26 @@ class Machine(grpc.GenericRpcHandler):
     def __init__(self) -> None:
         self.logins: list[tuple[str, str, str]] = []
         self.refusal = ""
+        self.requires_login = True
+        self.offers: list[str] = []
+        """The calls that offered a login."""
 
     def service(self, handler_call_details: Any) -> Any:
+        if handler_call_details.method.endswith("/ResourceNames"):
+            return grpc.unary_unary_rpc_method_handler(self._list_names)
         if not handler_call_details.method.endswith("/Authenticate"):
+            return None
+        self.offers.append(handler_call_details.method)
+        if not self.requires_login:
             return None
         return grpc.unary_unary_rpc_method_handler(
             self._log_in, AuthenticateRequest.FromString, AuthenticateResponse.SerializeToString
         )
+
+    async def _list_names(self, _: bytes, context: Any) -> bytes:
+        if self.requires_login:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "log in first")
+        return b""
 
     async def _log_in(self, request: AuthenticateRequest, context: Any) -> AuthenticateResponse:
         if self.refusal:
@@ -120,10 +133,27 @@ async def test_certificate_must_be_trusted_and_of_the_machine(
         assert len(served.machine.logins) == 2
 
 
-async def test_login_does_not_travel_unencrypted() -> None:
-    to = DialTarget("192.0.2.7:8080", LOGIN, insecure=True, allow_plaintext=False)
-    with pytest.raises(RemoteUnavailable, match="would be sent unencrypted to 192"):
-        await connect(to)
+async def test_login_does_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialing, "is_loopback_address", lambda _: False)
+    async with serve() as served:
+        with pytest.raises(RemoteUnavailable, match="would be sent unencrypted to 127"):
+            await connect(served.at())
+        assert served.machine.logins == []
+        assert await connect(served.at(allow_plaintext=True)) != ()
+
+
+@pytest.mark.parametrize("is_loopback", [True, False])
+async def test_machine_without_login_is_used_without_it(
+    is_loopback: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialing, "is_loopback_address", lambda _: is_loopback)
+    async with serve() as served:
+        served.machine.requires_login = False
+        connection = await dial(served.at(), SystemClock())
+        assert (connection.login, connection.is_open) == ((), True)
+        await connection.aclose()
+        # Only a login that nobody can read is offered.
+        assert len(served.machine.offers) == is_loopback
 
 
 class Attempt:

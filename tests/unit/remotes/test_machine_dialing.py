@@ -22,6 +22,7 @@ class Connection:
     def __init__(self, fault: Exception | None) -> None:
         self._fault = fault
         self.can_call = False
+        self.is_open = False
         self.is_closed = False
 
     async def open_calls(self) -> None:
@@ -45,6 +46,8 @@ class Network:
         self.connections: list[Connection] = []
         self.called: list[str] = []
         """Over WebRTC."""
+        self.is_open = False
+        """Whether the machines require no login."""
         self.call_fault: Exception | None = None
         patch.setattr(f"{_MODULE}.dial", self._dial)
         patch.setattr(f"{_MODULE}.find_machine", self._find)
@@ -55,6 +58,7 @@ class Network:
         if to.address in self.faults:
             raise self.faults[to.address]
         self.connections.append(Connection(self.calls_fault))
+        self.connections[-1].is_open = self.is_open
         return self.connections[-1]
 
     async def _find(self, name: str, seconds: float) -> FoundMachine | None:
@@ -69,12 +73,15 @@ class Network:
             raise self.call_fault
         return "webrtc"
 
-    async def connect(self, *, mdns: bool = True, has_webrtc: bool = True, **given: Any) -> Any:
-        dialer = MachineDialer(
+    def make_dialer(self, *, mdns: bool = True, has_webrtc: bool = True) -> MachineDialer:
+        return MachineDialer(
             *(ManualClock(), lambda: PROCESS if has_webrtc else None),
             allow_plaintext=False,
             mdns=mdns,
         )
+
+    async def connect(self, *, mdns: bool = True, has_webrtc: bool = True, **given: Any) -> Any:
+        dialer = self.make_dialer(mdns=mdns, has_webrtc=has_webrtc)
         return await dialer.connect(RemoteConfig.model_validate({"name": "line", **given}))
 
     def lose(self, address: str) -> None:
@@ -125,6 +132,17 @@ async def test_name_is_looked_for_on_the_local_network(
     await network.connect(address=address)
     # Its certificate is for the name.
     assert (network.dialed[1].address, network.dialed[1].certificate_name) == (expected, name)
+
+
+async def test_machine_without_login_is_reported_once(
+    network: Network, caplog: pytest.LogCaptureFixture
+) -> None:
+    dialer = network.make_dialer()
+    config = RemoteConfig.model_validate({"name": "line", "address": "line"})
+    for is_open, reports in ((True, 1), (True, 1), (False, 1), (True, 2)):
+        network.is_open = is_open
+        await dialer.connect(config)
+        assert caplog.text.count('remote "line" requires no login') == reports
 
 
 @pytest.mark.parametrize("address", ["10.0.0.7:8080", "[fe80::7]:8080"])

@@ -5,7 +5,7 @@ Separate from `http_client`, so that commands without gRPC do not wait for its i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import grpc
@@ -23,6 +23,7 @@ from cogwork.cli.client.http_client import (
 from cogwork.cli.client.rpc_error_text import describe_rpc_error
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.core.errors import CogworkError
+from cogwork.graph.name import REMOTE_SEPARATOR
 from cogwork.net.address import TLS_PREFIX
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.clients.tls_credentials import tls_credentials
@@ -165,6 +166,16 @@ def list_resources(channel: grpc.Channel) -> dict[str, common.ResourceName]:
         channel, "ResourceNames", robot.ResourceNamesRequest(), robot.ResourceNamesResponse
     )
     return {f"{r.namespace}:{r.type}:{r.subtype}/{r.name}": r for r in listed.resources}
+
+
+def match_name(resources: Mapping[str, common.ResourceName], wanted: str) -> list[str]:
+    """Return the full names of the resources with this full or short name.
+
+    The short name may omit the remote, unless a resource of the machine itself has it.
+    """
+    return [full for full, r in resources.items() if wanted in (full, r.name)] or [
+        full for full, r in resources.items() if wanted == r.name.rpartition(REMOTE_SEPARATOR)[2]
+    ]
 
 
 def call_robot(channel: grpc.Channel, method: str, request: Any, reply: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 
-from cogwork.cli.client.grpc_client import CommandError, list_resources, with_channel
+from cogwork.cli.client.grpc_client import CommandError, list_resources, match_name, with_channel
 from cogwork.cli.terminal import (
     EXIT_FAILURE,
     EXIT_OK,
@@ -227,11 +227,14 @@ def _is_depth(data: bytes) -> bool:
 
 def find_camera(channel: grpc.Channel, wanted: str) -> RemoteCamera:
     resources = list_resources(channel)
-    found = [each for each, r in resources.items() if wanted in (each, r.name)]
+    found = match_name(resources, wanted)
     cameras = {each: r.name for each, r in resources.items() if each.startswith(f"{_API}/")}
-    for each in found:
-        if each in cameras:
-            return RemoteCamera(channel, cameras[each])
+    matching = [each for each in found if each in cameras]
+    if len(matching) == 1:
+        return RemoteCamera(channel, cameras[matching[0]])
+    if matching:
+        choices = " or ".join(cameras[each] for each in matching)
+        raise CommandError(f'several cameras are named "{wanted}"; use {choices}')
     if found:
         raise CommandError(f'"{wanted}" is not a camera but {" and ".join(found)}')
     names = ", ".join(f'"{name}"' for name in cameras.values())

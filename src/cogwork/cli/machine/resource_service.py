@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 
-from cogwork.cli.client.grpc_client import CommandError, call_robot, list_resources
+from cogwork.cli.client.grpc_client import (
+    CommandError,
+    call_robot,
+    list_resources,
+    match_name,
+)
 from cogwork.cli.client.reflection_client import fetch_service
 from cogwork.cli.client.sdk_descriptors import find_sdk_service
 from cogwork.cli.terminal import print_error
@@ -34,7 +39,7 @@ class FoundResource(NamedTuple):
 def find_resource(channel: grpc.Channel, wanted: str) -> FoundResource:
     """Find a resource by its name or full name. Raise CommandError if there is not exactly one."""
     full = list_resources(channel)
-    found = [each for each, r in full.items() if wanted in (each, r.name)]
+    found = match_name(full, wanted)
     if not found:
         raise CommandError(f'the machine has no resource "{wanted}"; {_suggest(wanted, full)}')
     if len(found) > 1:

@@ -229,7 +229,8 @@ class ResourceProxy:
         If the camera and the vision service are in different processes, return the camera's name on
         this machine.
         """
-        camera = self._machine.nodes.get(ResourceName.from_short(_CAMERA_API, name))
+        full = self._machine.resolve(ResourceName.from_short(_CAMERA_API, name))
+        camera = self._machine.nodes.get(full)
         live = camera.usable if camera is not None else None
         if live is None or not isinstance(live.resource, RemoteResource):
             return name

@@ -66,6 +66,12 @@ class CameraFrames:
         except CogworkError:
             return None
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a camera with this name, which may omit its remote."""
+        return self._machine.resolve(ResourceName.from_short(CAMERA_API, name)) in (
+            self._machine.nodes
+        )
+
     def list_names(self) -> list[str]:
         return sorted(name.short for name in self._machine.nodes if name.api == CAMERA_API)
 
@@ -120,9 +126,9 @@ class _StreamService(UnimplementedStreamServiceBase):
         return self._videos, peer_id
 
     def _find_camera(self, name: str) -> str:
-        names, plain = self._frames.list_names(), _plain_name(name)
-        if plain not in names:
-            known = ", ".join(names) or "none"
+        plain = _plain_name(name)
+        if not self._frames.has(plain):
+            known = ", ".join(self._frames.list_names()) or "none"
             raise InvalidRequest(f'unknown stream "{plain[:100]}"; choose one of: {known}')
         return plain
 
