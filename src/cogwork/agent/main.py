@@ -14,6 +14,7 @@ from cogwork.agent.commands import DEFAULT_CONFIG, DEFAULT_USER
 from cogwork.core.command_line import AddCommand, argument, command, option, switch
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 EXIT_FAILURE: Final = 1
 DEFAULT_ROOT: Final = Path("/opt/cogwork")
@@ -125,7 +126,7 @@ def _run_command(argv: Sequence[str] | None) -> int:
         print(f"cogwork-agent: {error}", file=sys.stderr)
     except OSError as error:
         where = f"{error.filename}: " if error.filename is not None else ""
-        print(f"cogwork-agent: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"cogwork-agent: {where}{os_reason(error)}", file=sys.stderr)
     return EXIT_FAILURE
 
 

@@ -29,6 +29,7 @@ from cogwork.archives.tar import (
     quote,
 )
 from cogwork.core.files.complete_write import write_all
+from cogwork.core.os_error_text import os_reason
 
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SPACE_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -153,7 +154,7 @@ def _explained_errors(path: tuple[str, ...]) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # damaged compressed data, not a disk error
             raise
-        reason = f"{quote_path(path)} cannot be created: {error.strerror}"
+        reason = f"{quote_path(path)} cannot be created: {os_reason(error)}"
         if error.errno in _NAME_ERRORS:
             raise BadArchive(reason) from None
         if error.errno in _NO_SPACE_ERRORS:

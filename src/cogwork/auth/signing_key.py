@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import os_reason, write_reason
 
 _log = logging.getLogger("rdk.auth")
 
@@ -52,7 +53,7 @@ def load_signing_key(path: Path) -> SigningKey:
         _log.warning(
             "cannot read the token signing key %s: %s; using another key until this process ends, "
             "so clients must log in again",
-            *(path, error.strerror),
+            *(path, os_reason(error)),
         )
         return SigningKey(Ed25519PrivateKey.generate())
     if private is None:
@@ -88,5 +89,5 @@ def _save(path: Path, private: Ed25519PrivateKey) -> None:
         _log.warning(
             "cannot save the token signing key in %s: %s; tokens become invalid when this "
             "process ends",
-            *(path, error.strerror),
+            *(path, write_reason(error)),
         )

@@ -36,6 +36,7 @@ from cogwork.control.http_login import IDENTITY_KEY
 from cogwork.control.quota import MeteredResponse, Overloaded, Quota
 from cogwork.control.sliced_response import SlicedResponse
 from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import TooMuchWork, run_in_thread
 from cogwork.robot.middleware.authentication import check_role
 from cogwork.wire.table.request_limits import RequestTooLarge
@@ -237,7 +238,7 @@ async def _read_history(work: Callable[[], Response]) -> Response:
     except TimeoutError:
         raise
     except OSError as error:
-        raise _HttpError(500, f"the history cannot be read: {error.strerror}") from None
+        raise _HttpError(500, f"the history cannot be read: {os_reason(error)}") from None
 
 
 async def _read_body(request: Request, max_size: int) -> bytes:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from cogwork.core.os_error_text import os_reason
 from cogwork.discovery.announcement import Announcement, goodbye
 from cogwork.discovery.dns_message import (
     MAX_SIZE,
@@ -153,7 +154,7 @@ class Responder:
             self._failed.add(interface.name)
             _log.warning(
                 "clients cannot find this machine by name on interface %s: %s",
-                *(interface.name, error.strerror),
+                *(interface.name, os_reason(error)),
             )
 
 

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Sequence
 
+from cogwork.core.os_error_text import os_reason
 from cogwork.front.accepted_connection import AcceptedConnection
 from cogwork.front.admission import ConnectionAdmission
 from cogwork.front.connections import ConnectionLimits, Connections, ConnectionState
@@ -104,5 +105,5 @@ class PublicListener:
 
     def _report_pause(self, error: OSError) -> None:
         _log.error(
-            "cannot accept connections: %s; retrying in %gs", error.strerror, self._accept_pause
+            "cannot accept connections: %s; retrying in %gs", os_reason(error), self._accept_pause
         )

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from cogwork.core.clock import Clock
 from cogwork.core.files.atomic import make_directory
+from cogwork.core.os_error_text import os_reason
 from cogwork.logs.entry import format_timestamp
 from cogwork.logs.sink import format_missing_notice
 
@@ -132,7 +133,7 @@ class RotatingFile:
                 if self._evict_oldest(error):
                     continue
                 self._close_descriptor()
-                self._count_missing(lines.count(b"\n", start), error.strerror or str(error))
+                self._count_missing(lines.count(b"\n", start), os_reason(error))
                 self._report(describe_error(self._path, "written", error))
                 return
         blocked = self._rotation_error
@@ -362,7 +363,7 @@ def parse_utc(text: str) -> float | None:
 def describe_error(path: Path, action: str, error: OSError) -> str:
     """Return an error message for `action`: "written" or "rotated"."""
     where = f'"{display_path(error.filename)}": ' if error.filename not in (None, str(path)) else ""
-    why = f"{where}{error.strerror or error}"
+    why = f"{where}{os_reason(error)}"
     advice = ADVICE.get(error.errno or 0, "dropping lines until it can")
     return f'"{display_path(path)}" cannot be {action}: {why}; {advice}'
 

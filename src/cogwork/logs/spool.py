@@ -33,6 +33,7 @@ from itertools import chain
 from pathlib import Path
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.logs.entry import Entry
 from cogwork.logs.incoming_lines import IncomingLines
 from cogwork.logs.record_codec import MAX_ENTRY_BYTES, RECORD_OVERHEAD
@@ -384,7 +385,7 @@ class _DiskFailure:
 
 def _describe_error(directory: Path, error: OSError) -> str:
     in_use = isinstance(error, BlockingIOError)
-    why = "it is in use by another process" if in_use else error.strerror or str(error)
+    why = "it is in use by another process" if in_use else os_reason(error)
     return (
         f"the log queue in {directory} cannot be written: {why}; "
         "keeping lines in memory, and dropping those that do not fit"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc.aio
 
+from cogwork.core.os_error_text import os_reason
 from cogwork.front.peer_name import parse_socket_name
 from cogwork.front.relay import GrpcRelay, RelayedConnection
 from cogwork.net.acceptor import Acceptor
@@ -105,7 +106,7 @@ class _Listener:
             connection.close()
 
     def _report_pause(self, error: OSError) -> None:
-        _log.error("cannot accept connections from %s: %s; retrying", self._peer, error.strerror)
+        _log.error("cannot accept connections from %s: %s; retrying", self._peer, os_reason(error))
 
     def _relay_connection(self, connection: socket.socket, _: object) -> None:
         if len(self._connections) >= _MAX_CONNECTIONS:
@@ -121,7 +122,7 @@ class _Listener:
                 connection, self._token, lambda: self._connections.discard(relayed)
             )
         except OSError as error:
-            _log.warning("lost a connection from %s: %s", self._peer, error.strerror)
+            _log.warning("lost a connection from %s: %s", self._peer, os_reason(error))
             connection.close()
         else:
             self._connections.add(relayed)

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 SocketAddress = tuple[int, tuple[Any, ...]]
 """An address family and an address of that family."""
@@ -28,7 +29,7 @@ async def resolve_addresses(host: str, port: int) -> list[SocketAddress]:
     except (OSError, ValueError) as error:
         if host == LOCALHOST:
             return _loopback_addresses(port)
-        why = error.strerror if isinstance(error, OSError) else "it is not a valid host name"
+        why = os_reason(error) if isinstance(error, OSError) else "it is not a valid host name"
         raise CannotListen(
             f'cannot listen on {host}:{port}: "{host}" is not an address of this computer '
             f"({why}); check network.bind_address"
@@ -108,4 +109,4 @@ def explain_bind_error(error: OSError) -> str:
         case errno.EADDRNOTAVAIL:
             return "this computer has no such address; check network.bind_address"
         case _:
-            return f"{error.strerror}; check network.bind_address"
+            return f"{os_reason(error)}; check network.bind_address"

@@ -21,6 +21,7 @@ from cogwork.archives.tar import BadArchive, NoSpace
 from cogwork.archives.unpacking import unpack
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import Interrupted
+from cogwork.core.os_error_text import os_reason
 from cogwork.net.http_download import HttpDownload, RemoteFile, show_url
 from cogwork.packages.errors import BadPackage, PackageUnavailable
 from cogwork.packages.sizes import format_size
@@ -216,5 +217,5 @@ def _describe_http_error(error: urllib.error.HTTPError) -> str:
 
 def _describe_os_error(error: OSError) -> str:
     if error.errno is not None and error.filename is not None:
-        return f"{error.strerror}: {error.filename}"
+        return f"{os_reason(error)}: {error.filename}"
     return error_text(error)

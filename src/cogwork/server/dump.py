@@ -9,6 +9,7 @@ from typing import Any
 
 from cogwork.config.schema.model_catalog import ModelSchema
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import write_reason
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry, entry_point_models
 
@@ -20,7 +21,7 @@ def dump_resources(path: Path) -> int:
     try:
         _write(path, text.encode())
     except OSError as error:
-        print(f"cogwork-server: cannot write {path}: {error.strerror}", file=sys.stderr)
+        print(f"cogwork-server: cannot write {path}: {write_reason(error)}", file=sys.stderr)
         return 1
     return 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -94,7 +95,7 @@ def _read(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise InvalidCertificate(f"cannot read {file}: {error.strerror}") from None
+        raise InvalidCertificate(f"cannot read {file}: {os_reason(error)}") from None
 
 
 def _names_of(leaf: x509.Certificate) -> tuple[str, ...]:

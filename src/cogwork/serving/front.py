@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from cogwork.core.backoff import Backoff, RetryPolicy
+from cogwork.core.os_error_text import os_reason
 from cogwork.front.connections import DEFAULT_LIMITS, ConnectionLimits
 from cogwork.front.listener_limits import ListenerLimits
 from cogwork.front.public_listener import PublicListener
@@ -164,7 +165,7 @@ class FrontProcess:
                 await self._run_process()
                 reason = "the front process ended and its clients are disconnected"
             except OSError as error:
-                reason = f"cannot start the front process: {error.strerror}"
+                reason = f"cannot start the front process: {os_reason(error)}"
             if time.monotonic() - start >= _STABLE_AFTER:
                 backoff.reset()
             delay = backoff.next_delay()
@@ -201,7 +202,7 @@ class FrontProcess:
         try:
             self._process.send(message, listeners)
         except OSError as error:
-            _log.error("cannot reach the front process: %s; restarting it", error.strerror)
+            _log.error("cannot reach the front process: %s; restarting it", os_reason(error))
             self._process.kill()
 
     def _on_message(self, message: Message, _: list[socket.socket]) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.helpers.control_channel import Message
 from cogwork.helpers.process import ChildProcess
 from cogwork.wire.transports.ice_servers import IceServer
@@ -108,7 +109,7 @@ class WebRtcProcess:
                 return await reply
         except OSError as error:
             if not isinstance(error, TimeoutError):
-                raise CannotAnswer(f"cannot reach the WebRTC process: {error.strerror}") from None
+                raise CannotAnswer(f"cannot reach the WebRTC process: {os_reason(error)}") from None
             raise CannotAnswer(
                 f"the WebRTC process did not answer in {timeout:g}s; try again"
             ) from None
@@ -158,7 +159,7 @@ class WebRtcProcess:
         try:
             self._process.start(ended)
         except OSError as error:
-            raise CannotAnswer(f"cannot start the WebRTC process: {error.strerror}") from None
+            raise CannotAnswer(f"cannot start the WebRTC process: {os_reason(error)}") from None
         self._running = asyncio.create_task(self._run(ended))
 
     async def _run(self, ended: asyncio.Event) -> None:

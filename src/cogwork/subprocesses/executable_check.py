@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 _HEAD_SIZE = 256
 _ELF = b"\x7fELF"
@@ -62,7 +63,7 @@ def explain_start_error(executable: str, error: OSError | ValueError) -> CannotS
             "built for another system; use a build for this one"
         )
     advice = _ADVICE.get(error.errno or 0)
-    because = f"{error.strerror}: {advice}" if advice else f"{error.strerror}"
+    because = f"{os_reason(error)}: {advice}" if advice else f"{os_reason(error)}"
     return CannotStart(f"{executable} cannot be started: {because}")
 
 
@@ -83,7 +84,7 @@ def _check_file(path: Path) -> None:
             f"{path} does not exist; correct the path, or install the program"
         ) from None
     except OSError as error:
-        raise CannotStart(f"{path} cannot be read: {error.strerror}") from error
+        raise CannotStart(f"{path} cannot be read: {os_reason(error)}") from error
     except ValueError as error:
         raise explain_start_error(str(path), error) from error
     if not stat.S_ISREG(found.st_mode):

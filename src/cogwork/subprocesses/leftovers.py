@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cogwork.core.clock import Clock
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import run_in_thread
 from cogwork.subprocesses.environment import HOME_VARIABLE
 from cogwork.subprocesses.orphans import (
@@ -55,7 +56,7 @@ async def _find_with_timeout(home: Path) -> set[int]:
     except TimeoutError:
         return set()
     except OSError as error:
-        _log.warning("cannot look for processes of a killed server: %s", error.strerror)
+        _log.warning("cannot look for processes of a killed server: %s", os_reason(error))
         return set()
 
 

@@ -10,6 +10,8 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cogwork.core.os_error_text import os_reason
+
 SOCKET_VARIABLE = "NOTIFY_SOCKET"
 WATCHDOG_VARIABLE = "WATCHDOG_USEC"
 WATCHDOG_PROCESS_VARIABLE = "WATCHDOG_PID"
@@ -33,7 +35,7 @@ class NotifySettings:
         except BlockingIOError:
             return False
         except OSError as error:
-            _log.warning("cannot send %s to systemd: %s", text.partition("\n")[0], error.strerror)
+            _log.warning("cannot send %s to systemd: %s", text.partition("\n")[0], os_reason(error))
         return True
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 RUNNING: Final = Path("/run/systemd/system")
 """The directory that exists while systemd runs; sd_booted(3) tests for it, too."""
@@ -55,7 +56,7 @@ class Systemctl:
                 f"`{shown}` did not end within {_DEADLINE:.0f}s; see: journalctl -u {arguments[-1]}"
             ) from error
         except OSError as error:
-            raise SystemctlFailed(f"cannot run `{shown}`: {error.strerror}") from error
+            raise SystemctlFailed(f"cannot run `{shown}`: {os_reason(error)}") from error
         if done.returncode != 0:
             raise SystemctlFailed(f"`{shown}` failed: {done.stderr.strip() or done.returncode}")
         return done.stdout

@@ -21,6 +21,7 @@ from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.text.json_errors import JsonSyntaxError
 from cogwork.config.text.json_reader import read_json
 from cogwork.config.text.substitution import substitute
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.versions.platform_name import PLATFORM
 from cogwork.core.versions.product import Product
 from cogwork.resource.sdk import clean_import as sdk
@@ -135,7 +136,7 @@ def read_cloud(config: Path) -> CloudConfig:
         ).value
         return CloudConfig.model_validate(document["cloud"])
     except OSError as error:
-        raise SourceUnavailable(f"{config} cannot be read: {error.strerror}") from None
+        raise SourceUnavailable(f"{config} cannot be read: {os_reason(error)}") from None
     except (JsonSyntaxError, UnicodeDecodeError) as error:
         raise SourceUnavailable(f"{config} is not JSON: {error}") from None
     except (KeyError, TypeError, ValidationError):

@@ -8,6 +8,7 @@ import grpc
 
 from cogwork.cli.client.http_client import NOT_A_SERVER
 from cogwork.cli.client.tls_probe import TLS_REASON, expects_tls
+from cogwork.core.os_error_text import os_reason
 from cogwork.net.address import TLS_PREFIX
 
 HANDSHAKE_FAILED = "the TLS handshake failed"
@@ -39,7 +40,7 @@ def _probe(address: str) -> str | None:
     try:
         socket.create_connection(_split_address(address), _PROBE_TIMEOUT).close()
     except (OSError, ValueError) as error:
-        return str(getattr(error, "strerror", None) or error)
+        return os_reason(error)
     return None
 
 

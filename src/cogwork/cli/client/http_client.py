@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 from cogwork.auth.exempt_paths import LOGIN_PATH
 from cogwork.cli.client.tls_probe import TLS_REASON, expects_tls
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.net.address import TLS_PREFIX, is_loopback_address
 
 KEY_ID_VARIABLE = "COGWORK_API_KEY_ID"
@@ -184,7 +185,7 @@ def _open_response(
     except (OSError, ValueError, http.client.HTTPException) as error:
         if response is None:
             raise _explain_silence(error, address, connection) from error
-        raise Unreachable(address, getattr(error, "strerror", None) or error) from error
+        raise Unreachable(address, os_reason(error)) from error
     finally:
         if response is not None:
             response.close()
@@ -199,7 +200,7 @@ def _explain_silence(
         return Unreachable(
             address, f"{error.verify_message}; set SSL_CERT_FILE to the authority's certificate"
         )
-    why = getattr(error, "strerror", None) or error
+    why = os_reason(error)
     if not _speaks_something_else(error):
         return Unreachable(address, why)
     uses_tls = address.startswith(TLS_PREFIX)

@@ -23,6 +23,7 @@ from cogwork.auth.certificate_authority import (
 from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, print_error, print_json
 from cogwork.core.errors import CogworkError
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import write_reason
 
 _RESERVED = {"ca.pem", "ca-key.pem", "cert.pem", "key.pem"}
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -148,7 +149,7 @@ def _write(file: Path, content: bytes, mode: int) -> None:
     try:
         atomic.write(file, content, mode)
     except OSError as error:
-        raise CannotIssue(f"cannot write {file}: {error.strerror}") from None
+        raise CannotIssue(f"cannot write {file}: {write_reason(error)}") from None
 
 
 def _describe(names: list[str], files: dict[str, str], *, is_new: bool) -> str:

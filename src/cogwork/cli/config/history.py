@@ -26,6 +26,7 @@ from cogwork.config.source.file_replacement import replace_text
 from cogwork.config.source.history_entry import Author, AuthorKind, HistoryEntry, describe_entry
 from cogwork.config.text.text_diff import diff_masked, diff_revealed, mask_text
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason, write_reason
 from cogwork.core.paths import cogwork_home
 
 _TAB_WIDTH = 4
@@ -96,7 +97,8 @@ def _write(file: Path, entry: HistoryEntry, stored: ConfigHistory) -> None:
         replace_text(file, entry.text)
     except OSError as error:
         raise _NotPossible(
-            f"cannot write {error.filename or file}: {error.strerror}; fix that and restore again"
+            f"cannot write {error.filename or file}: {write_reason(error)}; fix that and restore "
+            "again"
         ) from None
 
 
@@ -108,8 +110,8 @@ def _report_errors(run: Callable[[], int]) -> int:
         return EXIT_USAGE
     except OSError as error:
         print_error(
-            f"cannot read the history: {error.strerror} ({error.filename}); run the command as the "
-            "user of the server"
+            f"cannot read the history: {os_reason(error)} ({error.filename}); run the command as "
+            "the user of the server"
         )
         return EXIT_USAGE
 
@@ -142,7 +144,7 @@ def _read_current(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise _NotPossible(f"cannot read {file}: {error.strerror}; check the path") from None
+        raise _NotPossible(f"cannot read {file}: {os_reason(error)}; check the path") from None
 
 
 def _user_name() -> str:

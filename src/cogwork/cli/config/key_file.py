@@ -15,6 +15,7 @@ from cogwork.config.text.json_reader import read_json
 from cogwork.config.text.positions import Json, Pointer
 from cogwork.config.text.substitution import hide_variables, substitute
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import write_reason
 
 OWNER = "owner"
 _API_KEY = "api-key"
@@ -177,7 +178,7 @@ class KeyFile:
         try:
             replace_text(self.path, edit_json(self._text, edits), is_private=True)
         except OSError as error:
-            raise CannotEdit(f"cannot write {self.path}: {error.strerror}") from None
+            raise CannotEdit(f"cannot write {self.path}: {write_reason(error)}") from None
 
 
 def _map_of(handler: Mapping[str, Any], section: str) -> Mapping[str, Any]:

@@ -30,6 +30,7 @@ from cogwork.config.migration.step import StepKind
 from cogwork.config.text.file import Unreadable, read_text
 from cogwork.core.errors import CogworkError
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import write_reason
 from cogwork.core.paths import cogwork_home
 
 _STANDARD_OUTPUT = "-"
@@ -109,7 +110,7 @@ def _write(output: str, text: str, *, yes: bool) -> str | None:
         atomic.write(path, text.encode(), _PRIVATE)
     except OSError as error:
         raise _CannotMigrate(
-            f"cannot write {output}: {error.strerror}; name another file with -o"
+            f"cannot write {output}: {write_reason(error)}; name another file with -o"
         ) from None
     return output
 

@@ -30,6 +30,7 @@ from cogwork.cli.terminal import (
 from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import write_reason
 
 DEMO_MODEL = Path(__file__).parents[2] / "drivers" / "mlmodel" / "demo"
 _DEFAULT_PORT = 8080
@@ -125,7 +126,7 @@ def write_config(directory: Path, engine: DemoEngine, address: str) -> Path:
         text = json.dumps(build_config(model / engine.file, engine.model, address), indent=2)
         atomic.write(file, f"// Written by `cogwork demo`.\n{text}\n".encode())
     except OSError as error:
-        raise DemoUnavailable(f"cannot write to {directory}: {error.strerror}") from error
+        raise DemoUnavailable(f"cannot write to {directory}: {write_reason(error)}") from error
     print(f"wrote {_relative_path(file)}")
     return file
 

@@ -32,6 +32,7 @@ from cogwork.cli.terminal import (
 )
 from cogwork.config.schema.default_services import DEFAULT_SERVICES
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.resource.sdk import clean_import as sdk
 
 assert sdk.VERSION  # import `clean_import` before the SDK
@@ -94,7 +95,7 @@ def _connect(fqdn: str, address: str, login: FleetLogin) -> list[str]:
         socket.getaddrinfo(fqdn, login.port)
     except OSError as error:
         raise CannotConnect(
-            f"the name cannot be resolved ({error.strerror}); make the names of machines resolve "
+            f"the name cannot be resolved ({os_reason(error)}); make the names of machines resolve "
             f"to {login.host}, by a wildcard in DNS or a line in /etc/hosts"
         ) from None
     try:

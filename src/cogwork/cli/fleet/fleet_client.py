@@ -17,6 +17,7 @@ from cogwork.cli.confirmation import CannotAsk
 from cogwork.cli.fleet.stored_login import FleetLogin, find_login
 from cogwork.cli.terminal import EXIT_FAILURE, EXIT_USAGE, print_error
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.net.address import TLS_PREFIX
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.clients.tls_credentials import tls_credentials
@@ -212,7 +213,7 @@ def _read_authority(file: Path) -> bytes:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise CommandError(f"cannot read {file}: {error.strerror}") from None
+        raise CommandError(f"cannot read {file}: {os_reason(error)}") from None
     if b"-----BEGIN CERTIFICATE-----" not in content:
         raise CommandError(f"{file} is not a certificate; give the authority's certificate as PEM")
     return content

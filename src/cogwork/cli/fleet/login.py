@@ -19,6 +19,7 @@ from cogwork.cli.fleet.stored_login import (
     parse_cloud_address,
 )
 from cogwork.cli.terminal import EXIT_OK, print_error, print_json, print_text
+from cogwork.core.os_error_text import os_reason
 
 _MAX_KEY_SIZE = 4096
 
@@ -104,7 +105,7 @@ def _read_key(file: str) -> str:
         with Path(file).open(encoding="utf-8") as opened:
             return _require_text(opened.readline(_MAX_KEY_SIZE), f"the key in {file}")
     except OSError as error:
-        raise CommandError(f"cannot read {file}: {error.strerror}") from None
+        raise CommandError(f"cannot read {file}: {os_reason(error)}") from None
     except ValueError:
         raise CommandError(f"{file} is not text; give a file that has only the key") from None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.stored_login import FleetLogin
 from cogwork.cli.terminal import print_error, print_text
+from cogwork.core.os_error_text import write_reason
 from cogwork.net.address import is_loopback
 from cogwork.resource.sdk import clean_import as sdk
 
@@ -50,8 +51,8 @@ class MachineFile:
             # Print the file, because its secret would be lost otherwise.
             sys.stdout.write(self.text)
             raise CommandError(
-                f"cannot write {self.path}: {error.strerror}; {done}, so save the file that is "
-                "printed above"
+                f"cannot write {self.path}: {write_reason(error)}; {done}, so save the file that "
+                "is printed above"
             ) from None
 
     def as_json(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.client.http_client import ALLOW_PLAINTEXT_VARIABLE
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import os_reason, write_reason
 from cogwork.core.paths import cogwork_home
 from cogwork.net.address import TLS_PREFIX, is_loopback, is_loopback_address, parse_address
 
@@ -78,7 +79,7 @@ class LoginStore:
             atomic.write(self._login, f"{json.dumps(content, indent=2)}\n".encode(), _PRIVATE)
         except OSError as error:
             raise CommandError(
-                f"cannot store the login: {error.strerror} ({error.filename})"
+                f"cannot store the login: {write_reason(error)} ({error.filename or self._login})"
             ) from None
         return self._make(content)
 
@@ -89,7 +90,7 @@ class LoginStore:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise CommandError(f"cannot read {self._login}: {error.strerror}") from None
+            raise CommandError(f"cannot read {self._login}: {os_reason(error)}") from None
         except (ValueError, KeyError, TypeError):
             raise CommandError(
                 f"{self._login} is damaged; log in again with: cogwork fleet login URL"
@@ -103,7 +104,7 @@ class LoginStore:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise CommandError(f"cannot delete {error.filename}: {error.strerror}") from None
+            raise CommandError(f"cannot delete {error.filename or self._login}: {os_reason(error)}") from None
         return True
 
     def _make(self, content: Mapping[str, str]) -> FleetLogin:

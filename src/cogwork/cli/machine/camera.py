@@ -22,6 +22,7 @@ from cogwork.cli.terminal import (
 )
 from cogwork.config.check.diagnostics import did_you_mean, replace_unprintable
 from cogwork.core.errors import NotFound
+from cogwork.core.os_error_text import write_reason
 from cogwork.media.image_header import DEPTH, JPEG, PNG, RGBA, BadImage, ImageHeader, read_header
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.resource.services.camera import MIME_TYPE_KEY
@@ -54,7 +55,7 @@ def _snap(channel: grpc.Channel, arguments: argparse.Namespace) -> int:
     try:
         write_picture(file, shot.data)
     except OSError as error:
-        print_error(f"cannot write {file}: {error.strerror}")
+        print_error(f"cannot write {file}: {write_reason(error)}")
         return EXIT_USAGE
     if arguments.json:
         print_json(_to_json(file, shot))

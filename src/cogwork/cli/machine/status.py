@@ -24,6 +24,7 @@ from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print
 from cogwork.config.check.diagnostics import replace_unprintable, replace_unprintable_lines
 from cogwork.config.source.config_report import ConfigState, describe_report, format_reported
 from cogwork.core import duration
+from cogwork.core.os_error_text import write_reason
 
 _STYLES = {**dict.fromkeys(("ready", "running", "finished"), "dim"), "unhealthy": "red"}
 
@@ -118,7 +119,7 @@ def graph(arguments: argparse.Namespace) -> int:
     try:
         Path(arguments.output).write_bytes(diagram)
     except OSError as error:
-        print_error(f"cannot write {arguments.output}: {error.strerror}")
+        print_error(f"cannot write {arguments.output}: {write_reason(error)}")
         return EXIT_USAGE
     return EXIT_OK
 

@@ -20,6 +20,7 @@ from cogwork.cli.client.grpc_client import (
     with_channel,
 )
 from cogwork.cli.terminal import EXIT_OK, exit_on_signals, print_error, print_json
+from cogwork.core.os_error_text import os_reason
 from cogwork.net.address import TLS_PREFIX, is_loopback_address
 from cogwork.resource.sdk import clean_import as sdk
 from cogwork.wire.clients.tls_credentials import tls_credentials
@@ -149,7 +150,7 @@ async def _forward_connection(
         except grpc.RpcError as error:
             print_error(format_rpc_error(error, address))
         except OSError as error:
-            print_error(f"connection failed: {error.strerror}")
+            print_error(f"connection failed: {os_reason(error)}")
 
 
 class _ForwardedConnection:

@@ -24,6 +24,7 @@ from cogwork.cli.terminal import (
     write_picture,
 )
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason, write_reason
 from cogwork.graph.progress import progress_listener
 
 _DYNAMIC_DIMENSION = -1
@@ -73,7 +74,7 @@ def inspect(arguments: argparse.Namespace) -> int:
         try:
             write_picture(file, picture)
         except OSError as error:
-            print_error(f"cannot write {file}: {error.strerror}")
+            print_error(f"cannot write {file}: {write_reason(error)}")
             return EXIT_USAGE
         described["picture"] = str(file)
     if arguments.json:
@@ -88,7 +89,7 @@ def demo(arguments: argparse.Namespace) -> int:
     try:
         shutil.copytree(DEMO_MODEL, target, dirs_exist_ok=True)
     except OSError as error:
-        print_error(f"cannot write the demo model to {target}: {error.strerror or error}")
+        print_error(f"cannot write the demo model to {target}: {write_reason(error)}")
         return EXIT_USAGE
     written = ", ".join(sorted(each.name for each in DEMO_MODEL.iterdir()))
     print(f"wrote the demo model to {target}: {written}")
@@ -108,7 +109,7 @@ def _check_readable(model: Path, *files: Path | None) -> None:
             if file is not None and not (file is model and file.is_dir()):
                 file.open("rb").close()
         except OSError as error:
-            raise CannotRead(f"cannot read {file}: {error.strerror}") from error
+            raise CannotRead(f"cannot read {file}: {os_reason(error)}") from error
 
 
 def detect_engine(path: Path) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import Workers
 from cogwork.drivers.vision.attributes import MlmodelVisionAttributes
 from cogwork.drivers.vision.capabilities import ModelCapabilities
@@ -66,7 +67,7 @@ async def _run_on_image(vision: MlmodelVision, image: Path) -> dict[str, Any]:
             return _report_boxes(frame.pixels, await vision.detect_in_frame(frame))
         return _report_labels(frame.pixels, await vision.classify_frame(frame, _MAX_LABELS))
     except OSError as error:
-        raise CogworkError(f"cannot read {image}: {error.strerror}") from error
+        raise CogworkError(f"cannot read {image}: {os_reason(error)}") from error
     finally:
         workers.close()
 

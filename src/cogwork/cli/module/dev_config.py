@@ -13,6 +13,7 @@ from typing import Any
 from cogwork.cli.demo.run import find_free_port
 from cogwork.cli.module.project import ModuleProject, NotAModule, read_json_object, state_path
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import write_reason
 from cogwork.graph.name import Api
 
 _MAX_RUNS = 16
@@ -40,7 +41,7 @@ def _try_lock(file: Path, stack: contextlib.ExitStack) -> bool:
         atomic.make_directory(file.parent)
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise NotAModule(f"cannot write {file}: {error.strerror}") from error
+        raise NotAModule(f"cannot write {file}: {write_reason(error)}") from error
     stack.callback(os.close, lock)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,7 +91,7 @@ class DevConfig:
         try:
             atomic.write(self.file, text.encode())
         except OSError as error:
-            raise NotAModule(f"cannot write {self.file}: {error.strerror}") from error
+            raise NotAModule(f"cannot write {self.file}: {write_reason(error)}") from error
 
 
 def find_config(given: str | None, module: ModuleProject) -> Path | None:

@@ -17,6 +17,7 @@ from typing import Any
 from cogwork.cli.terminal import EXIT_OK, EXIT_USAGE, print_error
 from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.core.errors import CogworkError, InvalidName
+from cogwork.core.os_error_text import write_reason
 from cogwork.graph.name import Api, ModelName
 from cogwork.graph.public_apis import PUBLIC_APIS
 
@@ -160,7 +161,7 @@ def write_files(directory: Path, files: Mapping[str, str]) -> None:
             if file.suffix == ".sh":
                 file.chmod(0o755)
     except OSError as error:
-        raise CannotCreateModule(f"cannot write to {directory}: {error.strerror}") from error
+        raise CannotCreateModule(f"cannot write to {directory}: {write_reason(error)}") from error
 
 
 def _next_steps(plan: Scaffold, directory: Path) -> Iterator[tuple[str, str]]:

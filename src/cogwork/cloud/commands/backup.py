@@ -21,6 +21,7 @@ from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.sqlite_records import copy_records, write_records
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import write_reason
 
 
 class CannotBackUp(CogworkError):
@@ -36,7 +37,7 @@ def back_up(directory: CloudDirectory, target: Path) -> None:
         try:
             copy_records(directory.records, unfinished)
         except OSError as error:
-            raise CannotBackUp(f"cannot write {target}: {error.strerror}") from None
+            raise CannotBackUp(f"cannot write {target}: {write_reason(error)}") from None
 
 
 def restore(directory: CloudDirectory, source: Path | None, clock: Clock) -> Path | None:
@@ -119,7 +120,7 @@ def _unfinished(target: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         found.replace(target)
     except OSError as error:
-        raise CannotBackUp(f"cannot write {target}: {error.strerror}") from None
+        raise CannotBackUp(f"cannot write {target}: {write_reason(error)}") from None
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
             found.with_name(f"{found.name}{suffix}").unlink(missing_ok=True)

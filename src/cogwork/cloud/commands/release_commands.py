@@ -31,6 +31,7 @@ from cogwork.core.clock import SystemClock
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.escape import escape_json
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.versions.product import Product
 
 _OK: Final = 0
@@ -73,7 +74,7 @@ async def store_release(records: Records, blobs: Blobs, file: Path, now: int) ->
             blob = await blobs.write(_read_chunks(source), MAX_SIZE, check)
         return await records.write(lambda tx: add_release(tx, manifests[0], blob, now))
     except OSError as error:
-        raise CannotReadRelease(f"cannot read {file}: {error.strerror}") from None
+        raise CannotReadRelease(f"cannot read {file}: {os_reason(error)}") from None
     except InvalidRequest as error:
         raise CannotReadRelease(f"{file}: {error}") from None
 
@@ -97,7 +98,7 @@ def make_installer(data: Path, url: str, key: Path, output: Path) -> int:
         script = make_script(chosen, url, _read_key(key))
         atomic.write(output, script.encode(), 0o755)
     except OSError as error:
-        raise CannotReadRelease(f"{error.filename}: {error.strerror}") from None
+        raise CannotReadRelease(f"{error.filename}: {os_reason(error)}") from None
     for platform, products in chosen.items():
         named = " and ".join(f"{each.product} {each.version}" for each in products.values())
         print(f"{platform}: {named}")

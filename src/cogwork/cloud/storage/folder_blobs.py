@@ -27,6 +27,7 @@ from cogwork.cloud.storage.blobs import (
 from cogwork.cloud.storage.disk_space import DiskSpace
 from cogwork.core.errors import Interrupted, NotFound
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import TooMuchWork, Workers
 
 _THREADS: Final = 4
@@ -110,7 +111,7 @@ class FolderBlobs:
         try:
             return await self._workers.run(work, *arguments)
         except OSError as error:
-            raise BlobsUnavailable(f"the packages cannot be used: {error.strerror}") from error
+            raise BlobsUnavailable(f"the packages cannot be used: {os_reason(error)}") from error
 
     def _submit(self, clean_up: Callable[[], None]) -> None:
         """Clean up in a thread, because the lock may be held by the thread of a canceled call."""

@@ -23,6 +23,7 @@ from cogwork.config.source.watcher import load_content
 from cogwork.config.text.file import Unreadable, read_text
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError, InvalidRequest
+from cogwork.core.os_error_text import write_reason
 
 MAX_EDIT_SIZE = 2 * 1024 * 1024
 """Maximum bytes of a text that is checked for the page.
@@ -161,7 +162,7 @@ class ConfigEditor:
             replace_text(self._file, edit.text)
         except OSError as error:
             raise CannotWrite(
-                f"cannot write {self._file}: {error.strerror}; fix that and save again"
+                f"cannot write {self._file}: {write_reason(error)}; fix that and save again"
             ) from None
         _log.info("the configuration was saved on the control page by %s", name or "a client")
 

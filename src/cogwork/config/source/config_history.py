@@ -34,6 +34,7 @@ from cogwork.config.text.file import MAX_FILE_SIZE
 from cogwork.core.escape import escape
 from cogwork.core.files import atomic
 from cogwork.core.files.file_identity import FileIdentity, identify
+from cogwork.core.os_error_text import os_reason
 
 MAX_ENTRIES = 200
 MAX_TOTAL_SIZE = 64 << 20
@@ -213,7 +214,7 @@ class ConfigHistory:
     def _report_once(self, name: str, error: Exception) -> None:
         if name not in self._reported and len(self._reported) < MAX_ENTRIES:
             self._reported.add(name)
-            reason = error.strerror if isinstance(error, OSError) else error
+            reason = os_reason(error)
             self._report(
                 f"skipping {escape(str(self.directory / name))} in the configuration history: "
                 f"{reason}; delete it"

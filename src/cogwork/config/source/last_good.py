@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cogwork.core.errors import CogworkError
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import os_reason
 
 _MAGIC = "cogwork-last-good"
 _FORMAT = 1
@@ -42,7 +43,7 @@ class LastGood:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise DamagedCopy(self.path, f"reading failed ({error.strerror})") from error
+            raise DamagedCopy(self.path, f"reading failed ({os_reason(error)})") from error
         return self._decode(content)
 
     def _decode(self, content: bytes) -> str:

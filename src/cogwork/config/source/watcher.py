@@ -42,6 +42,7 @@ from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
 from cogwork.core.shield import await_shielded
+from cogwork.core.os_error_text import write_reason
 from cogwork.core.workers import TooMuchWork, Workers, run_in_thread
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.logs.pipeline import EXTRA_LINES
@@ -263,7 +264,7 @@ class ConfigWatcher:
         except TimeoutError:
             _log.warning("the disk is too slow to store the last good configuration")
         except (OSError, ValueError, TooMuchWork) as error:
-            _log.warning("cannot store the last good configuration: %s", error)
+            _log.warning("cannot store the last good configuration: %s", write_reason(error))
 
     async def _record(self, history: ConfigHistory, text: str, revision: str) -> None:
         now = self._clock.time()
@@ -275,7 +276,7 @@ class ConfigWatcher:
         except TimeoutError:
             _log.warning("the disk is too slow to store the configuration in the history")
         except (OSError, ValueError, MemoryError, TooMuchWork) as error:
-            _log.warning("cannot store the configuration in the history: %s", error)
+            _log.warning("cannot store the configuration in the history: %s", write_reason(error))
 
     async def aclose(self) -> None:
         """Close a watcher that was never run. Cancel `run` to close any other watcher."""

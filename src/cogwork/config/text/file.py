@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cogwork.core.errors import CogworkError
 from cogwork.core.files.file_identity import FileIdentity, identify
+from cogwork.core.os_error_text import os_reason
 
 MAX_FILE_SIZE = 16 * 1024 * 1024
 
@@ -58,7 +59,7 @@ def _to_unreadable(error: OSError) -> Unreadable:
         return Unreadable("the path is a directory; name a file in it")
     if isinstance(error, PermissionError):
         return TemporarilyUnreadable("permission denied; check the permissions of the file")
-    reason = f"reading failed: {error.strerror or error}"
+    reason = f"reading failed: {os_reason(error)}"
     return Unreadable(reason) if error.errno in _PERMANENT_ERRORS else TemporarilyUnreadable(reason)
 
 

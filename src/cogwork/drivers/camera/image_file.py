@@ -8,6 +8,7 @@ from typing import Any
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 from cogwork.drivers.camera.attributes import ImageFileAttributes
 from cogwork.drivers.camera.frame_camera import FrameCamera
 from cogwork.graph.name import ResourceName
@@ -99,7 +100,7 @@ def _read_bytes(path: str) -> bytes:
             raise BadFile(f"{path} is too large: {size} bytes; the limit is {MAX_BYTES} bytes")
         return file.read_bytes()
     except OSError as error:
-        raise BadFile(f"{path} cannot be read: {error.strerror}") from error
+        raise BadFile(f"{path} cannot be read: {os_reason(error)}") from error
 
 
 def _read_point_cloud(path: str) -> bytes:

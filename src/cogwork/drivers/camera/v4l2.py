@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 Ioctl = Callable[[int, int, bytearray], object]
 
@@ -351,7 +352,7 @@ def _to_fault(path: str, error: OSError) -> DeviceFault:
         case _:
             return DeviceFault(
                 "no_picture",
-                f"{path} does not respond ({error.strerror}): unplug it and plug it in again",
+                f"{path} does not respond ({os_reason(error)}): unplug it and plug it in again",
             )
 
 

@@ -12,6 +12,7 @@ from viam.components.input import Control, ControlFunction, Controller, Event, E
 
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import NotFound
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import Workers
 from cogwork.drivers.input_controller.attributes import GamepadAttributes
 from cogwork.drivers.input_controller.callbacks import Callbacks
@@ -132,9 +133,7 @@ class Gamepad(NoGeometry, Controller):
         try:
             await self._read_events(device)
         except OSError as error:
-            raise GamepadFault(
-                f"{device.path} was disconnected ({error.strerror or error})"
-            ) from error
+            raise GamepadFault(f"{device.path} was disconnected ({os_reason(error)})") from error
         finally:
             device.close()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cogwork.core.clock import Clock
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import Workers, await_future
 from cogwork.drivers.mlmodel.engine import BadModel, Engine, RunFunction, max_concurrent_runs
 from cogwork.graph.progress import report_progress
@@ -45,7 +46,7 @@ class FileVersion:
             file = Path(path).resolve(strict=True)
             stat, size = file.stat(), _total_size(file)
         except OSError as error:
-            raise BadModel(f"{path} cannot be read: {error.strerror}") from error
+            raise BadModel(f"{path} cannot be read: {os_reason(error)}") from error
         except (RuntimeError, ValueError) as error:  # symlink loop, invalid path
             raise BadModel(f"{path} cannot be read: {error}") from error
         return cls(str(file), stat.st_ino, stat.st_mtime_ns, size)

@@ -19,6 +19,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from numpy.typing import NDArray
 
+from cogwork.core.os_error_text import os_reason
 from cogwork.drivers.mlmodel import tflite_crash_probe
 from cogwork.drivers.mlmodel.attributes import TfliteAttributes
 from cogwork.drivers.mlmodel.engine import BadModel, RunFailed, max_concurrent_runs
@@ -202,7 +203,7 @@ def _read_model(path: str) -> bytes:
             if _file_version(file) != version:
                 raise BadModel(f"{path} was modified while it was loaded; load it again")
     except OSError as error:
-        raise BadModel(f"{path} cannot be read: {error.strerror}") from error
+        raise BadModel(f"{path} cannot be read: {os_reason(error)}") from error
     return data
 
 

@@ -14,6 +14,7 @@ from viam.services.service_base import ServiceBase
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.core.files.atomic import make_directory
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.paths import cogwork_home
 from cogwork.core.workers import Workers, run_in_thread
 from cogwork.drivers.shell.attributes import BuiltinShellAttributes
@@ -86,7 +87,7 @@ class BuiltinShell(ServiceBase):
                 self._terminals.discard,
             )
         except OSError as error:
-            raise NoShell(f"{self._program} cannot be started: {error.strerror}") from error
+            raise NoShell(f"{self._program} cannot be started: {os_reason(error)}") from error
         finally:
             asyncio.get_running_loop().call_later(_START_INTERVAL, self._start_slots.release)
         self._terminals.add(terminal)

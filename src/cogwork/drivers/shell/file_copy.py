@@ -18,6 +18,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from viam.gen.service.shell.v1 import shell_pb2 as messages
 
 from cogwork.core.errors import CogworkError, InvalidRequest, NotFound
+from cogwork.core.os_error_text import os_reason
 from cogwork.drivers.shell import directories
 
 SourceType: TypeAlias = messages.CopyFilesSourceType.ValueType
@@ -49,9 +50,9 @@ def translated_errors(action: str, path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise NotFound(f"cannot {action} {path}: {error.strerror}") from error
+        raise NotFound(f"cannot {action} {path}: {os_reason(error)}") from error
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = os_reason(error)
         raise CopyFailed(f"cannot {action} {path}: {reason}") from error
 
 

@@ -15,6 +15,7 @@ from viam.gen.robot.v1 import robot_pb2 as robot
 
 from cogwork.config.schema.network import TunnelEndpoint
 from cogwork.core.errors import CogworkError, NotFound
+from cogwork.core.os_error_text import os_reason
 from cogwork.resource.messages.timestamps import to_duration
 from cogwork.wire.messages.protobuf_encoding import encode_field_header
 from cogwork.wire.table.duplex import run_duplex
@@ -60,7 +61,7 @@ async def serve_tunnel(stream: Stream, endpoints: Sequence[TunnelEndpoint]) -> N
             delivered = await _forward(first.data, stream, connection)
         except OSError as error:
             raise BrokenTunnel(
-                f"the connection to port {endpoint.port} broke: {error.strerror or error}"
+                f"the connection to port {endpoint.port} broke: {os_reason(error)}"
             ) from error
     if not delivered:
         raise BrokenTunnel(f"port {endpoint.port} closed before it received all data")
@@ -88,7 +89,7 @@ async def _connect(endpoint: TunnelEndpoint) -> socket.socket:
         ) from None
     except OSError as error:
         raise BrokenTunnel(
-            f"port {endpoint.port} of the machine cannot be reached: {error.strerror or error}; "
+            f"port {endpoint.port} of the machine cannot be reached: {os_reason(error)}; "
             "start the program that listens there"
         ) from error
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cogwork.core.files import atomic
+from cogwork.core.os_error_text import write_reason
 from cogwork.server.install.errors import CannotInstallService
 from cogwork.server.install.service_paths import CONFIG, DATA, EXECUTABLE, SERVICE, ServicePaths
 from cogwork.server.install.unit_file import format_unit
@@ -193,4 +194,4 @@ def _try(executable: Path, data: Path) -> None:
 
 
 def _describe(error: OSError) -> str:
-    return f"cannot write {error.filename}: {error.strerror}"
+    return f"cannot write {error.filename or 'the files of the service'}: {write_reason(error)}"

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cogwork.core.os_error_text import os_reason
 from cogwork.core.workers import Workers
 from cogwork.front.trusted_proxies import TrustedProxies
 from cogwork.net.acceptor import Acceptor
@@ -91,7 +92,7 @@ class Http1Server:
 
 
 def _report_pause(error: OSError) -> None:
-    _log.error("cannot accept HTTP connections: %s; retrying", error.strerror)
+    _log.error("cannot accept HTTP connections: %s; retrying", os_reason(error))
 
 
 def _with_forwarded_client(application: Application, proxies: TrustedProxies) -> Application:

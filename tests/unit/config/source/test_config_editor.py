@@ -104,7 +104,8 @@ def test_full_disk_keeps_the_file_and_is_reported_in_a_sentence(
         with pytest.raises(CannotWrite) as caught:
             save(editor, config("c"))
     assert str(caught.value) == (
-        f"cannot write {file}: No space left on device; fix that and save again"
+        f"cannot write {file}: No space left on device: free some disk space; "
+        "fix that and save again"
     )
     assert file.read_text() == RUNNING
     assert [path.name for path in file.parent.iterdir() if path.suffix == ".tmp"] == []

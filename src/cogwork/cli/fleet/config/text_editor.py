@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.fleet.config.config_file import read_config_file
+from cogwork.core.os_error_text import os_reason
 
 _FALLBACKS = ("nano", "vi")
 
@@ -31,7 +32,7 @@ class TextEditor:
             code = subprocess.call([*self._command, str(self.file)])  # noqa: S603 - the user's own
         except OSError as error:
             raise CommandError(
-                f"cannot start {self._command[0]}: {error.strerror}; set EDITOR to your editor"
+                f"cannot start {self._command[0]}: {os_reason(error)}; set EDITOR to your editor"
             ) from None
         if code != 0:
             raise CommandError(
