@@ -93,8 +93,9 @@ async def _run_script(
     host: ProgramHost,
     timeout: float,
 ) -> None:
-    def on_line(_: OutputStream, line: str) -> None:
-        log(f"first run of {name}: {line}")
+    def on_line(_: OutputStream, text: str) -> None:
+        for line in text.split("\n"):
+            log(f"first run of {name}: {line}")
 
     log(f"first run of {name}: running {launch.argv[0]}")
     try:

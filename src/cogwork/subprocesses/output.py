@@ -16,6 +16,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.escape import TAB_WIDTH
 from cogwork.core.limits.loop_budget import LoopBudget
 from cogwork.subprocesses.error_line import find_error_line
+from cogwork.subprocesses.traceback_grouper import TracebackGrouper
 
 MAX_LINE_BYTES = 16 << 10
 MAX_LINES_PER_SECOND = 1000
@@ -37,6 +38,10 @@ _TAIL_LINES = 5
 _MAX_TAIL_LINE = 300
 """Maximum characters of each line that an exit report quotes."""
 _GAP_REPORT_DELAY = 1.0
+_GROUP_TIMEOUT = 0.2
+"""Seconds without a further line after which a traceback is passed on."""
+_MAX_GROUP_TIME = 2.0
+_FRAME = re.compile(r'File ".*", line \d+')
 _ANSI_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 
 
@@ -101,8 +106,9 @@ class LineSplitter:
     @property
     def last_lines(self) -> tuple[str, ...]:
         """The last lines, including dropped ones."""
-        texts = deque((text for line in self._tail_lines() if (text := line.strip())), _TAIL_LINES)
-        return tuple(_shorten(text) for text in texts)
+        written = (line.strip() for line in self._tail_lines())
+        texts = deque((text for text in written if text and not _is_marker(text)), _TAIL_LINES)
+        return tuple(_shorten(text) for text in _drop_partial_frame(list(texts)))
 
     @property
     def error_line(self) -> str:
@@ -165,12 +171,16 @@ class PipeReader:
         clock: Clock,
         budget: LoopBudget,
     ) -> None:
+        """`on_line` gets each line. It gets the lines of a traceback together, joined by line
+        breaks."""
         self._pipe = pipe
         self._on_line = on_line
         self._clock = clock
         self._budget = budget
         self._lines = LineSplitter()
         self._loop = asyncio.get_running_loop()
+        self._grouper = TracebackGrouper()
+        self._group_timer: asyncio.TimerHandle | None = None
         self._gap_timer: asyncio.TimerHandle | None = None
         self._pause_timer: asyncio.TimerHandle | None = None
         self._fd = pipe.fileno()
@@ -210,6 +220,7 @@ class PipeReader:
             if timer is not None:
                 timer.cancel()
         self._emit(self._lines.flush())
+        self._flush_group()
 
     def _on_readable(self) -> None:
         if (pause := self._reserve_turn()) > 0:
@@ -262,6 +273,30 @@ class PipeReader:
 
     def _emit(self, lines: Iterator[str]) -> None:
         for line in lines:
+            self._pass_on(self._grouper.feed(line))
+        if self._grouper.is_holding and self._group_timer is None:
+            self._wait_for_group(self._loop.time() + _MAX_GROUP_TIME)
+
+    def _wait_for_group(self, deadline: float) -> None:
+        self._group_timer = self._loop.call_later(
+            _GROUP_TIMEOUT, self._check_group, self._grouper.held_count, deadline
+        )
+
+    def _check_group(self, count: int, deadline: float) -> None:
+        """Pass on a traceback that has not grown since there were `count` lines."""
+        if self._grouper.held_count != count and self._loop.time() < deadline:
+            self._wait_for_group(deadline)
+        else:
+            self._flush_group()
+
+    def _flush_group(self) -> None:
+        if self._group_timer is not None:
+            self._group_timer.cancel()
+            self._group_timer = None
+        self._pass_on(self._grouper.flush())
+
+    def _pass_on(self, texts: Iterator[str]) -> None:
+        for line in texts:
             try:
                 self._on_line(line)
             except Exception as error:
@@ -277,6 +312,17 @@ def _decode_line(line: bytes) -> str:
     if "\x1b" in text:
         text = _ANSI_STYLE.sub("", text)
     return text.expandtabs(TAB_WIDTH)
+
+
+def _is_marker(text: str) -> bool:
+    """Return whether a line only marks a part of the line above, as in tracebacks."""
+    return not text.strip("~^ ")
+
+
+def _drop_partial_frame(texts: list[str]) -> list[str]:
+    """Drop the code of a stack frame whose location is not among the lines."""
+    first = next((at for at, text in enumerate(texts) if _FRAME.match(text)), 0)
+    return texts[first:] if first == 1 else texts
 
 
 def _shorten(text: str) -> str:

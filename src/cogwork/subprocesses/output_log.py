@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 
 from cogwork.logs.logger_names import OUTPUT_LOGGERS
+from cogwork.logs.pipeline import EXTRA_LINES
 from cogwork.subprocesses.line_level import find_level
 from cogwork.subprocesses.output import OutputStream
+from cogwork.subprocesses.traceback_grouper import summarize
 
 
 class OutputLog:
@@ -18,6 +20,11 @@ class OutputLog:
         }
         """The logger of each stream, and the level for lines that name no level."""
 
-    def write(self, stream: OutputStream, line: str) -> None:
+    def write(self, stream: OutputStream, text: str) -> None:
+        """Log a line, or the lines of a traceback as one entry."""
         logger, level = self._loggers[stream]
-        logger.log(find_level(line) or level, "%s", line)
+        lines = text.split("\n")
+        if len(lines) == 1:
+            logger.log(find_level(text) or level, "%s", text)
+        else:
+            logger.log(level, "%s", summarize(lines), extra={EXTRA_LINES: text})

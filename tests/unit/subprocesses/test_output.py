@@ -91,6 +91,22 @@ def test_last_lines_are_few_short_and_not_blank() -> None:
     assert reader.last_lines[4] == "x" * 299 + "…"
 
 
+def test_last_lines_of_a_traceback_begin_with_a_location() -> None:
+    reader = LineSplitter()
+    frames = b"".join(
+        b'  File "run.py", line %d, in f\n    call(%d)\n    ~~~~^^^\n' % (n, n) for n in range(4)
+    )
+    for _ in reader.feed(b"Traceback (most recent call last):\n" + frames + b"KeyError: 1\n", 0.0):
+        pass
+    assert reader.last_lines == (
+        'File "run.py", line 2, in f',
+        "call(2)",
+        'File "run.py", line 3, in f',
+        "call(3)",
+        "KeyError: 1",
+    )
+
+
 def test_skipped_lines_are_counted_and_the_last_ones_kept() -> None:
     reader = LineSplitter()
     lines = [*reader.feed(b"a\nhalf", 0.0)]

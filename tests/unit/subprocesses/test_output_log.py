@@ -2,6 +2,7 @@ import logging
 
 import pytest
 
+from cogwork.logs.pipeline import EXTRA_LINES
 from cogwork.subprocesses.output import OutputStream
 from cogwork.subprocesses.output_log import OutputLog
 
@@ -20,3 +21,11 @@ def test_lines_are_logged_per_stream(
     caplog.set_level(logging.INFO)
     OutputLog(logging.getLogger("program.scale")).write(stream, line)
     assert caplog.record_tuples == [(f"program.scale.{logger}", level, line)]
+
+
+def test_traceback_is_one_entry(caplog: pytest.LogCaptureFixture) -> None:
+    text = 'Traceback (most recent call last):\n  File "a.py", line 1\nKeyError: 1'
+    OutputLog(logging.getLogger("program.scale")).write(OutputStream.STDERR, text)
+    (record,) = caplog.records
+    assert (record.levelname, record.getMessage()) == ("ERROR", "KeyError: 1")
+    assert record.__dict__[EXTRA_LINES] == text

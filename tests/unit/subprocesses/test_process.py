@@ -527,3 +527,28 @@ def _peak_memory() -> int:
     """Return the peak memory of this process in KiB."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
+
+
+async def test_traceback_of_a_running_program_is_one_text() -> None:
+    output = OutputRecorder()
+    source = (
+        "import traceback\n"
+        "try:\n  1 / 0\nexcept ZeroDivisionError:\n  traceback.print_exc()\n"
+        f"{SLEEP_FOREVER}"
+    )
+    child = await start_child(python_program(source), output)
+    try:
+        await wait_until(lambda: bool(output.err))
+    finally:
+        await child.stop(SHORT_TIMEOUTS)
+    (text,) = output.err
+    assert text.startswith("Traceback (most recent call last):\n")
+    assert text.endswith("\nZeroDivisionError: division by zero")
+
+
+async def test_traceback_at_the_end_of_a_program_is_one_text_before_its_exit() -> None:
+    output = OutputRecorder()
+    status = await run_to_end(python_program("print('up', flush=True); {}['belt']"), output)
+    assert status.error_line == "KeyError: 'belt'"
+    (text,) = output.err
+    assert text.endswith("\nKeyError: 'belt'")

@@ -104,7 +104,9 @@ class LoginStore:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise CommandError(f"cannot delete {error.filename or self._login}: {os_reason(error)}") from None
+            raise CommandError(
+                f"cannot delete {error.filename or self._login}: {os_reason(error)}"
+            ) from None
         return True
 
     def _make(self, content: Mapping[str, str]) -> FleetLogin:
