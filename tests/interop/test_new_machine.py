@@ -132,6 +132,13 @@ async def test_client_reaches_a_new_machine_by_name(tmp_path: Path) -> None:
                     client.run(CLI, "fleet", "connect", "press", "--check", "--json")
                 )
                 took = time.monotonic() - began
+                program = client.run(CLI, "fleet", "connect", "press")
+                variables = (
+                    f"SSL_CERT_FILE={authority}",
+                    f"COGWORK_FLEET_KEY_ID={login[1]}",
+                    f"COGWORK_FLEET_KEY={find(key, 'key: ')}",
+                )
+                assert "wheel" in client.run(("env", *variables, sys.executable, "-c"), program)
                 assert reached["resources"] == ["rdk:component:motor/wheel"]
                 # Its name leads to the cloud, so that was WebRTC. On its own network:
                 client.computer.set_names({name: machine.computer.address})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import textwrap
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from cogwork.cli.client.grpc_client import CommandError
+from cogwork.cli.client.http_client import KEY_ID_VARIABLE, KEY_VARIABLE
+from cogwork.cli.client.sdk_program import direct_dial_settings, render_program
 from cogwork.cli.config.key_file import OWNER, CannotEdit, KeyEntry, KeyFile
 from cogwork.cli.confirmation import CannotAsk, confirm
 from cogwork.cli.fleet.selection import SelectionChoice, select
@@ -124,14 +127,13 @@ def _address_of(config: Mapping[str, Any]) -> str:
 
 
 def _describe(file: Path, entry: KeyEntry, key: str, address: str, *, is_encrypted: bool) -> str:
-    insecure = "" if is_encrypted else "\n  options.dial_options.insecure = True  # without TLS"
+    settings = direct_dial_settings(address, is_encrypted=is_encrypted)
+    program = render_program(address, KEY_ID_VARIABLE, KEY_VARIABLE, settings)
     named = f" named {entry.name}" if entry.name else ""
     return f"""\
 Added an API key{named} with the role {entry.role} to {file}; a running machine reloads it.
 
-  from viam.robot.client import RobotClient
-  options = RobotClient.Options.with_api_key("{key}", "{entry.id}"){insecure}
-  machine = await RobotClient.at_address("{address}", options)
+The cogwork command and the program below read the key from the environment:
+  export {KEY_ID_VARIABLE}={entry.id} {KEY_VARIABLE}={key}
 
-For the cogwork command:
-  export COGWORK_API_KEY_ID={entry.id} COGWORK_API_KEY={key}"""
+{textwrap.indent(program, "  ").rstrip()}"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cogwork.cli.client.sdk_program import render_program
 from cogwork.cli.fleet.stored_login import KEY_ID_VARIABLE, KEY_VARIABLE, FleetLogin
 
 _HTTPS_PORT = 443
@@ -23,25 +24,10 @@ def is_local_name(fqdn: str) -> bool:
 
 
 def render_snippet(fqdn: str, login: FleetLogin) -> str:
-    """Return the program. It does not contain the key, so that it can be shared."""
+    """Return a program that lists the resources of the machine."""
+    settings = [] if login.is_encrypted else ["insecure = True"]
     address = make_dial_address(fqdn, login)
-    insecure = "" if login.is_encrypted else "    options.dial_options.insecure = True\n"
-    return f"""\
-import asyncio
-import os
-
-from viam.robot.client import RobotClient
-
-
-async def main() -> None:
-    key_id, key = os.environ["{KEY_ID_VARIABLE}"], os.environ["{KEY_VARIABLE}"]
-    options = RobotClient.Options.with_api_key(key, key_id)
-{insecure}    async with await RobotClient.at_address("{address}", options) as machine:
-        print(machine.resource_names)
-
-
-asyncio.run(main())
-"""
+    return render_program(address, KEY_ID_VARIABLE, KEY_VARIABLE, settings)
 
 
 def render_requirements(fqdn: str, login: FleetLogin) -> str:

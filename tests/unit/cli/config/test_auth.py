@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import stat
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ def test_key_is_added_and_its_use_is_printed(
     ((key_id, key),) = handler.api_keys.items()
     assert handler.roles == {key_id: "operator"}
     out = capsys.readouterr().out
-    assert f'RobotClient.Options.with_api_key("{key}", "{key_id}")' in out
+    assert f"export COGWORK_API_KEY_ID={key_id} COGWORK_API_KEY={key}\n" in out
     assert 'RobotClient.at_address("localhost:9000", options)' in out
     assert "insecure = True" in out
-    assert f"COGWORK_API_KEY_ID={key_id}" in out
+    program = textwrap.dedent(out[out.index("  import asyncio") :])
+    compile(program, "program", "exec")
+    assert key not in program
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
@@ -58,7 +61,9 @@ def test_machine_with_tls_is_dialed_with_tls(
 ) -> None:
     file.write_text('{"network": {"tls_cert_file": "a", "tls_key_file": "b"}}')
     assert add_key(file) == 0
-    assert "insecure" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "insecure" not in out
+    assert "disable_webrtc = True" in out
 
 
 @pytest.mark.parametrize(

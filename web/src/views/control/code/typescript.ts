@@ -83,6 +83,8 @@ export function writeTypeScript({ resource, camera, effect }: Subject, connectio
     ...acts,
     '',
     'await machine.disconnect();',
+    // It asks every ten seconds whether the machine is there, also after that.
+    'process.exit(); // the SDK would keep Node running',
     '',
   ].join('\n');
 }
