@@ -10,8 +10,8 @@ from cogwork.config.check.diagnostics import ConfigLocation, Effect, RelatedInfo
 from cogwork.config.check.log_patterns import check_log_patterns
 from cogwork.config.check.not_taken_over import missing_model
 from cogwork.config.schema import codes
-from cogwork.config.schema.existing_product.lookup import find_missing_model
 from cogwork.config.schema.default_services import DEFAULT_SERVICES
+from cogwork.config.schema.existing_product.lookup import find_missing_model
 from cogwork.config.schema.machine import JobConfig, MachineConfig, ResourceConfig
 from cogwork.config.schema.model_catalog import ModelCatalog
 from cogwork.config.schema.network import NetworkConfig

@@ -41,8 +41,8 @@ from cogwork.config.text.positions import Json, format_pointer
 from cogwork.core.backoff import Backoff
 from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
-from cogwork.core.shield import await_shielded
 from cogwork.core.os_error_text import write_reason
+from cogwork.core.shield import await_shielded
 from cogwork.core.workers import TooMuchWork, Workers, run_in_thread
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.logs.pipeline import EXTRA_LINES
