@@ -24,6 +24,7 @@ from cogwork.drivers.camera.image_operations import crop, resize, rotate
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
 from cogwork.media.image import Pixels
+from cogwork.resource.annotated_camera import find_annotator
 from cogwork.resource.frame import Frame, Image, SourceKey, get_frames, make_source_keys
 from cogwork.resource.model import find_dependency
 
@@ -63,8 +64,9 @@ class TransformCamera(FrameCamera):
 
     @property
     def drawn_by(self) -> str | None:
-        """Name of the vision service whose results this camera or its source draws."""
-        return self._drawn_by or getattr(self._source, "drawn_by", None)
+        """Name of the vision service whose results this camera or its source draws. A source on
+        another machine is known to draw once it has sent an image."""
+        return self._drawn_by or find_annotator(self._source)
 
     async def frames(self, sources: Sequence[str] = ()) -> Sequence[Frame]:
         source_frames = await get_frames(

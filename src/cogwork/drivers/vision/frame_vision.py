@@ -7,7 +7,7 @@ import asyncio
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from viam.media.video import ViamImage
 from viam.proto.common import PointCloudObject
@@ -28,6 +28,7 @@ from cogwork.drivers.vision.objects_3d import (
 from cogwork.drivers.vision.postprocessing.explanation import Explanation
 from cogwork.graph.name import ResourceName
 from cogwork.graph.provider import Dependencies
+from cogwork.resource.annotated_camera import find_annotator
 from cogwork.resource.frame import Frame, Image, decode_image, get_frames
 from cogwork.resource.model import find_dependency, logger_of
 from cogwork.resource.services.vision import EXPLAIN, FrameAnalyzer, NoCamera
@@ -37,15 +38,6 @@ class UnsuitableCamera(CogworkError):
     """The camera cannot be used for this vision call."""
 
     status = "FAILED_PRECONDITION"
-
-
-@runtime_checkable
-class AnnotatingCamera(Protocol):
-    """A camera that may draw the results of a vision service on its images."""
-
-    @property
-    def drawn_by(self) -> str | None:
-        """Name of the service whose results this camera or its source draws on the images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +264,6 @@ class FrameVision(Vision, FrameAnalyzer):
         if camera is None:
             camera_name, camera = self._find_camera(camera_name)
         self._check_supported(query)
-        _reject_annotated(camera, camera_name)
         in_depth = (query.objects or query.detections_3d) and self.is_detector
         decoded = self._decoded_frames.setdefault(camera, SingleFlightGroup())
         start = self._clock.monotonic() if query.explain else 0.0
@@ -280,6 +271,8 @@ class FrameVision(Vision, FrameAnalyzer):
             camera, self.workers, self._clock, _select_sources(camera, in_depth), decoded
         )
         frame_seconds = self._clock.monotonic() - start if query.explain else 0.0
+        # Only now, because a camera of a remote tells it with its images.
+        _reject_annotated(camera, camera_name)
         color = next((frame for frame in frames if not frame.is_depth), None)
         if color is None:
             raise UnsuitableCamera(f'camera "{camera_name}" does not provide color images')
@@ -394,8 +387,8 @@ def _select_sources(camera: Any, in_depth: bool) -> Sequence[str]:
 
 
 def _reject_annotated(camera: Any, camera_name: str) -> None:
-    if isinstance(camera, AnnotatingCamera) and camera.drawn_by is not None:
+    if (service := find_annotator(camera)) is not None:
         raise UnsuitableCamera(
-            f'camera "{camera_name}" shows the results of vision service "{camera.drawn_by}" on '
-            "its images: use its source camera instead"
+            f'camera "{camera_name}" shows the results of vision service "{service}" on its '
+            "images: use its source camera instead"
         )

@@ -15,6 +15,7 @@ from cogwork.resource.emergency_stop import call_stop
 from cogwork.resource.model import NUMPY, MissingExtra
 from cogwork.wire.clients.channel import ForwardChannel, SdkChannel
 
+_CAMERA_API = Api(BUILTIN_NAMESPACE, "component", "camera")
 _MLMODEL_API = Api(BUILTIN_NAMESPACE, "service", "mlmodel")
 
 FaultCheck = Callable[[], str | None]
@@ -84,6 +85,10 @@ async def connect_to(
 async def _create_client(api: Api, name: str, channel: ForwardChannel) -> Any:
     if api == _MLMODEL_API:
         return await _create_mlmodel_client(name, channel)
+    if api == _CAMERA_API:
+        from cogwork.resource.sdk.camera_client import HeaderCameraClient
+
+        return _remote_class(HeaderCameraClient)(name, SdkChannel(channel), channel)
     known = PUBLIC_APIS.get(api)
     if known is None or known.sdk_client is None:
         return UnknownApiResource(name)

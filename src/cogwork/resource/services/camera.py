@@ -15,6 +15,7 @@ from viam.gen.component.camera.v1 import camera_pb2 as camera
 
 from cogwork.core.errors import CogworkError, InvalidRequest
 from cogwork.graph.name import Api
+from cogwork.resource.annotated_camera import send_annotator
 from cogwork.resource.frame import Annotation, Frame, produces_frames
 from cogwork.resource.messages.structs import extra_to_dict
 from cogwork.resource.messages.timestamps import to_timestamp
@@ -59,13 +60,16 @@ class CameraService(ResourceService):
         extra = extra_to_dict(request.extra)
         if produces_frames(resource):
             frames = await resource.frames(sources)
-            return await _encode_frames(frames, parse_mime_type(extra))
+            reply = await _encode_frames(frames, parse_mime_type(extra))
+            await send_annotator(stream, resource)
+            return reply
         images, metadata = await resource.get_images(
             filter_source_names=sources,
             extra=extra,
             timeout=time_left(stream),
             metadata=stream.metadata,
         )
+        await send_annotator(stream, resource)
         return camera.GetImagesResponse(
             images=[_to_image(each) for each in images], response_metadata=metadata
         )
