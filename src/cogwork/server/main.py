@@ -17,6 +17,7 @@ from cogwork.server.options import (
     NoConfigOption,
     Options,
     UsageError,
+    check_paths,
     format_usage,
     list_option_warnings,
     parse,
@@ -53,6 +54,8 @@ def main(
     to migrate if there is none to run."""
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
+        if options.runs_machine:
+            check_paths(options)
     except UsageError as error:
         advice = suggest_config(viam_config) if isinstance(error, NoConfigOption) else ""
         lines = f"cogwork-server: {error}", advice, "for help, run: cogwork-server -h"

@@ -204,6 +204,30 @@ def parse(argv: Sequence[str]) -> Options:
     return options
 
 
+def check_paths(options: Options) -> None:
+    """Raise UsageError if a directory does not exist. It is not created, because its name may be
+    mistyped."""
+    log_file, shareddir = options.log_file, options.shareddir
+    if log_file is not None and log_file.is_dir():
+        raise UsageError(
+            f"-log-file {_quote_path(log_file)} is a directory; give the name of a file"
+        )
+    if log_file is not None and not log_file.parent.is_dir():
+        raise UsageError(
+            f"-log-file: the directory {_quote_path(log_file.parent)} does not exist; create it, "
+            "or give a file in another directory"
+        )
+    if shareddir is not None and not shareddir.is_dir():
+        raise UsageError(
+            f"-shareddir: the directory {_quote_path(shareddir)} does not exist; give the one with "
+            "the index.html of your control page, or leave the option out for the built-in page"
+        )
+
+
+def _quote_path(path: Path) -> str:
+    return sanitize_message(str(path.absolute()))
+
+
 def list_option_warnings(options: Options) -> list[str]:
     """Return a warning for each used option that has no effect yet."""
     return [

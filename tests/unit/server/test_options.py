@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cogwork.server.main import EXIT_USAGE, main
 from cogwork.server.options import (
     EXIT_CODES,
     OPTIONS,
@@ -129,6 +130,25 @@ def test_usage_error_has_advice(argv: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(argv)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "sentence"),
+    [
+        ("-log-file", "none/a.log", "-log-file: the directory {}/none does not exist; create it"),
+        ("-log-file", "file/a.log", "-log-file: the directory {}/file does not exist; create it"),
+        ("-log-file", ".", "-log-file {} is a directory; give the name of a file"),
+        ("-shareddir", "none", "-shareddir: the directory {}/none does not exist; give the one"),
+        ("-shareddir", "file", "-shareddir: the directory {}/file does not exist; give the one"),
+    ],
+)
+def test_directory_that_does_not_exist_is_a_usage_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str, path: str, sentence: str
+) -> None:
+    (tmp_path / "file").touch()
+    assert main([*CONFIG_ARGS, option, str(tmp_path / path)]) == EXIT_USAGE
+    assert sentence.format(tmp_path) in capfd.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("word", ["1", "t", "T", "true", "TRUE", "True"])
