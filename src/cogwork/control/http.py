@@ -79,7 +79,7 @@ class MachineApp:
         self._plain_pages = Coalescer(
             lambda: encode_page(machine, report, clock, site.problem), clock
         )
-        self._statuses = Coalescer(lambda: encode_status(machine, report), clock)
+        self._statuses = Coalescer(lambda: encode_status(machine, report, clock), clock)
         self._histories = Coalescer(lambda: read_history(journal), clock)
         self._latest_histories = Coalescer(lambda: read_latest_history(journal), clock)
         self._maintenance_checks = Coalescer(

@@ -10,6 +10,7 @@ from cogwork.control.page import render_page
 from cogwork.core.clock import Clock
 from cogwork.core.workers import run_in_thread
 from cogwork.robot.machine import Machine
+from cogwork.robot.status.maintenance import refresh_denial
 from cogwork.robot.status.server_report import ServerReport
 from cogwork.robot.status.status_view import build_status_view
 
@@ -19,7 +20,8 @@ _TIMEOUT = 10.0
 """Timeout in seconds for encoding the status in a thread."""
 
 
-async def encode_status(machine: Machine, report: ServerReport) -> bytes:
+async def encode_status(machine: Machine, report: ServerReport, clock: Clock) -> bytes:
+    await refresh_denial(machine, report, clock)
     return await _encode(await build_status_view(machine, report), _as_json)
 
 
@@ -27,6 +29,7 @@ async def encode_page(
     machine: Machine, report: ServerReport, clock: Clock, notice: str | None
 ) -> bytes:
     now = clock.time()
+    await refresh_denial(machine, report, clock)
     view = await build_status_view(machine, report)
     return await _encode(view, lambda view: render_page(view, now, notice))
 

@@ -17,6 +17,10 @@ from cogwork.robot.machine import Machine
 from cogwork.robot.status.server_report import MaintenanceDenial, ServerReport
 
 TIMEOUT = 5.0
+DENIAL_AGE = 10.0
+"""Seconds after which a denial is checked again for the status."""
+_REFRESH_TIMEOUT = 1.0
+"""Seconds that the status waits for this check."""
 
 _log = logging.getLogger("rdk.maintenance")
 
@@ -31,12 +35,30 @@ async def check_maintenance(
 ) -> MaintenancePermission:
     """Return whether maintenance is allowed. A denial is also logged and shown in the status."""
     permission = await _evaluate(machine, clock)
-    _record(report, permission.allowed, machine.redact(permission.reason), clock.time())
+    _record(report, permission.allowed, machine.redact(permission.reason), clock)
     return permission
 
 
-def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> None:
-    before = report.maintenance_denial
+async def refresh_denial(machine: Machine, report: ServerReport, clock: Clock) -> None:
+    """Check again whether a denial still holds, before it is shown.
+
+    Only an agent that wants to update asks for permission. Afterwards, nothing else would correct
+    the denial or its reason.
+    """
+    denial, now = report.maintenance_denial, clock.monotonic()
+    if denial is None or now < denial.checked_at + DENIAL_AGE:
+        return
+    report.maintenance_denial = denial._replace(checked_at=now)
+    checking = asyncio.ensure_future(check_maintenance(machine, report, clock))
+    try:
+        await clock.wait({checking}, _REFRESH_TIMEOUT)
+    finally:
+        checking.cancel()
+        await asyncio.gather(checking, return_exceptions=True)
+
+
+def _record(report: ServerReport, allowed: bool, reason: str, clock: Clock) -> None:
+    before, now, checked_at = report.maintenance_denial, clock.time(), clock.monotonic()
     if allowed:
         report.maintenance_denial = None
         if before is not None:
@@ -46,15 +68,16 @@ def _record(report: ServerReport, allowed: bool, reason: str, now: float) -> Non
                 reason,
             )
     elif before is None:
-        report.maintenance_denial = MaintenanceDenial(reason, now)
+        report.maintenance_denial = MaintenanceDenial(reason, now, checked_at)
         _log.info("maintenance is not allowed: %s", reason)
-    elif before.reason != reason:
-        report.maintenance_denial = MaintenanceDenial(reason, before.since)
-        _log.info(
-            "maintenance has been denied for %s; the reason is now: %s",
-            _age(before, now),
-            reason,
-        )
+    else:
+        report.maintenance_denial = MaintenanceDenial(reason, before.since, checked_at)
+        if before.reason != reason:
+            _log.info(
+                "maintenance has been denied for %s; the reason is now: %s",
+                _age(before, now),
+                reason,
+            )
 
 
 def _age(denial: MaintenanceDenial, now: float) -> str:

@@ -16,6 +16,8 @@ class MaintenanceDenial(NamedTuple):
     reason: str
     since: float
     """Time of the first denied check since maintenance was last allowed."""
+    checked_at: float
+    """Monotonic time of the latest check."""
 
 
 @dataclass(slots=True)

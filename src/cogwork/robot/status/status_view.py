@@ -62,7 +62,7 @@ def _config_view(
 
 
 def _maintenance_view(denial: MaintenanceDenial | None) -> dict[str, Any] | None:
-    return denial._asdict() if denial is not None else None
+    return {"reason": denial.reason, "since": denial.since} if denial is not None else None
 
 
 async def _build_resource_views(machine: Machine) -> list[dict[str, Any]]:

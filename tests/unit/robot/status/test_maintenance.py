@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.robot.bench import Behavior, Bench, fail_with, probe, thing, wait_forever
 
+from cogwork.control.status import encode_status
 from cogwork.core.errors import InvalidRequest
 from cogwork.robot.status.maintenance import (
+    DENIAL_AGE,
     TIMEOUT,
     MaintenancePermission,
     check_maintenance,
@@ -254,6 +257,51 @@ async def test_status_shows_a_denial_and_its_start(bench: Bench) -> None:
     bench.behaviors["safe"] = return_readings({"idle": True})
     await check_permission(bench)
     assert (await build_status_view(bench.machine, bench.report))["maintenance_denied"] is None
+
+
+async def read_denial(bench: Bench, seconds: float = 0.0) -> Any:
+    """Return the denial in the status, which takes so many seconds."""
+    task = await bench.start_call(encode_status(bench.machine, bench.report, bench.clock))
+    await bench.clock.advance(seconds)
+    assert task.done(), "it waits for something"
+    return json.loads(task.result())["maintenance_denied"]
+
+
+async def test_status_does_not_show_a_denial_that_no_longer_holds(bench: Bench) -> None:
+    """Usually nothing but an update asks for permission, so nothing else corrects the denial."""
+    await bench.apply(probe("safe"), maintenance=GATE)
+    bench.behaviors["safe"] = return_readings({"idle": False})
+    await check_permission(bench)
+    started = bench.clock.time()
+    bench.behaviors["safe"] = return_readings({"idle": 5})
+    await bench.clock.advance(DENIAL_AGE)
+    assert await read_denial(bench) == {
+        "reason": f'"idle" of {SAFE} is 5; it must be true or false',
+        "since": started,
+    }
+    bench.behaviors["safe"] = return_readings({"idle": True})
+    assert await read_denial(bench) is not None  # it was checked just now
+    await bench.clock.advance(DENIAL_AGE)
+    assert await read_denial(bench) is None
+
+
+async def test_status_does_not_show_a_denial_of_a_former_configuration(bench: Bench) -> None:
+    await bench.apply(probe("safe"), maintenance=GATE)
+    bench.behaviors["safe"] = return_readings({"idle": False})
+    await check_permission(bench)
+    await bench.apply(probe("safe"))
+    await bench.clock.advance(DENIAL_AGE)
+    assert await read_denial(bench) is None
+
+
+async def test_status_does_not_wait_for_a_sensor_that_hangs(bench: Bench) -> None:
+    await bench.apply(probe("safe"), maintenance=GATE)
+    bench.behaviors["safe"] = return_readings({"idle": False})
+    await check_permission(bench)
+    bench.behaviors["safe"] = wait_forever
+    await bench.clock.advance(DENIAL_AGE)
+    denial = await read_denial(bench, seconds=1)
+    assert denial["reason"] == f'"idle" of {SAFE} is false'
 
 
 async def test_log_shows_when_a_denial_begins_and_ends(
