@@ -210,9 +210,14 @@ async def test_untrusted_environment_runs_only_trusted_namespaces(tmp_path: Path
         )
         await server.out.wait_for("ERROR.*module unnamed is not started")
         status = await server.status()
-        assert [each["name"] for each in status["modules"]] == ["mine"]
+        states = {each["name"]: each["state"] for each in status["modules"]}
+        assert states == {"mine": "ready", "theirs": "unhealthy", "unnamed": "unhealthy"}
         heat = next(each for each in status["resources"] if each["name"].endswith("heat"))
         assert heat["state"] == "unhealthy"
+        assert 'module "theirs" does not run: the server was started with -untr' in heat["reason"]
+        assert 'its namespace "evil" is not trusted; add it to' in heat["reason"]
+        assert "COGWORK_TRUSTED_NAMESPACES" in heat["reason"]
+        assert "check the spelling" not in heat["reason"]
         server.process.terminate()
         assert await server.exit_code() == 0
 

@@ -56,6 +56,8 @@ class ModuleManager:
         )
         self._waiting: dict[str, ModuleStatus] = {}
         """Modules that cannot be started yet, because something that they need is missing."""
+        self._refused: dict[str, ModuleStatus] = {}
+        """Modules that are not started, because they are not trusted."""
 
     @property
     def by_name(self) -> Mapping[str, Module]:
@@ -73,9 +75,11 @@ class ModuleManager:
         `withheld`: environment variables that modules do not inherit from now on. `waiting`:
         additional modules that cannot be started yet, and the reasons.
         """
-        self._set_waiting(waiting or {})
+        self._waiting = self._make_statuses(waiting or {}, self._waiting)
         self._withheld = withheld
-        wanted = {config.name: config for config in configs if self._may_run(config)}
+        refusals = self._find_refusals(configs)
+        self._refused = self._make_statuses(refusals, self._refused)
+        wanted = {config.name: config for config in configs if config.name not in refusals}
         self._restricted = frozenset(
             name for name, config in wanted.items() if config.access == "dependencies"
         )
@@ -84,19 +88,22 @@ class ModuleManager:
             module.apply_levels()
         self._on_change()
 
-    def _set_waiting(self, waiting: Mapping[str, Unavailable]) -> None:
+    def _make_statuses(
+        self, reasons: Mapping[str, Unavailable], before: Mapping[str, ModuleStatus]
+    ) -> dict[str, ModuleStatus]:
+        """Return the statuses of modules that do not run, for these reasons."""
         now = self._context.clock.time()
-        self._waiting = {
+        return {
             name: ModuleStatus(
                 name,
                 State.PENDING if why.is_temporary else State.UNHEALTHY,
-                self._waiting[name].since if name in self._waiting else now,
+                before[name].since if name in before else now,
                 why.reason,
                 failures=0,
                 starts=0,
                 pid=None,
             )
-            for name, why in waiting.items()
+            for name, why in reasons.items()
         }
 
     def offer(self, spec: Spec) -> Offer | Unavailable | None:
@@ -164,7 +171,8 @@ class ModuleManager:
         ]
 
     def statuses(self) -> list[ModuleStatus]:
-        return [*(module.status for module in self._modules), *self._waiting.values()]
+        running = (module.status for module in self._modules)
+        return [*running, *self._waiting.values(), *self._refused.values()]
 
     def restart(self, name: str, module_id: str) -> None:
         for module in self._modules:
@@ -199,13 +207,16 @@ class ModuleManager:
 
     def _find_pending(self) -> tuple[str, bool] | None:
         pending = [each for each in self._modules if each.state is not State.READY]
-        if not pending and not self._waiting:
+        if not pending and not self._waiting and not self._refused:
             return None
         failed = [module.unavailable_reason for module in pending if not module.is_starting]
         starting = [module.unavailable_reason for module in pending if module.is_starting]
         for each in self._waiting.values():
             reasons = starting if each.state is State.PENDING else failed
             reasons.append(f'module "{each.name}" waits: {each.error}')
+        failed += [
+            f'module "{each.name}" does not run: {each.error}' for each in self._refused.values()
+        ]
         if len(starting) > 1:
             # Omit the names: otherwise, every change of one module would change the reason of every
             # waiting resource.
@@ -232,19 +243,18 @@ class ModuleManager:
                         f"using {first.name}, which is first in the configuration"
                     )
 
-    def _may_run(self, config: ModuleConfig) -> bool:
-        if self._trusted is None:
-            return True
-        namespace = config.module_id.partition(":")[0]
-        if namespace and namespace in self._trusted:
-            return True
-        why = f'its namespace is "{namespace}"' if namespace else "it has no module_id"
-        _log.error(
-            "module %s is not started: %s; in an untrusted environment, modules run only if their "
-            "namespace is listed in COGWORK_TRUSTED_NAMESPACES",
-            *(config.name, why),
-        )
-        return False
+    def _find_refusals(self, configs: Iterable[ModuleConfig]) -> dict[str, Unavailable]:
+        """Return the modules that are not trusted, with the reasons. Log each of them once."""
+        found = {}
+        for config in configs:
+            namespace = config.module_id.partition(":")[0]
+            if self._trusted is None or (namespace and namespace in self._trusted):
+                continue
+            why = _describe_refusal(namespace)
+            found[config.name] = Unavailable(why)
+            if config.name not in self._refused:
+                _log.error("module %s is not started: %s", config.name, why)
+        return found
 
     def _format_names(self) -> str:
         names = ", ".join(self._modules.by_name)
@@ -260,6 +270,20 @@ def _make_module(config: ModuleConfig, context: ModuleContext) -> Module:
     from cogwork.modules.module import Module
 
     return Module(config, context)
+
+
+def _describe_refusal(namespace: str) -> str:
+    start = "the server was started with -untrusted-env, and "
+    if not namespace:
+        return (
+            f"{start}the module has no module_id; give it one whose namespace is listed in the "
+            "environment variable COGWORK_TRUSTED_NAMESPACES, or start the server without the "
+            "option"
+        )
+    return (
+        f'{start}its namespace "{namespace}" is not trusted; add it to the environment variable '
+        "COGWORK_TRUSTED_NAMESPACES, or start the server without the option"
+    )
 
 
 def read_trusted_namespaces(environment: Mapping[str, str]) -> frozenset[str]:

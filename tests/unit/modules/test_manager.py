@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from cogwork.config.schema.module import ModuleConfig
 from cogwork.core.clock import SystemClock
 from cogwork.graph.name import Api, ModelName, ResourceName
 from cogwork.graph.provider import Provider, Providers, Unavailable
@@ -16,6 +18,7 @@ from cogwork.modules.context import ModuleContext
 from cogwork.modules.manager import ModuleManager
 from cogwork.remotes.manager import RemoteManager
 from cogwork.remotes.names import REMOTE_MODEL, RemoteName, remote_spec
+from cogwork.robot.hosts import ModuleState
 from cogwork.subprocesses.host import ProgramHost
 
 SENSOR = Api.parse("rdk:component:sensor")
@@ -26,19 +29,23 @@ def sensor(model: str) -> Spec:
     return Spec(ResourceName(SENSOR, "scale"), ModelName.parse(model))
 
 
-@pytest.fixture
-def pending(tmp_path: Path) -> ModuleManager:
-    """A manager with a module that cannot be started."""
+def make_manager(directory: Path, trusted: Iterable[str] | None = None) -> ModuleManager:
     context = ModuleContext(
         ProgramHost(SystemClock()),
-        tmp_path,
+        directory,
         lambda name, _: contextlib.nullcontext(name),
-        tmp_path,
+        directory,
         {},
         LevelRules,
         lambda: None,
     )
-    manager = ModuleManager(context)
+    return ModuleManager(context, trusted)
+
+
+@pytest.fixture
+def pending(tmp_path: Path) -> ModuleManager:
+    """A manager with a module that cannot be started."""
+    manager = make_manager(tmp_path)
     manager.apply((), waiting=WAITING)
     return manager
 
@@ -49,6 +56,35 @@ def test_module_that_is_not_ready_may_provide_a_custom_model(pending: ModuleMana
         "no module provides model acme:test:scale yet: "
         'module "drivers" waits: package acme/drivers is being downloaded'
     )
+
+
+@pytest.mark.parametrize(
+    ("module_id", "reason"),
+    [
+        ("evil:drivers", 'its namespace "evil" is not trusted; add it to the environment'),
+        ("", "the module has no module_id; give it one whose namespace is listed in the"),
+    ],
+)
+def test_module_that_is_not_trusted_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, module_id: str, reason: str
+) -> None:
+    manager = make_manager(tmp_path, trusted=["acme"])
+    config = ModuleConfig(name="drivers", executable_path="/bin/drivers", module_id=module_id)
+    for _ in range(2):
+        manager.apply([config])
+    answer = Providers({"modules": manager}).offer(sensor("evil:test:scale"))
+    assert isinstance(answer, Unavailable)
+    assert not answer.is_temporary
+    start = f"the server was started with -untrusted-env, and {reason}"
+    assert f'module "drivers" does not run: {start}' in answer.reason
+    assert "COGWORK_TRUSTED_NAMESPACES" in answer.reason
+    assert "check the spelling" not in answer.reason
+    assert caplog.text.count(f"module drivers is not started: {start}") == 1
+    (status,) = manager.statuses()
+    assert status.state is ModuleState.UNHEALTHY
+    assert status.error.startswith(start)
+    manager.apply(())
+    assert manager.statuses() == []
 
 
 def test_module_that_is_not_ready_is_not_blamed_for_an_unknown_builtin_model(
