@@ -34,6 +34,11 @@ _OPTIONS: Final = (
 _CLOCK_ADVICE: Final = (
     "; check the clock of this computer: a certificate is valid at certain times only"
 )
+_NO_ANSWER: Final = (
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+)
 _LOGIN_NEEDED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 Reply = TypeVar("Reply", bound=Message)
@@ -141,18 +146,24 @@ class CloudClient:
             if retry_after is not None:
                 return RetryLater(message, retry_after)
             return CloudUnavailable(message)
-        if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+        code, details = error.code(), error.details() or "it gives no reason"
+        reason, where = f"{code.name}: {details}", f"the cloud at {self.address}"
+        if code is grpc.StatusCode.UNAUTHENTICATED:
             return CredentialsRefused(
-                f"the cloud at {self.address} refuses the credentials of this machine: "
-                f"{error.details()}; its secret was replaced, or it was deleted: write the new "
-                "secret into the section cloud of its file, or let it join again"
+                f"{where} refuses the credentials of this machine, {self._login.description}: "
+                f"{details}; {self._login.advice}"
             )
-        kind = MethodMissing if error.code() is grpc.StatusCode.UNIMPLEMENTED else CloudUnavailable
-        advice = _CLOCK_ADVICE if _is_about_time(error.details() or "") else ""
-        return kind(
-            f"the cloud at {self.address} does not answer: {error.code().name}: "
-            f"{error.details()}{advice}"
-        )
+        if code is grpc.StatusCode.PERMISSION_DENIED:
+            return CloudUnavailable(
+                f"{where} does not permit this with {self._login.description}: {details}; use "
+                "credentials with a role on this machine, or let it join again"
+            )
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return MethodMissing(f"{where} does not have this method: {reason}; update the cloud")
+        advice = _CLOCK_ADVICE if _is_about_time(details) else ""
+        if code in _NO_ANSWER:
+            return CloudUnavailable(f"{where} does not answer: {reason}{advice}")
+        return CloudUnavailable(f"{where} answers with an error: {reason}{advice}")
 
     async def aclose(self) -> None:
         await self._channel.close(None)

@@ -153,8 +153,14 @@ async def test_other_credentials_are_used_from_the_next_call_on(site: Site) -> N
 @pytest.mark.parametrize(
     ("code", "details", "kind", "text"),
     [
-        (Code.UNAVAILABLE, "it restarts", CloudUnavailable, "UNAVAILABLE: it restarts"),
-        (Code.UNIMPLEMENTED, "what?", MethodMissing, "UNIMPLEMENTED: what?"),
+        (Code.UNAVAILABLE, "it restarts", CloudUnavailable, "does not answer: UNAVAILABLE: it re"),
+        (Code.DEADLINE_EXCEEDED, "late", CloudUnavailable, "does not answer: DEADLINE_EXCEEDED"),
+        (Code.NOT_FOUND, "gone", CloudUnavailable, "answers with an error: NOT_FOUND: gone"),
+        (
+            *(Code.PERMISSION_DENIED, "no role", CloudUnavailable),
+            "does not permit this with the secret of part part: no role; use credentials with",
+        ),
+        (Code.UNIMPLEMENTED, "what?", MethodMissing, "not have this method: UNIMPLEMENTED: what?"),
         (Code.RESOURCE_EXHAUSTED, "too much", CloudUnavailable, "refuses for now: too much"),
         (Code.UNKNOWN, "not yet valid", CloudUnavailable, "check the clock of this computer"),
         (Code.UNAUTHENTICATED, "no", CredentialsRefused, "refuses the credentials of this machine"),
@@ -168,7 +174,10 @@ async def test_refusal_says_why(
         await site.call()
     assert type(raised.value) is kind
     # A refused login is tried once more, and nothing else.
-    assert len(site.cloud.calls) == (2 if kind is CredentialsRefused else 1)
+    is_about_login = code in (Code.UNAUTHENTICATED, Code.PERMISSION_DENIED)
+    assert len(site.cloud.calls) == (2 if is_about_login else 1)
+    is_silent = code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
+    assert ("does not answer" in str(raised.value)) is is_silent
 
 
 async def test_refusal_says_when_to_try_again(site: Site) -> None:
@@ -186,6 +195,14 @@ async def test_refusal_says_when_to_try_again(site: Site) -> None:
 async def test_refused_login_is_not_a_fault_of_the_network(site: Site) -> None:
     site.cloud.login_refusal = Code.UNAUTHENTICATED, "no such part"
     with pytest.raises(CredentialsRefused, match="no such part; its secret was replaced"):
+        await site.call()
+
+
+async def test_refused_key_is_named(site: Site) -> None:
+    site.client.use_login(CloudLogin("key-1", "api-key", "k"))
+    site.cloud.login_refusal = Code.UNAUTHENTICATED, "no such key"
+    words = "the API key key-1: no such key; the key was deleted or replaced: write another one"
+    with pytest.raises(CredentialsRefused, match=words):
         await site.call()
 
 
