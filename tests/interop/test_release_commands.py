@@ -94,7 +94,8 @@ async def test_release_reaches_a_machine(cloud: Cloud, agent: UpdateAgent, tmp_p
     assert "to take machines back to it, add --rollback" in await release(tmp_path, *back, code=1)
     printed = await release(tmp_path, *back, "--rollback")
     assert printed.startswith("stable takes 100 % of the machines back to server 2.0.0;")
-    assert "stable  server 2.0.0  rollback, complete" in await release(tmp_path, "status")
+    # It is offered to every machine, but nothing was updated yet.
+    assert "stable  server 2.0.0  rollback, running" in await release(tmp_path, "status")
 
     info = await agent.poll_server()
     assert (info.version, info.sha256) == ("2.0.0", hashlib.sha256(data).digest())
@@ -109,6 +110,7 @@ async def test_release_reaches_a_machine(cloud: Cloud, agent: UpdateAgent, tmp_p
     for wrong in (path.replace("2.0.0", "2.0.1"), f"/releases/{'0' * 64}/a.tar"):
         assert (await ask(cloud, "GET", wrong, {}))[0] == 404
 
+    assert "rollback, running" in await release(tmp_path, "status")  # it has not reported yet
     await agent.report("2.0.0", Outcome.FAILED, "the disk\x1b is full")
     dev, stable = await release_json(tmp_path, "status")
     assert (dev["channel"], dev["share"], dev["state"]) == ("dev", 1, "running")
@@ -147,6 +149,9 @@ async def test_what_is_no_release_is_refused(directory: Path) -> None:
             b'"minimum_version": 1}',
         ).read_bytes(): "the minimum_version in the manifest.json is 1;",
         write_tar(file, b" " * (2 << 20)).read_bytes(): "is larger than 1 MiB",
+        write_tar(
+            file, b'{"product": "agent", "version": "1.0.0", "platform": "linux/amd64"}'
+        ).read_bytes(): "the release is not signed, so no machine would install it",
     }
     for content, expected in refusals.items():
         file.write_bytes(content)

@@ -36,14 +36,20 @@ def write_release(
     platform: str = "linux/amd64",
     content: bytes = b"wheel",
     minimum_version: str = "",
+    signature: bytes | None = bytes(64),
 ) -> Path:
-    """Write the archive of a release, without a signature, and return its path."""
+    """Write the archive of a release with an invalid signature, and return its path."""
     manifest = {"product": product, "version": version, "platform": platform}
     if minimum_version:
         manifest["minimum_version"] = minimum_version
     path = directory / f"cogwork-{product}-{version}-{platform.replace('/', '-')}.tar"
     with tarfile.open(path, "w") as archive:
-        for name, data in (("manifest.json", json.dumps(manifest).encode()), ("a.whl", content)):
+        members = {
+            "manifest.json": json.dumps(manifest).encode(),
+            **({"manifest.sig": signature} if signature is not None else {}),
+            "a.whl": content,
+        }
+        for name, data in members.items():
             member = tarfile.TarInfo(name)
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))

@@ -49,9 +49,10 @@ def target_source(data: bytes) -> None:
 def _pack(manifest: bytes) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
-        member = tarfile.TarInfo("manifest.json")
-        member.size = len(manifest)
-        archive.addfile(member, io.BytesIO(manifest))
+        for name, data in (("manifest.json", manifest), ("manifest.sig", bytes(64))):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
     return packed.getvalue()
 
 

@@ -1,6 +1,7 @@
 """The manifest in the archive of a release.
 
-Only machines verify the signature, because they must not trust the cloud.
+Only machines verify the signature, because they must not trust the cloud. The cloud only refuses an
+archive without one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from cogwork.archives.tar import BadArchive, MemberKind, TarReader
+from cogwork.archives.tar import BadArchive, Member, MemberKind, TarReader
 from cogwork.core.errors import InvalidRequest
 from cogwork.core.versions.product import Product
 
@@ -18,7 +19,9 @@ MAX_SIZE: Final = 2 << 30
 """Maximum size of an archive in bytes."""
 _MANIFEST: Final = "manifest.json"
 _MAX_MANIFEST: Final = 1 << 20
-_MAX_ENTRIES: Final = 10_000
+_SIGNATURE: Final = "manifest.sig"
+_SIGNATURE_SIZE: Final = 64
+_ADVICE: Final = "build releases with: make release RELEASE_KEY=KEY.pem"
 _VERSION: Final = re.compile(r"(?=.{3,64}$)\d+(\.[0-9A-Za-z+_-]+)+", re.ASCII)
 """A version begins with a digit, and has a dot to differ from the name of a channel."""
 _PLATFORM: Final = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
@@ -43,28 +46,33 @@ def is_version(text: str) -> bool:
 
 
 def read_manifest(file: IO[bytes]) -> ArchiveManifest:
-    """Return the manifest of an archive, read from its beginning. Raise InvalidRequest."""
+    """Return the manifest of an archive, read from its beginning.
+
+    Raise InvalidRequest if it is not valid, or if the archive is not signed.
+    """
     try:
-        text = _find_manifest(file)
+        members = iter(reader := TarReader(file.read))
+        manifest = _parse_manifest(_read_json(reader, next(members, None)))
+        signature = next(members, None)
     except BadArchive as error:
-        raise InvalidRequest(f"this is not a release: {error}; give a .tar archive") from None
+        raise InvalidRequest(f"this is not a release: {error}; {_ADVICE}") from None
+    if signature is None or (signature.path, signature.size) != (_SIGNATURE, _SIGNATURE_SIZE):
+        raise InvalidRequest(
+            "the release is not signed, so no machine would install it: its second file must be "
+            f"{_SIGNATURE}, the Ed25519 signature of its {_MANIFEST}; {_ADVICE}"
+        )
+    return manifest
+
+
+def _read_json(reader: TarReader, member: Member | None) -> Any:
+    if member is None or member.path != _MANIFEST or member.kind is not MemberKind.FILE:
+        raise BadArchive(f"the archive does not begin with {_MANIFEST}")
+    if member.size > _MAX_MANIFEST:
+        raise BadArchive(f"the {_MANIFEST} is larger than {_MAX_MANIFEST >> 20} MiB")
     try:
-        found = json.loads(text)
+        return json.loads(b"".join(reader.content()))
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"the {_MANIFEST} is not JSON: {error}") from None
-    return _parse_manifest(found)
-
-
-def _find_manifest(file: IO[bytes]) -> bytes:
-    reader = TarReader(file.read)
-    for count, member in enumerate(reader, 1):
-        if count > _MAX_ENTRIES:
-            raise BadArchive(f"the archive has more than {_MAX_ENTRIES} entries")
-        if member.path.removeprefix("./") == _MANIFEST and member.kind is MemberKind.FILE:
-            if member.size > _MAX_MANIFEST:
-                raise BadArchive(f"the {_MANIFEST} is larger than {_MAX_MANIFEST >> 20} MiB")
-            return b"".join(reader.content())
-    raise BadArchive(f"the archive has no {_MANIFEST}")
 
 
 def _parse_manifest(found: Any) -> ArchiveManifest:

@@ -28,7 +28,8 @@ class RolloutState(enum.StrEnum):
     RUNNING = "running"
     PAUSED = "paused"
     COMPLETE = "complete"
-    """Every machine is offered the version."""
+    """Every machine that asks is offered the version. The status shows this state only once a
+    machine is updated and none is waiting."""
     SUPERSEDED = "superseded"
     """A later rollout replaced this one before it was complete."""
 

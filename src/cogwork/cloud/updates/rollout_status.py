@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from cogwork.cloud.storage.records import Transaction
 from cogwork.cloud.storage.select import query
 from cogwork.cloud.storage.tables import TrialRow
-from cogwork.cloud.updates.rollout import Counts, Rollout
+from cogwork.cloud.updates.rollout import Counts, Rollout, RolloutState
 from cogwork.cloud.updates.rollouts import count_trials, list_newest
 from cogwork.core.escape import escape
 from cogwork.wire.messages.update_method import Outcome
@@ -40,6 +40,12 @@ class RolloutStatus(NamedTuple):
     failed: Sequence[TrialReport]
     waiting: Sequence[TrialReport]
 
+    @property
+    def state(self) -> RolloutState:
+        state, counts = self.rollout.state, self.counts
+        is_settled = counts.good and not counts.waiting
+        return RolloutState.RUNNING if state is RolloutState.COMPLETE and not is_settled else state
+
     def as_json(self) -> dict[str, Any]:
         rollout = self.rollout
         return {
@@ -48,7 +54,7 @@ class RolloutStatus(NamedTuple):
             "product": rollout.product,
             "version": rollout.version,
             "is_rollback": rollout.is_rollback,
-            "state": rollout.state,
+            "state": self.state,
             "pause_reason": rollout.pause_reason,
             "stage": rollout.stage + 1,
             "stages": rollout.stages,
@@ -90,7 +96,7 @@ def _format_rollout(status: RolloutStatus) -> str:
     so_far = f" ({rollout.reach} % so far)" if rollout.reach < rollout.share else ""
     kind = "rollback, " if rollout.is_rollback else ""
     lines = [
-        f"{rollout.channel}  {rollout.product} {rollout.version}  {kind}{rollout.state}{reason}",
+        f"{rollout.channel}  {rollout.product} {rollout.version}  {kind}{status.state}{reason}",
         f"  stage {rollout.stage + 1} of {len(rollout.stages)}: {rollout.share} % of the machines"
         f"{so_far}, since {_format_time(rollout.stage_began)}",
         f"  {counts.good} updated, {counts.failed} failed, {counts.waiting} waiting",

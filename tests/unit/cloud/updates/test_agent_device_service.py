@@ -187,6 +187,8 @@ async def test_reports_are_for_the_own_part(cloud: TwoTenantCloud) -> None:
         ({"version": "latest"}, "the version in the manifest.json"),
         ({"platform": "x"}, "the platform in the manifest.json"),
         ({"minimum_version": "x"}, "the minimum_version in the manifest.json"),
+        ({"signature": None}, "the release is not signed.*make release RELEASE_KEY"),
+        ({"signature": b""}, "the release is not signed"),
     ],
     ids=str,
 )

@@ -18,6 +18,7 @@ from cogwork.cloud.storage.tables import TrialRow
 from cogwork.cloud.updates.release_archive import ArchiveManifest
 from cogwork.cloud.updates.releases import ReleaseExists, add_release, list_releases
 from cogwork.cloud.updates.rollout import Counts, Rollout, RolloutState
+from cogwork.cloud.updates.rollout_status import format_status, read_status
 from cogwork.cloud.updates.rollouts import (
     RolloutPlan,
     check_failures,
@@ -210,6 +211,25 @@ def test_rollout_with_failures_pauses_until_it_is_resumed(fleet: Fleet) -> None:
     assert resumed.state is RolloutState.RUNNING
     # What was seen does not count again.
     assert fleet.do(check_failures, resumed, fleet.now) == resumed
+
+
+def test_rollout_is_shown_as_complete_only_when_machines_are_updated(fleet: Fleet) -> None:
+    rollout = fleet.roll_out("2.0.0")
+
+    def read_state() -> RolloutState:
+        (status,) = fleet.do(read_status)
+        assert f"server 2.0.0  {status.state}" in format_status([status])
+        assert status.as_json()["state"] == status.state
+        found: RolloutState = status.state
+        return found
+
+    assert rollout.state is RolloutState.COMPLETE  # it reaches every machine
+    assert read_state() is RolloutState.RUNNING
+    fleet.offer(rollout, "a", "b")
+    fleet.report(rollout, "a", Outcome.GOOD)
+    assert read_state() is RolloutState.RUNNING
+    fleet.report(rollout, "b", Outcome.GOOD)
+    assert read_state() is RolloutState.COMPLETE
 
 
 def test_rollout_is_paused_by_hand_once(fleet: Fleet) -> None:
