@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rdk.modmanager")
 
 
+_DISABLED = Unavailable('it is disabled in the configuration; remove "disabled" to run it')
+
+
 class ModuleManager:
     """Runs the modules of a machine, and provides their models to the graph."""
 
@@ -56,8 +59,8 @@ class ModuleManager:
         )
         self._waiting: dict[str, ModuleStatus] = {}
         """Modules that cannot be started yet, because something that they need is missing."""
-        self._refused: dict[str, ModuleStatus] = {}
-        """Modules that are not started, because they are not trusted."""
+        self._idle: dict[str, ModuleStatus] = {}
+        """Modules that are not started, because they are not trusted or are disabled."""
 
     @property
     def by_name(self) -> Mapping[str, Module]:
@@ -73,13 +76,15 @@ class ModuleManager:
         running.
 
         `withheld`: environment variables that modules do not inherit from now on. `waiting`:
-        additional modules that cannot be started yet, and the reasons.
+        additional modules that cannot be started yet, and the reasons. Disabled modules are not
+        started, either.
         """
         self._waiting = self._make_statuses(waiting or {}, self._waiting)
         self._withheld = withheld
-        refusals = self._find_refusals(configs)
-        self._refused = self._make_statuses(refusals, self._refused)
-        wanted = {config.name: config for config in configs if config.name not in refusals}
+        refusals = self._find_refusals(config for config in configs if not config.disabled)
+        disabled = {config.name: _DISABLED for config in configs if config.disabled}
+        self._idle = self._make_statuses({**refusals, **disabled}, self._idle)
+        wanted = {config.name: config for config in configs if config.name not in self._idle}
         self._restricted = frozenset(
             name for name, config in wanted.items() if config.access == "dependencies"
         )
@@ -172,7 +177,7 @@ class ModuleManager:
 
     def statuses(self) -> list[ModuleStatus]:
         running = (module.status for module in self._modules)
-        return [*running, *self._waiting.values(), *self._refused.values()]
+        return [*running, *self._waiting.values(), *self._idle.values()]
 
     def restart(self, name: str, module_id: str) -> None:
         for module in self._modules:
@@ -207,7 +212,7 @@ class ModuleManager:
 
     def _find_pending(self) -> tuple[str, bool] | None:
         pending = [each for each in self._modules if each.state is not State.READY]
-        if not pending and not self._waiting and not self._refused:
+        if not pending and not self._waiting and not self._idle:
             return None
         failed = [module.unavailable_reason for module in pending if not module.is_starting]
         starting = [module.unavailable_reason for module in pending if module.is_starting]
@@ -215,7 +220,7 @@ class ModuleManager:
             reasons = starting if each.state is State.PENDING else failed
             reasons.append(f'module "{each.name}" waits: {each.error}')
         failed += [
-            f'module "{each.name}" does not run: {each.error}' for each in self._refused.values()
+            f'module "{each.name}" does not run: {each.error}' for each in self._idle.values()
         ]
         if len(starting) > 1:
             # Omit the names: otherwise, every change of one module would change the reason of every
@@ -252,7 +257,7 @@ class ModuleManager:
                 continue
             why = _describe_refusal(namespace)
             found[config.name] = Unavailable(why)
-            if config.name not in self._refused:
+            if config.name not in self._idle:
                 _log.error("module %s is not started: %s", config.name, why)
         return found
 

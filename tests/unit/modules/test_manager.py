@@ -87,6 +87,17 @@ def test_module_that_is_not_trusted_is_named(
     assert manager.statuses() == []
 
 
+def test_resource_of_a_disabled_module_says_why_it_does_not_run(pending: ModuleManager) -> None:
+    module = ModuleConfig(name="drivers", executable_path="/bin/drivers", disabled=True)
+    pending.apply([module])
+    assert pending.offer(sensor("acme:test:scale")) == Unavailable(
+        "no module provides model acme:test:scale yet: "
+        'module "drivers" does not run: it is disabled in the configuration; '
+        'remove "disabled" to run it'
+    )
+    assert not pending.any_configured()
+
+
 def test_module_that_is_not_ready_is_not_blamed_for_an_unknown_builtin_model(
     pending: ModuleManager,
 ) -> None:

@@ -10,6 +10,7 @@ from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
+from cogwork.config.check.key_shapes import name_section_keys
 from cogwork.config.source.config_editor import MAX_EDIT_SIZE
 from cogwork.core.errors import InvalidRequest
 
@@ -22,7 +23,8 @@ _TOO_LARGE: Final = f"the configuration is larger than {MAX_EDIT_SIZE >> 20} MiB
 
 
 def parse_config(text: str) -> dict[str, Any]:
-    """Parse a configuration. The first of duplicate keys counts, as on machines.
+    """Parse a configuration. As on machines, the first of duplicate keys counts, and keys count in
+    any letter case.
 
     Raise InvalidRequest.
     """
@@ -32,7 +34,7 @@ def parse_config(text: str) -> dict[str, Any]:
         raise InvalidRequest(f"the configuration is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise InvalidRequest("the configuration is not a JSON object")
-    return found
+    return name_section_keys(found)
 
 
 def read_config_text(request: pb.UpdateRobotPartRequest) -> str | None:

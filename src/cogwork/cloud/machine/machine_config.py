@@ -33,11 +33,12 @@ def build_machine_config(
     """
     merged = merge_for_part(tx, part, parse_config(part.config))
     config = resolve_registry(tx, part, merged.config)
+    config = _drop_disabled(config, _UNMARKED)
     auth, left_out = config.get("auth"), list[str]()
     if has_access_list:
         auth = carry_roles(auth)
     else:
-        config = _drop_disabled(config)
+        config = _drop_disabled(config, _MARKED)
         keys = list_local_keys(tx, context.keyring, part.machine_id)
         auth, left_out = join_logins(auth, keys, list_part_token_keys(tx))
     message, unfit = fit_message({**config, "auth": auth} if auth is not None else config)
@@ -52,15 +53,21 @@ def build_machine_config(
     return message
 
 
-def _drop_disabled(config: dict[str, Any]) -> dict[str, Any]:
-    """Remove disabled resources, because servers of other vendors would run them."""
+_MARKED: Final = ("components", "services", "remotes")
+"""Sections whose entries a message marks as disabled. Servers of other vendors would run them."""
+_UNMARKED: Final = ("modules", "processes", "jobs", "packages")
+"""Sections whose entries a message cannot mark as disabled."""
+
+
+def _drop_disabled(config: dict[str, Any], sections: tuple[str, ...]) -> dict[str, Any]:
+    """Remove disabled entries."""
 
     def is_enabled(resource: Any) -> bool:
         return not isinstance(resource, dict) or resource.get("disabled") is not True
 
     dropped = {
         section: [each for each in config[section] if is_enabled(each)]
-        for section in ("components", "services")
+        for section in sections
         if isinstance(config.get(section), list)
     }
     return {**config, **dropped}

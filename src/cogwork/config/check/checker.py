@@ -24,12 +24,16 @@ from cogwork.config.check.resource_check import (
     ResourceCheck,
     build_specs,
 )
-from cogwork.config.check.unsupported import warn_unsupported_sections
+from cogwork.config.check.unsupported import warn_associated_configs, warn_unsupported_sections
 from cogwork.config.check.validator import Validator, unknown_key
 from cogwork.config.schema import codes
 from cogwork.config.schema.cloud import CloudConfig
-from cogwork.config.schema.existing_product.lookup import find_difference, section_differences
-from cogwork.config.schema.machine import MachineConfig
+from cogwork.config.schema.existing_product.lookup import (
+    find_builtin_instead,
+    find_difference,
+    section_differences,
+)
+from cogwork.config.schema.machine import MachineConfig, RemoteConfig
 from cogwork.config.schema.module import ModuleConfig
 from cogwork.config.schema.network import NetworkConfig
 from cogwork.config.text.positions import Json, Pointer
@@ -169,6 +173,8 @@ class _Checker:
             (at, checked)
             for at, item in self._diagnostics.list_items(section.name, value)
             if (checked := self._check_item(section, item, at)) is not None
+            # Disabled modules stay, so that their resources report why they do not run.
+            and (isinstance(checked, ModuleConfig) or not getattr(checked, "disabled", False))
         ]
         kept = self._drop_duplicates(usable)
         self._item_pointers[section.name] = [at for at, _ in kept]
@@ -194,8 +200,10 @@ class _Checker:
             keys = ("name", "args", "cwd", "env")
             item, is_complete = self._packages.fill_placeholders(item, at, keys, Effect.IGNORED)
         checked = self._diagnostics.validate(section.validator, item, at, Effect.IGNORED)
-        if isinstance(checked, ModuleConfig):
+        if isinstance(checked, ModuleConfig) and not checked.disabled:
             self._check_module(checked, at)
+        elif isinstance(checked, RemoteConfig):
+            warn_associated_configs(checked, at, self._diagnostics)
         # Drop an entry with an unresolved placeholder, because its command could do anything.
         return checked if is_complete else None
 
@@ -219,7 +227,7 @@ class _Checker:
                 "module, only a cloud can fill it in",
                 at,
                 Effect.UNHEALTHY,
-                hint='set "executable_path" to the program of the module, or join a cloud',
+                hint=_advise_registry_module(module),
             )
         elif not path.startswith(("/", "~", "${")):
             self._diagnostics.add(
@@ -245,6 +253,15 @@ class _Checker:
                 seen[name] = at
             kept.append((at, item))
         return kept
+
+
+def _advise_registry_module(module: ModuleConfig) -> str:
+    builtin = find_builtin_instead(module.module_id)
+    return (
+        'download the module, and set "executable_path" to its program or archive; or join a cloud '
+        "that has it"
+        f"{f'; or use the built-in model {builtin} instead' if builtin else ''}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,9 @@ def find_blocked(
 
 
 def _list_startable(checked: CheckResult) -> list[bool]:
-    """Return, for each module, whether its program is installed on this computer."""
+    """Return, for each module, whether it is enabled and its program is installed here."""
     return [
-        bool(module.executable_path) and at not in checked.missing_files
+        bool(module.executable_path) and not module.disabled and at not in checked.missing_files
         for module, at in zip(checked.config.modules, checked.module_pointers, strict=True)
     ]
 

@@ -24,6 +24,7 @@ _RESOURCES: Mapping[str | int, type[ResourceConfig]] = {
     "services": ServiceConfig,
 }
 _LEGACY_KEYS = ("namespace", "type")
+_CLOUD_KEYS = ("fragments", "fragment_mods")
 
 
 def name_keys(
@@ -35,22 +36,40 @@ def name_keys(
     """
 
     def find_inner(at: Pointer, holder: Mapping[str, Json], key: str) -> KeyShape | None:
-        if not at:
-            return _resource_shape(_RESOURCES[key]) if key in _RESOURCES else None
         if key == "attributes" and len(at) == 2 and at[0] in _RESOURCES:
             return _find_attributes_shape(_RESOURCES[at[0]], holder, catalog)
-        return None
+        return _find_resource_shape(at, key)
 
-    shape = _machine_shape()
-    assert shape is not None
-    named = KeyNames(written, record, find_inner).apply(value, shape, ())
+    return _apply(KeyNames(written, record, find_inner), value, _machine_shape())
+
+
+def name_section_keys(value: dict[str, Json]) -> dict[str, Json]:
+    """Return the configuration with the keys of its sections as they are defined.
+
+    For a cloud, which resolves fragments and leaves attributes to the machine.
+    """
+
+    def find_inner(at: Pointer, _: Mapping[str, Json], key: str) -> KeyShape | None:
+        return _find_resource_shape(at, key)
+
+    names = KeyNames(WrittenKeys(), lambda _: None, find_inner)
+    return _apply(names, value, _machine_shape(_CLOUD_KEYS))
+
+
+def _apply(names: KeyNames, value: dict[str, Json], shape: KeyShape | None) -> dict[str, Json]:
+    assert shape is not None  # a machine has no unknown sections
+    named = names.apply(value, shape, ())
     assert isinstance(named, dict)
     return named
 
 
+def _find_resource_shape(at: Pointer, key: str) -> KeyShape | None:
+    return _resource_shape(_RESOURCES[key]) if not at and key in _RESOURCES else None
+
+
 @functools.cache
-def _machine_shape() -> KeyShape | None:
-    return shape_of(MachineConfig)
+def _machine_shape(more_keys: tuple[str, ...] = ()) -> KeyShape | None:
+    return shape_of(MachineConfig, more_keys=more_keys)
 
 
 @functools.cache

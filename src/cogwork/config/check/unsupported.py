@@ -9,7 +9,7 @@ from cogwork.config.check.diagnostics import Effect
 from cogwork.config.check.fix import Fix, FixKind
 from cogwork.config.schema import codes
 from cogwork.config.schema.cloud import CloudConfig
-from cogwork.config.schema.machine import MachineConfig, ResourceConfig, TracingConfig
+from cogwork.config.schema.machine import MachineConfig, RemoteConfig, ResourceConfig, TracingConfig
 from cogwork.config.text.positions import Pointer
 
 _SECTIONS: dict[str, tuple[Callable[[MachineConfig], bool], str, str | None]] = {
@@ -53,9 +53,9 @@ def _traces(tracing: TracingConfig) -> bool:
 
 
 def warn_associated_configs(
-    resource: ResourceConfig, at: Pointer, collector: DiagnosticCollector
+    owner: ResourceConfig | RemoteConfig, at: Pointer, collector: DiagnosticCollector
 ) -> None:
-    for index, associated in enumerate(resource.service_configs):
+    for index, associated in enumerate(owner.service_configs):
         collector.add(
             codes.UNSUPPORTED,
             "this release does not capture data"

@@ -217,6 +217,8 @@ class RemoteConfig(Section):
     """The location secret of the remote, as a short form of `auth`."""
     prefix: str = ""
     """A prefix for the names of the remote's resources, to avoid conflicts."""
+    disabled: bool = False
+    """Whether the remote is disabled: this machine does not connect to it."""
 
 
 class PackageConfig(Section):
@@ -241,6 +243,9 @@ class PackageConfig(Section):
     """The SHA-256 hash of the archive, in hexadecimal. An archive with another hash is refused."""
     status: AppStatus | None = None
     """The status of the package in the cloud. Filled in by the cloud."""
+    disabled: bool = False
+    """Whether the package is disabled: it is not downloaded, and its placeholders are not
+    filled."""
 
     @property
     def folder(self) -> Path | None:
@@ -299,6 +304,8 @@ class JobConfig(Section):
     """The argument of `DoCommand`. Other methods are called without arguments."""
     log_configuration: LogConfiguration | None = None
     """The log level of the job."""
+    disabled: bool = False
+    """Whether the job is disabled: it does not run."""
 
 
 class TracingConfig(Section):

@@ -102,6 +102,8 @@ class ModuleConfig(Section):
     """Maximum duration of the first run of a new version."""
     limits: ProgramLimits | None = None
     """The resource limits of the module. Unlimited by default."""
+    disabled: bool = False
+    """Whether the module is disabled. Its resources wait."""
     status: AppStatus | None = None
     """The status of the module in the cloud. Filled in by the cloud."""
 

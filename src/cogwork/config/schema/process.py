@@ -50,3 +50,5 @@ class ProcessConfig(Section):
     processes get the signal, too."""
     limits: ProgramLimits | None = None
     """The resource limits of the process. Unlimited by default."""
+    disabled: bool = False
+    """Whether the process is disabled: it does not run."""

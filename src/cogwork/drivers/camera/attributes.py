@@ -12,6 +12,7 @@ from cogwork.config.schema.fields import (
     Dependency,
     Duration,
     FileField,
+    IgnoredValue,
     UnsetIfZero,
     fault,
 )
@@ -104,11 +105,31 @@ class ImageFileAttributes(Optics):
     pointcloud_file_path: OptionalFile | None = None
     """Path of a PCD file with the point cloud. Defaults to one computed from the depth image."""
 
+    preloaded_image: Annotated[str, UnsetIfZero()] | None = None
+    """Not available: the images `pizza`, `dog` and `crowd` of viam-server are not included."""
+
+    def ignored_values(self) -> tuple[IgnoredValue, ...]:
+        if self.preloaded_image is None:
+            return ()
+        return (
+            IgnoredValue(
+                ("preloaded_image",),
+                f'the image "{self.preloaded_image}" is not included; the files are shown',
+                is_removable=True,
+            ),
+        )
+
     @model_validator(mode="after")
     def _check_any_file(self) -> Self:
         if not (
             self.color_image_file_path or self.depth_image_file_path or self.pointcloud_file_path
         ):
+            if self.preloaded_image is not None:
+                raise fault(
+                    codes.NOT_TAKEN_OVER,
+                    f'the image "{self.preloaded_image}" is not included; write the path of an '
+                    'image as "color_image_file_path"',
+                )
             raise fault(
                 codes.MISSING_FIELD,
                 '"color_image_file_path", "depth_image_file_path" or "pointcloud_file_path" is '

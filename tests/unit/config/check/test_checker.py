@@ -9,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 from tests.unit.config.workshop import (
     HOME,
+    REGISTRY,
     CameraAttributes,
     codes_of,
     diagnostics_of,
@@ -19,6 +20,7 @@ from tests.unit.config.workshop import (
 )
 
 from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.diff import find_blocked
 from cogwork.config.check.loader import LoadedConfig, LocatedDiagnostic, load_unreadable
 from cogwork.config.check.packages import locate_package
 from cogwork.config.schema import codes
@@ -1459,3 +1461,23 @@ def test_default_motion_service_needs_no_configuration(reference: str) -> None:
         }
     )
     assert codes_of(load) == []
+
+
+def test_disabled_entries_do_not_run() -> None:
+    load = load_config(
+        {
+            "modules": [{"name": "m", "executable_path": "/missing", "disabled": True}],
+            "remotes": [{"name": "r", "address": "x:1", "disabled": True}],
+            "processes": [{"id": "p", "name": "/bin/true", "disabled": True}],
+            "jobs": [
+                {"name": "j", "schedule": "9s", "resource": "s", "method": "X", "disabled": True}
+            ],
+            "packages": [{"name": "k", "package": "a/b", "disabled": True}],
+            "components": [{"name": "s", "type": "sensor", "model": "acme:x:y"}],
+        }
+    )
+    assert load.diagnostics == ()
+    config = load.result.config
+    assert not (config.remotes or config.processes or config.jobs or config.packages)
+    assert [each.disabled for each in config.modules] == [True]
+    assert [step.name.name for step in find_blocked(load.result, REGISTRY)] == ["s"]
