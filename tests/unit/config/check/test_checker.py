@@ -779,6 +779,7 @@ def test_complete_file_has_only_the_login_error_and_unsupported_sections() -> No
         if found.code is codes.UNSUPPORTED
     ]
     assert unsupported == [
+        "/remotes/0/service_configs/0",
         "/components/0/service_configs/0",
         "/components/0/service_configs/1",
         "/tracing",
@@ -1478,6 +1479,6 @@ def test_disabled_entries_do_not_run() -> None:
     )
     assert load.diagnostics == ()
     config = load.result.config
-    assert not (config.remotes or config.processes or config.jobs or config.packages)
+    assert config.remotes == config.processes == config.jobs == config.packages == []
     assert [each.disabled for each in config.modules] == [True]
     assert [step.name.name for step in find_blocked(load.result, REGISTRY)] == ["s"]

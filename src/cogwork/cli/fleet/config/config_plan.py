@@ -9,18 +9,22 @@ from typing import Any
 from cogwork.cli.config.secrets import make_redact
 from cogwork.config.check import diagnostic_format
 from cogwork.config.check import diff as difference
-from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.diagnostics import Diagnostic, Effect
 from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import LoadedConfig, LocatedDiagnostic, load
 from cogwork.config.schema.codes import (
+    BAD_PLACEHOLDER,
     MISSING_DEPENDENCY,
     NO_PACKAGE_SOURCE,
     NO_REGISTRY,
     NOT_TAKEN_OVER,
     OPEN_TO_ALL,
+    UNKNOWN_MODEL,
     UNMATCHED_PATTERN,
     UNSET_VARIABLE,
 )
+from cogwork.config.text.json_reader import read_json
+from cogwork.config.text.positions import Json, Pointer
 from cogwork.config.text.text_diff import diff_masked, diff_revealed
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.resource.registry import Registry, entry_point_models
@@ -128,12 +132,35 @@ def _skip_undecided(loaded: LoadedConfig) -> LoadedConfig:
     the fragments."""
     uses_fragments = any(map(_names_fragments, loaded.diagnostics))
     unknown = (*_DECIDED_ELSEWHERE, *(_DECIDED_BY_FRAGMENTS if uses_fragments else ()))
-    kept = (
+    kept = [
         each
         for each in loaded.diagnostics
         if each.diagnostic.code not in unknown and not _names_fragments(each)
-    )
+    ]
+    if any(each.diagnostic.code in (BAD_PLACEHOLDER, UNKNOWN_MODEL) for each in kept):
+        config = read_json(loaded.text).value
+        kept = [each for each in kept if _is_decided(each.diagnostic, config, uses_fragments)]
     return replace(loaded, diagnostics=tuple(kept))
+
+
+def _is_decided(found: Diagnostic, config: Json, uses_fragments: bool) -> bool:
+    """Return whether a fault exists on the machine, too: it has environment variables that are not
+    known here, and fragments add packages and modules."""
+    if found.code not in (BAD_PLACEHOLDER, UNKNOWN_MODEL):
+        return True
+    text = str(_value_at(config, found.location.pointer))
+    if found.code is UNKNOWN_MODEL:
+        return not (uses_fragments and ":" in text)
+    return "${environment." not in text and not (uses_fragments and "${packages." in text)
+
+
+def _value_at(value: Json, pointer: Pointer) -> Json:
+    for part in pointer:
+        if isinstance(value, dict) and isinstance(part, str):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+    return value
 
 
 def _lower_faults(loaded: LoadedConfig) -> LoadedConfig:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,43 @@ def test_modules_and_packages_of_the_cloud_are_not_expected_here() -> None:
         ' "packages": [{"name": "p", "package": "b/p", "version": "1.2.3"}]}',
     )
     assert made.format_faults("f", paint_plain) == []
+
+
+def test_what_fragments_may_add_is_left_to_the_cloud() -> None:
+    text = json.dumps(
+        {
+            "Fragments": ["an ID"],
+            "components": [{"name": "arm", "type": "arm", "model": "acme:arms:a1"}],
+            "services": [
+                {
+                    "name": "ml",
+                    "type": "mlmodel",
+                    "model": "onnx_cpu",
+                    "attributes": {"model_path": "${packages.ml_model.parts}/parts.onnx"},
+                }
+            ],
+        }
+    )
+    assert not plan("{}", text).has_errors
+    assert plan("{}", text.replace("Fragments", "tags")).has_errors
+    assert plan("{}", text.replace("acme:arms:a1", "fakke")).has_errors
+
+
+def test_registry_modules_and_variables_are_left_to_the_machine() -> None:
+    text = json.dumps(
+        {
+            "modules": [{"name": "m", "type": "registry", "module_id": "acme:m", "version": "1"}],
+            "components": [
+                {
+                    "name": "s",
+                    "type": "sensor",
+                    "model": "acme:m:s",
+                    "attributes": {"path": "${environment.HOME}/data"},
+                }
+            ],
+        }
+    )
+    assert plan("{}", text).format_faults("f", paint_plain) == []
 
 
 def test_fragments_are_left_to_the_cloud() -> None:
