@@ -18,6 +18,7 @@ from scripts.cli_page import cli_page
 from scripts.cloud_api_page import render_cloud_api_page
 from scripts.decisions_page import decisions_page
 from scripts.driver_page import render_driver_page
+from scripts.existing_product_page import render_existing_product_page
 from scripts.limits_page import render_limits_page
 from scripts.method_roles import render_method_roles
 from scripts.moving_methods import render_moving_methods
@@ -55,6 +56,7 @@ def generate_files() -> dict[str, str]:
     """Return the content of every generated file by path."""
     return {
         "schemas/machine.schema.json": _render_schema(),
+        "docs/coming-from-viam-server.md": render_existing_product_page(INACTIVE_PARTS),
         "docs/adr/README.md": decisions_page(ROOT / "docs" / "adr"),
         "docs/reference/api.md": render_api_page(),
         "docs/reference/cli.md": cli_page(),

@@ -6,7 +6,7 @@ they are written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ from cogwork.config.check.fix import Fix, FixKind
 from cogwork.config.schema import codes
 from cogwork.config.schema.key_shape import KeyShape
 from cogwork.config.text.positions import Json, Pointer
+
+_ATTRIBUTES = "attributes"
+"""The key whose own keys depend on the other values of the object."""
 
 FindInner = Callable[[Pointer, Mapping[str, Json], str], KeyShape | None]
 Record = Callable[[Diagnostic], None]
@@ -76,10 +79,12 @@ class KeyNames:
     def _apply_to_object(self, value: dict[str, Json], shape: KeyShape, at: Pointer) -> Json:
         named = value if shape.is_complete(value) else self._rename_keys(value, shape, at)
         changed: dict[str, Any] = {}
-        for key, member in named.items():
+        for key in _put_last(_ATTRIBUTES, named):
+            member = named[key]
             if not isinstance(member, dict | list):
                 continue
-            inner = self._find_inner(at, named, key) or shape.inside(key)
+            holder = {**named, **changed} if changed and key == _ATTRIBUTES else named
+            inner = self._find_inner(at, holder, key) or shape.inside(key)
             if inner is None:
                 continue
             applied = self.apply(member, inner, (*at, key))
@@ -101,6 +106,10 @@ class KeyNames:
                 self._written.add((*at, key), written)
                 self._record(_renamed(key, (*at, key), written))
         return found
+
+
+def _put_last(last: str, keys: Mapping[str, Json]) -> Iterable[str]:
+    return [*(key for key in keys if key != last), last] if last in keys else keys
 
 
 def _any_new(items: list[Json], before: list[Json]) -> bool:

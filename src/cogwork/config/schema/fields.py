@@ -68,7 +68,7 @@ class DocumentedModel(BaseModel):
         return {
             key: value
             for key, value in data.items()
-            if value is not None and not (key in unset_keys and _is_zero(value))
+            if value is not None and not (key in unset_keys and is_zero(value))
         }
 
 
@@ -100,9 +100,10 @@ def _keys_unset_if_zero(kind: type[BaseModel]) -> frozenset[str]:
     )
 
 
-def _is_zero(value: object) -> bool:
+def is_zero(value: object) -> bool:
+    """Return whether a value is 0, empty, or an object with only such values."""
     if isinstance(value, dict):
-        return all(map(_is_zero, value.values()))
+        return all(map(is_zero, value.values()))
     return not value and not isinstance(value, bool)
 
 

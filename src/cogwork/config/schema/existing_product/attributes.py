@@ -62,6 +62,14 @@ ATTRIBUTES: Mapping[tuple[str, str], tuple[Difference, ...]] = MappingProxyType(
                 'change the images with "filters"',
             ),
         ),
+        ("camera", "image_file"): (
+            Difference(
+                "preloaded_image",
+                Treatment.NOT_TAKEN_OVER,
+                "the images of viam-server are not included",
+                'write the path of an image as "color_image_file_path"',
+            ),
+        ),
         ("camera", "webcam"): (
             Difference(
                 "debug",
