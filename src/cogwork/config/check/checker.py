@@ -33,7 +33,6 @@ from cogwork.config.schema.existing_product.lookup import (
     find_difference,
     section_differences,
 )
-from cogwork.config.schema.fields import is_zero
 from cogwork.config.schema.machine import MachineConfig, RemoteConfig
 from cogwork.config.schema.module import ModuleConfig
 from cogwork.config.schema.network import NetworkConfig
@@ -41,8 +40,6 @@ from cogwork.config.text.positions import Json, Pointer
 from cogwork.graph.name import ResourceName
 from cogwork.graph.spec import Spec
 
-_UNSET_IF_ZERO = frozenset({"maintenance"})
-"""Sections that count as missing if all their values are empty, as in existing files."""
 _CRITICAL_SECTIONS = frozenset({"cloud", "network", "auth"})
 
 
@@ -162,7 +159,7 @@ class _Checker:
 
     def _check_section(self, section: _SectionSpec, value: Json) -> Any:
         """Return the validated section without its invalid items, or None if it is unusable."""
-        if value is None or (section.name in _UNSET_IF_ZERO and is_zero(value)):
+        if value is None:
             return None
         if not section.is_list:
             effect = Effect.REFUSED if section.name in _CRITICAL_SECTIONS else Effect.IGNORED
