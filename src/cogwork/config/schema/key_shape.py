@@ -76,10 +76,7 @@ def shape_of(
 
 
 def _annotations_of(kind: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
-    if any(
-        isinstance(field.annotation, str) or _is_unresolved(field.annotation)
-        for field in kind.model_fields.values()
-    ):
+    if any(_is_unresolved(field.annotation) for field in kind.model_fields.values()):
         kind.model_rebuild()
     return {
         field.alias or name: (field.annotation, *field.metadata)

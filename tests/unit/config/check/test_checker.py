@@ -1479,6 +1479,6 @@ def test_disabled_entries_do_not_run() -> None:
     )
     assert load.diagnostics == ()
     config = load.result.config
-    assert config.remotes == config.processes == config.jobs == config.packages == []
+    assert [*config.remotes, *config.processes, *config.jobs, *config.packages] == []
     assert [each.disabled for each in config.modules] == [True]
     assert [step.name.name for step in find_blocked(load.result, REGISTRY)] == ["s"]

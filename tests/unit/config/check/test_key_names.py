@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 from tests.unit.config.workshop import load_config
 
 from cogwork.config.check import diagnostic_format
@@ -17,6 +18,7 @@ from cogwork.config.schema import codes
 from cogwork.config.text.positions import Pointer, format_pointer
 from cogwork.config.text.secrets import is_masked, is_secret
 from cogwork.drivers.builtin_models import builtin_models
+from cogwork.drivers.input_controller.attributes import GamepadAttributes
 from cogwork.resource.registry import Registry
 
 CONTEXT = LoadContext(Registry(builtin_models()), Path("/home"), {})
@@ -138,8 +140,13 @@ def test_login_in_other_case_is_required() -> None:
 
 
 def test_attributes_of_modules_are_passed_on_as_written() -> None:
-    resource = {"name": "s", "type": "sensor", "model": "acme:x:y", "attributes": {"Name": 1}}
-    module = {"name": "m", "executable_path": "/bin/acme"}
+    resource: JsonValue = {
+        "name": "s",
+        "type": "sensor",
+        "model": "acme:x:y",
+        "attributes": {"Name": 1},
+    }
+    module: JsonValue = {"name": "m", "executable_path": "/bin/acme"}
     loaded = load_config({"components": [resource], "modules": [module]})
     assert loaded.diagnostics == ()
     assert loaded.result.config.components[0].attributes == {"Name": 1}
@@ -152,7 +159,9 @@ def test_setting_with_another_name_is_used() -> None:
     assert fault.diagnostic.code is codes.NOT_TAKEN_OVER
     at = ("components", 0, "attributes", "Dev_File")
     assert fault.diagnostic.fix == Fix(FixKind.RENAME, at, "device")
-    assert loaded.result.specs[0].settings.device == "/dev/x"
+    settings = loaded.result.specs[0].settings
+    assert isinstance(settings, GamepadAttributes)
+    assert settings.device == "/dev/x"
 
 
 SECRETS: dict[str, Any] = {

@@ -25,14 +25,14 @@ ROVER = {"base": "x", "movement_sensor": "y"}
 
 def load_resource(kind: str, api: str, model: str, attributes: dict[str, Any]) -> LoadedConfig:
     resource = {"name": "r", "type": api, "model": model, "attributes": attributes}
-    needed = [
+    needed: list[dict[str, Any]] = [
         {"name": name, "type": type_, "model": "fake"}
         for name, type_ in (
             ("b", "board"), ("x", "base"), ("y", "movement_sensor"), ("c", "camera"),
             ("e", "encoder"), ("m", "motor"), ("n", "motor"),
         )
     ]  # fmt: skip
-    model_service = {"name": "ml", "type": "mlmodel", "model": "onnx_cpu",
+    model_service: dict[str, Any] = {"name": "ml", "type": "mlmodel", "model": "onnx_cpu",
                      "attributes": {"model_path": "/m"}}  # fmt: skip
     components, services = needed, [model_service]
     (components if kind == "component" else services).append(resource)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -16,7 +16,6 @@ from cogwork.config.schema.existing_product.difference import (
 )
 from cogwork.config.schema.existing_product.models import BUILTIN_INSTEAD, MISSING_MODELS
 from cogwork.config.schema.existing_product.sections import SECTION_KEYS
-from cogwork.config.text.positions import Pointer
 from cogwork.graph.name import Api, ModelName
 
 Differences: TypeAlias = Mapping[KeyPath, Difference]
@@ -35,7 +34,7 @@ def attribute_differences(api: Api, model: ModelName) -> Differences:
     return _by_keys(ATTRIBUTES.get((api.subtype, model.short), ()))
 
 
-def find_difference(differences: Differences, location: Pointer) -> Difference | None:
+def find_difference(differences: Differences, location: Sequence[str | int]) -> Difference | None:
     """Return the row for the key at a location below the section or the attributes."""
     if not differences:
         return None
