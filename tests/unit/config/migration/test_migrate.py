@@ -41,6 +41,8 @@ OLD = """\
   "network": {"bind_address": "${HOST}:8080"}
 }
 """
+FILES = sorted((Path(__file__).parent / "files").glob("*.json"))
+
 NEW = """\
 {
   // the belt
@@ -124,6 +126,23 @@ def test_second_run_changes_nothing() -> None:
     find = with_fixes(Fix(FixKind.REMOVE, ("triggers",)))
     again = migrate(migrate(OLD, CONTEXT, find).text, CONTEXT, find)
     assert (again.text, again.changes) == (NEW, ())
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_existing_file_runs_the_same_machine_after_one_migration(file: Path) -> None:
+    text = file.read_text()
+    before, migration = load(text, CONTEXT), migrate(text, CONTEXT)
+    assert runs_the_same(before.result, migration.left.result)
+    running = {spec.name: spec.settings for spec in before.result.specs if spec.fault is None}
+    after = {spec.name: spec.settings for spec in migration.left.result.specs}
+    assert running
+    assert running.items() <= after.items()
+    assert migration.changes
+    assert [each for each in migration.left.diagnostics if each.diagnostic.fix is not None] == []
+    again = migrate(migration.text, CONTEXT)
+    assert (again.text, again.changes) == (migration.text, ())
+    reported = str(migration.changes)
+    assert "a-secret" not in reported
 
 
 def test_fix_that_changes_what_runs_is_left() -> None:
