@@ -24,7 +24,13 @@ from tests.support.media.pictures import encode_pixels
 from tests.support.models.onnx_models import save_model
 from tests.support.models.vision_models import constant, detector, echo, solid
 
-from cogwork.cli.demo.run import DEMO_MODEL, DemoEngine, DemoUnavailable, build_config
+from cogwork.cli.demo.run import (
+    DEMO_MODEL,
+    DemoEngine,
+    DemoUnavailable,
+    build_config,
+    write_config,
+)
 from cogwork.cli.demo.run import _wait_until_ready as wait
 from cogwork.cli.main import main
 from cogwork.drivers.camera.conveyor import Conveyor
@@ -118,7 +124,7 @@ def test_ctrl_c_ends_the_demo_and_its_server(tmp_path: Path) -> None:
 
 
 def test_demo_can_run_again_in_the_same_folder(tmp_path: Path) -> None:
-    (tmp_path / "machine.json").write_text("// Written by `cogwork demo`.\n{}\n")
+    write_config(tmp_path, DemoEngine("openvino", "openvino_cpu", "conveyor.onnx"), "localhost:1")
     with start_demo(tmp_path, "--seconds", "1.5", "--port", str(free_port())) as command:
         command.wait_for_line("frames/s")
         assert command.wait_for_exit()[0] == 0

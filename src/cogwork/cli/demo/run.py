@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import shlex
 import shutil
 import socket
 import subprocess
@@ -28,11 +29,15 @@ from cogwork.cli.terminal import (
     write_picture,
 )
 from cogwork.config.check.diagnostics import replace_unprintable
+from cogwork.config.text.json_errors import JsonSyntaxError
+from cogwork.config.text.json_reader import read_json
 from cogwork.core.errors import CogworkError
 from cogwork.core.files import atomic
 from cogwork.core.os_error_text import write_reason
 
 DEMO_MODEL = Path(__file__).parents[2] / "drivers" / "mlmodel" / "demo"
+_MODEL_DIRECTORY = "demo-model"
+_HEADER = "// Written by `cogwork demo`."
 _DEFAULT_PORT = 8080
 _START_TIMEOUT = 60.0
 """Timeout in seconds for all resources to become ready. The first import of a library is slow."""
@@ -115,20 +120,48 @@ def find_free_port(wanted: int | None) -> int:
 
 
 def write_config(directory: Path, engine: DemoEngine, address: str) -> Path:
-    """Write the configuration file, with the model next to it."""
+    """Write the configuration file, with the model next to it. Keep a file that someone else has
+    written or changed."""
     file = directory / "machine.json"
-    model = directory / "demo-model"
-    if file.exists() and "cogwork demo" not in file.read_text(errors="replace"):
-        raise DemoUnavailable(f"{file} exists and is not from a demo; choose another directory")
     try:
+        _check_own(file)
         atomic.make_directory(directory, 0o755)
-        shutil.copytree(DEMO_MODEL, model, dirs_exist_ok=True)
-        text = json.dumps(build_config(model / engine.file, engine.model, address), indent=2)
-        atomic.write(file, f"// Written by `cogwork demo`.\n{text}\n".encode())
+        shutil.copytree(DEMO_MODEL, directory / _MODEL_DIRECTORY, dirs_exist_ok=True)
+        atomic.write(file, _format_config(directory, engine, address).encode())
     except OSError as error:
         raise DemoUnavailable(f"cannot write to {directory}: {write_reason(error)}") from error
     print(f"wrote {_relative_path(file)}")
     return file
+
+
+def _check_own(file: Path) -> None:
+    """Raise DemoUnavailable if the file is not exactly as a demo wrote it, and OSError."""
+    if not file.exists():
+        return
+    text = file.read_text(errors="replace")
+    if _HEADER not in text:
+        raise DemoUnavailable(f"{file} exists and is not from a demo; choose another directory")
+    address = _find_address(text)
+    if text not in (_format_config(file.parent, engine, address) for engine in _ENGINES):
+        raise DemoUnavailable(
+            f"{file} was changed after the demo wrote it, so it is kept; run it with: "
+            f"cogwork-server -config {shlex.quote(_relative_path(file))}, or choose another "
+            "directory for the demo"
+        )
+
+
+def _find_address(text: str) -> str:
+    try:
+        value: Any = read_json(text).value
+        return str(value["network"]["bind_address"])
+    except (JsonSyntaxError, KeyError, TypeError):
+        return ""
+
+
+def _format_config(directory: Path, engine: DemoEngine, address: str) -> str:
+    model_file = directory / _MODEL_DIRECTORY / engine.file
+    text = json.dumps(build_config(model_file, engine.model, address), indent=2)
+    return f"{_HEADER}\n{text}\n"
 
 
 def build_config(model_file: Path, model: str, address: str) -> dict[str, Any]:
