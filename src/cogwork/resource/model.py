@@ -65,10 +65,13 @@ class Extra:
             except ImportError as error:
                 raise MissingExtra(library, self.name, error) from error
 
-    @property
-    def is_installed(self) -> bool:
-        """Whether its libraries are there, without importing them."""
-        return all(importlib.util.find_spec(each) is not None for each in self.libraries)
+    def find_missing(self) -> str | None:
+        """Return why the libraries cannot be imported, without importing them; None if they are
+        installed."""
+        for library in self.libraries:
+            if importlib.util.find_spec(library.partition(".")[0]) is None:
+                return f"{library} is not installed; {install_advice(self.name)}"
+        return None
 
 
 NUMPY = Extra("onnx", ("numpy",))

@@ -50,6 +50,12 @@ class Registry:
     def has(self, api: Api, model: ModelName) -> bool:
         return (api, model) in self._models
 
+    def find_missing_library(self, api: Api, model: ModelName) -> str | None:
+        """Return which library of a model is not installed, and how to install it; None if none is
+        missing."""
+        found = self._models.get((api, model))
+        return found.needs.find_missing() if found is not None and found.needs else None
+
     def schemas(self) -> Iterable[ModelSchema]:
         return [model.schema for model in self._models.values()]
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    EXIT_USAGE,
+    paint,
+    print_error,
+    print_json,
+    print_text,
+)
 from cogwork.config.check import diagnostic_format
 from cogwork.config.check import diff as difference
 from cogwork.config.check.load_context import LoadContext
@@ -18,20 +27,36 @@ from cogwork.config.schema.json_schema import machine_schema
 from cogwork.config.text.file import MAX_FILE_SIZE, Unreadable, decode_text, read_text
 from cogwork.core.paths import cogwork_home
 from cogwork.drivers.builtin_models import builtin_models
+from cogwork.graph.name import ResourceName
 from cogwork.resource.registry import Registry, entry_point_models
 
 
 def check(arguments: argparse.Namespace) -> int:
     registry = build_registry()
     loaded = _load(arguments.file, registry, arguments.file)
+    missing = _find_missing_libraries(loaded, registry)
     if arguments.json:
-        print_json({"file": arguments.file, **_report(loaded, arguments.file)})
+        libraries = [{"resource": str(name), "message": why} for name, why in missing.items()]
+        report = {**_report(loaded, arguments.file), "missing_libraries": libraries}
+        print_json({"file": arguments.file, **report})
         return _exit_code(loaded)
     for fault in loaded.diagnostics:
         print(diagnostic_format.as_text(fault, arguments.file, paint))
     if not _is_unreadable(loaded):
-        print(_format_verdict(loaded, arguments.file, registry))
+        for name, why in missing.items():
+            print_text(f"{name} cannot run on this computer: {why}")
+        print(_format_verdict(loaded, arguments.file, registry, missing))
     return _exit_code(loaded)
+
+
+def _find_missing_libraries(loaded: LoadedConfig, registry: Registry) -> dict[ResourceName, str]:
+    """Return, for each resource that lacks a library here, which one."""
+    return {
+        spec.name: why
+        for spec in loaded.result.specs
+        if spec.fault is None
+        and (why := registry.find_missing_library(spec.name.api, spec.model)) is not None
+    }
 
 
 def diff(arguments: argparse.Namespace) -> int:
@@ -104,9 +129,14 @@ def _is_unreadable(loaded: LoadedConfig) -> bool:
     return any(fault.diagnostic.code is UNREADABLE for fault in loaded.diagnostics)
 
 
-def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
+def _format_verdict(
+    loaded: LoadedConfig, file: str, registry: Registry, missing: Mapping[ResourceName, str]
+) -> str:
     listed = loaded.result.resource_count
+    would = f"{_count_running(loaded, registry, missing)} of {listed} resources would run"
     if not loaded.diagnostics:
+        if missing:
+            return f"{file} is valid; {would} on this computer"
         return f"{file} is valid: {listed} resource{'' if listed == 1 else 's'}"
     found = diagnostic_format.summarize(loaded.diagnostics)
     # Name the code of the most severe diagnostic for `cogwork explain`.
@@ -116,16 +146,17 @@ def _format_verdict(loaded: LoadedConfig, file: str, registry: Registry) -> str:
     explain = f"For details, run: cogwork explain {worst.id}"
     if loaded.is_refused:
         return f"{found}; a machine rejects this file and keeps its configuration. {explain}"
-    would = f"; {_count_running(loaded, registry)} of {listed} resources would run"
-    return f"{found}{would if listed else ''}. {explain}"
+    return f"{found}{f'; {would}' if listed else ''}. {explain}"
 
 
-def _count_running(loaded: LoadedConfig, registry: Registry) -> str:
+def _count_running(
+    loaded: LoadedConfig, registry: Registry, missing: Mapping[ResourceName, str]
+) -> str:
     """Return the number of resources that would run. Return a range if a module is missing that
     some of the resources may need."""
     fewest, most = (
         len(loaded.result.specs)
-        - len(difference.find_blocked(loaded.result, registry, optimistic=optimistic))
+        - len(difference.find_blocked(loaded.result, registry, missing, optimistic=optimistic))
         for optimistic in (False, True)
     )
     return str(most) if fewest == most else f"{fewest} to {most}"

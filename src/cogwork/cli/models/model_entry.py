@@ -94,13 +94,12 @@ def iter_models() -> Iterator[ModelEntry]:
 
 def _make_entry(source: str, model: Model) -> ModelEntry:
     needs = model.needs
-    is_missing = needs is not None and not needs.is_installed
     return ModelEntry(
         model.api,
         model.name,
         source,
         read_summary(model.module) or first_sentence(model.load_attributes().__doc__ or ""),
-        install_advice(needs.name) if needs is not None and is_missing else None,
+        install_advice(needs.name) if needs is not None and needs.find_missing() else None,
         model,
     )
 

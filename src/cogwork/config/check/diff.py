@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from cogwork.config.check.checker import CheckResult
@@ -24,6 +25,7 @@ _EFFECTS: dict[str, str] = {
     "disable_log_deduplication": "takes effect immediately",
     "revision": "only a label",
 }
+NO_LIBRARIES_MISSING: Mapping[ResourceName, str] = MappingProxyType({})
 _RESOURCE_SECTIONS = ("components", "services")
 
 
@@ -63,20 +65,30 @@ def diff(old: CheckResult, new: CheckResult, catalog: ModelCatalog) -> ConfigDif
 
 
 def find_blocked(
-    checked: CheckResult, catalog: ModelCatalog, *, optimistic: bool = True
+    checked: CheckResult,
+    catalog: ModelCatalog,
+    missing_libraries: Mapping[ResourceName, str] = NO_LIBRARIES_MISSING,
+    *,
+    optimistic: bool = True,
 ) -> list[Step]:
     """Return the resources of a configuration that would not run at present, with the reasons.
 
     It is not known which models a module provides. So every custom model counts as provided if all
     modules can start or, if `optimistic`, if at least one can. Remotes are assumed to have every
-    resource that is not configured here.
+    resource that is not configured here. `missing_libraries` has the reasons why libraries of
+    resources cannot be imported.
     """
     starting = _list_startable(checked)
     enough = any(starting) if optimistic else bool(starting) and all(starting)
     offers = _OfferLookup(catalog, modules=enough)
     pointers, missing = checked.resource_pointers, checked.missing_files
     specs = (
-        replace(spec, fault=spec.fault or missing.get(pointers.get(spec.name, ())))
+        replace(
+            spec,
+            fault=spec.fault
+            or missing.get(pointers.get(spec.name, ()))
+            or missing_libraries.get(spec.name),
+        )
         for spec in _drop_foreign_dependencies(checked)
     )
     return dry_run((), specs, offers).blocked

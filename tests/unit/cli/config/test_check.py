@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from cogwork.cli.demo.run import DemoEngine, write_config
 from cogwork.cli.main import main
 
 GOOD: JsonValue = {
@@ -24,6 +25,11 @@ BAD: JsonValue = {
     "components": [{"name": "a", "api": "rdk:component:sensor", "model": "fkae"}],
 }
 REFUSED: JsonValue = {"network": {"bind_address": "nowhere"}}
+
+
+def write_demo_config(directory: Path) -> Path:
+    engine = DemoEngine("onnxruntime", "onnx_cpu", "conveyor.onnx")
+    return write_config(directory / "demo", engine, "localhost:8080")
 
 
 @pytest.fixture
@@ -200,6 +206,26 @@ class TestCheck:
         (config_files / "belt.png").rename(config_files / "belts.png")
         assert main(["config", "check", "../film.json"]) == 1
         assert 'did you mean "belts.png"?' in capsys.readouterr().out
+
+    def test_check_counts_missing_libraries_against_resources_and_dependents(
+        self,
+        config_files: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+        file = write_demo_config(config_files)
+        capsys.readouterr()
+        assert main(["config", "check", str(file)]) == 0
+        assert capsys.readouterr().out == (
+            "rdk:service:mlmodel/parts cannot run on this computer: onnxruntime is not installed; "
+            "install it with `pip install 'cogwork[onnx]'`\n"
+            f"{file} is valid; 1 of 4 resources would run on this computer\n"
+        )
+        assert main(["config", "check", str(file), "--json"]) == 0
+        (missing,) = json.loads(capsys.readouterr().out)["missing_libraries"]
+        assert missing["resource"] == "rdk:service:mlmodel/parts"
+        assert "onnxruntime is not installed" in missing["message"]
 
     def test_check_prints_no_escape_codes_without_a_terminal(
         self, capsys: pytest.CaptureFixture[str]
