@@ -162,6 +162,20 @@ async def test_ignored_settings_are_shown_beside_a_ready_resource(bench: Bench) 
     assert "ignored" not in (await get_path(bench, "/"))[2]
 
 
+async def test_setting_that_a_resource_ignores_is_shown(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resource finds some of them only when it is built, such as labels that a model lacks."""
+    await bench.apply(thing("a"))
+    (node,) = bench.machine.nodes.values()
+    assert node.usable is not None
+    monkeypatch.setattr(node.usable.resource, "ignored_settings", ("no gren",), raising=False)
+    view = json.loads((await get_path(bench, "/status.json"))[2])
+    assert [(each["state"], each["ignored_settings"]) for each in view["resources"]] == [
+        ("ready", ["no gren"])
+    ]
+
+
 async def test_status_json_lists_the_resources(bench: Bench) -> None:
     bench.scripts["build", "b"] = fail_with("no file '/data/\udcff'")
     await bench.apply(thing("a"), thing("b", needs="a"), revision="7")

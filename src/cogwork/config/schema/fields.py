@@ -61,14 +61,14 @@ class DocumentedModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _drop_unset(cls, data: Any) -> Any:
-        """Drop null, and the zero values of fields that are marked with `UnsetIfZero`."""
+        """Drop known keys with null, and zero values of fields marked with `UnsetIfZero`."""
         if not isinstance(data, dict) or all(data.values()):
             return data
-        unset_keys = _keys_unset_if_zero(cls)
+        known, unset_keys = _known_keys(cls), _keys_unset_if_zero(cls)
         return {
             key: value
             for key, value in data.items()
-            if value is not None and not (key in unset_keys and is_zero(value))
+            if not (value is None and key in known) and not (key in unset_keys and is_zero(value))
         }
 
 
@@ -89,6 +89,11 @@ def _nested_metadata(annotation: object) -> Iterator[object]:
         yield from get_args(annotation)[1:]
     for argument in get_args(annotation):
         yield from _nested_metadata(argument)
+
+
+@functools.cache
+def _known_keys(kind: type[BaseModel]) -> frozenset[str]:
+    return frozenset(field.alias or name for name, field in kind.model_fields.items())
 
 
 @functools.cache

@@ -115,6 +115,32 @@ async def test_disabled_resources_are_sent_to_machines_that_know_what_it_means(
     assert [each.get("disabled") for each in from_message(ours)["components"]] == [None, True]
 
 
+async def test_keys_in_other_case_mean_the_same_in_the_cloud(cloud: TwoTenantCloud) -> None:
+    config = {
+        "Components": [
+            {"Name": "s", "Type": "sensor", "Model": "fake", "Attributes": {"Readings": {"A": 1}}},
+            {"name": "off", "type": "sensor", "model": "fake", "Disabled": True},
+        ],
+        "Modules": [
+            {"Name": "m", "Executable_Path": "/m", "Env": {"Mode": "x"}, "Disabled": True},
+            {"name": "n", "executable_path": "/n", "env": {"Mode": "x"}},
+        ],
+        "Jobs": [{"name": "j", "schedule": "9s", "resource": "s", "method": "X", "disabled": True}],
+    }
+    owner = await cloud.log_in_as(OWNER, ResourceType.MACHINE)
+    change = app_pb2.UpdateRobotPartRequest(
+        id=cloud.mine.part, robot_config_json=json.dumps(config)
+    )
+    await cloud.call("UpdateRobotPart", owner, change)
+    token, request = await cloud.log_in_part(), make_request("Config", cloud.mine.part)
+    ours = (await cloud.call("Config", token, request, metadata=dict([ACCESS_METADATA]))).config
+    found = from_message(ours)
+    assert [each.get("disabled") for each in found["components"]] == [None, True]
+    assert found["components"][0]["attributes"] == {"Readings": {"A": 1}}
+    assert [(each["name"], each["env"]) for each in found["modules"]] == [("n", {"Mode": "x"})]
+    assert "jobs" not in found
+
+
 async def test_what_a_machine_says_about_itself_is_shown(cloud: TwoTenantCloud) -> None:
     token, request = await cloud.log_in_part(), make_request("Config", cloud.mine.part)
     request.agent_info.host = "press.local"
