@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,8 @@ from cogwork.core.os_error_text import os_reason
 if TYPE_CHECKING:
     from cryptography import x509
 
+_OWN_NAMES = ("localhost", "127.0.0.1", "::1")
+"""The names that every certificate of `cogwork certs local` has."""
 _DAY = 24 * 3600.0
 _WARNING_DAYS = (1, 7, 30)
 
@@ -32,19 +37,31 @@ class Certificate:
     client_authority: bytes = b""
     """The authorities that sign client certificates, in PEM; empty to request no client
     certificate."""
+    file: str = field(default="", compare=False)
+    """The path of the certificate."""
+    renewal: str = field(default="replace it", compare=False)
+    """What to do when the certificate expires, as the second half of a sentence."""
 
     def warning(self, now: float) -> str | None:
         """Return a warning if the certificate is not valid now or expires soon; None otherwise."""
         if now < self.valid_from:
-            return "the TLS certificate is not valid yet; check the clock of this computer"
+            start = format_date(self.valid_from)
+            return (
+                f"the TLS certificate {self.file} is not valid before {start}; check the clock of "
+                "this computer"
+            )
         left = self.valid_until - now
         if left <= 0:
-            return "the TLS certificate has expired; clients refuse it until it is replaced"
+            end = format_date(self.valid_until)
+            return (
+                f"the TLS certificate {self.file} expired on {end}, so clients refuse it; "
+                f"{self.renewal}"
+            )
         days = next((days for days in _WARNING_DAYS if left <= days * _DAY), None)
         if days is None:
             return None
         span = "1 day" if days == 1 else f"{days} days"
-        return f"the TLS certificate expires in less than {span}; replace it"
+        return f"the TLS certificate {self.file} expires in less than {span}; {self.renewal}"
 
 
 def read_certificate(
@@ -71,13 +88,40 @@ def read_certificate(
 
     if private.public_key() != leaf.public_key():
         raise InvalidCertificate(f"{key_file} is not the key of {certificate_file}")
+    names = _names_of(leaf)
+    # A file that also contains the key comes from the cloud, which renews it.
+    renewal = "replace it" if certificate_file == key_file else _advise(certificate_file, names)
     return Certificate(
         chain.rstrip() + b"\n" + key,
-        _names_of(leaf),
+        names,
         leaf.not_valid_before_utc.timestamp(),
         leaf.not_valid_after_utc.timestamp(),
         _read_authority(client_authority_file) if client_authority_file is not None else b"",
+        str(certificate_file),
+        renewal,
     )
+
+
+def find_certificate_warning(certificate_file: Path, key_file: Path, now: float) -> str | None:
+    """Return a warning if the certificate is not valid now or expires soon; None if it is fine or
+    cannot be read."""
+    try:
+        return read_certificate(certificate_file, key_file).warning(now)
+    except InvalidCertificate:
+        return None
+
+
+def format_date(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d")
+
+
+def _advise(file: Path, names: Iterable[str]) -> str:
+    """Return how to renew a certificate that `cogwork certs local` made, or how to replace it."""
+    listed = [name for name in names if name not in _OWN_NAMES] or ["localhost"]
+    command = ["cogwork", "certs", "local", *listed]
+    if file.name == "cert.pem" and (file.parent / "ca-key.pem").exists():
+        return f"renew it with: {shlex.join([*command, '--directory', str(file.parent)])}"
+    return f"replace it, or create another with: {shlex.join(command)}"
 
 
 def _read_authority(file: Path) -> bytes:

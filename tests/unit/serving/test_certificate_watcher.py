@@ -163,8 +163,8 @@ async def test_no_tls_ends_the_use(watched: Watched, files: CertificateFiles) ->
         (29, "expires in less than 30 days"),
         (6, "expires in less than 7 days"),
         (0.5, "expires in less than 1 day;"),
-        (-1, "has expired"),
-        (200, "is not valid yet"),
+        (-1, "cert.pem expired on 2026-06-01, so clients refuse it; replace it, or create another"),
+        (200, "cert.pem is not valid before 2026-02-21; check the clock"),
     ],
 )
 async def test_expiry_is_warned_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from cogwork.core.paths import cogwork_home
 from cogwork.drivers.builtin_models import builtin_models
 from cogwork.graph.name import ResourceName
 from cogwork.resource.registry import Registry, entry_point_models
+from cogwork.serving.certificate import find_certificate_warning
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -108,7 +110,14 @@ def _load(file: str, registry: Registry, home: str | None) -> LoadedConfig:
         text = read_argument(file)
     except Unreadable as error:
         return load_unreadable(error)
-    context = LoadContext(registry, cogwork_home(os.environ), os.environ)
+    context = LoadContext(
+        registry,
+        cogwork_home(os.environ),
+        os.environ,
+        find_certificate_warning=lambda certificate, key: find_certificate_warning(
+            certificate, key, time.time()
+        ),
+    )
     return load(text, context.in_directory_of(home if home != "-" else None))
 
 

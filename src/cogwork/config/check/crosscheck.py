@@ -294,6 +294,10 @@ def _require_configured(
 
 def _check_network(config: MachineConfig, collector: DiagnosticCollector) -> None:
     network = config.network
+    if network.tls_cert_file and not network.no_tls:
+        collector.check_certificate(
+            network.tls_cert_file, network.tls_key_file, ("network", "tls_cert_file")
+        )
     if (
         network.tls_cert_file
         and not network.no_tls

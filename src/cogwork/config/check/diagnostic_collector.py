@@ -159,6 +159,11 @@ class DiagnosticCollector:
                 self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
         return lookup.path
 
+    def check_certificate(self, certificate: str, key: str, at: Pointer) -> None:
+        files = (Path(each).expanduser() for each in (certificate, key))
+        if (warning := self._context.find_certificate_warning(*files)) is not None:
+            self.add(codes.CERTIFICATE_DATES, warning, at, Effect.IGNORED)
+
     def has_directory(self, path: str) -> bool:
         return try_path(self._context.is_directory, Path(path))
 

@@ -33,6 +33,9 @@ class LoadContext:
     directory: Path | None = None
     """The absolute directory of the configuration file, to which relative paths refer; None for a
     configuration from a cloud."""
+    find_certificate_warning: Callable[[Path, Path], str | None] = lambda _certificate, _key: None
+    """Returns why a TLS certificate with this key is not valid now, or will not be soon. By
+    default, certificates are not read: the server checks the one that it uses."""
 
     def in_directory_of(self, file: Path | str | None) -> Self:
         """Return the context for a configuration from this file; None if it comes from a cloud."""

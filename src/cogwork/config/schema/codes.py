@@ -332,6 +332,15 @@ PLAINTEXT_ADDRESS = Code(
     '"network": { "tls_cert_file": "cert.pem", "tls_key_file": "key.pem", '
     '"grpc_address": "localhost:9090" }',
 )
+CERTIFICATE_DATES = Code(
+    "W505",
+    "TLS certificate expired or expires soon",
+    "The certificate is not valid at present, or will not be soon. Clients refuse a machine whose "
+    "certificate is not valid. Replace the file; `cogwork certs local` renews a certificate that "
+    "it created. The machine uses the new file at once.",
+    '"network": { "tls_cert_file": "expired.pem", "tls_key_file": "key.pem" }',
+    '"network": { "tls_cert_file": "cert.pem", "tls_key_file": "key.pem" }',
+)
 
 CODES: dict[str, Code] = {
     code.id: code
@@ -372,5 +381,6 @@ CODES: dict[str, Code] = {
         OPEN_TO_ALL,
         OPEN_MODULE,
         PLAINTEXT_ADDRESS,
+        CERTIFICATE_DATES,
     )
 }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import json
 import ssl
 import stat
@@ -7,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import trustme
 from cryptography import x509
 
 from cogwork.cli.main import main
@@ -94,3 +96,29 @@ def test_bad_client_name_is_explained(
     assert main(["certs", "client", name, "--directory", str(tmp_path)]) == 2
     assert f'"{name}" is' in capsys.readouterr().err
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_expired_certificate_of_a_machine_is_found_by_the_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["certs", "local", "robot.example"]) == 0
+    capsys.readouterr()
+    certificate, key = tmp_path / "certs" / "cert.pem", tmp_path / "certs" / "key.pem"
+    network = {"tls_cert_file": str(certificate), "tls_key_file": str(key)}
+    file = tmp_path / "machine.json"
+    file.write_text(json.dumps({"network": network}))
+    assert main(["config", "check", str(file)]) == 0
+    assert "is valid: 0 resources" in capsys.readouterr().out
+
+    authority = trustme.CA()
+    end = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC)
+    start = end - datetime.timedelta(days=100)
+    issued = authority.issue_cert("robot.example", not_before=start, not_after=end)
+    issued.cert_chain_pems[0].write_to_path(str(certificate))
+    issued.private_key_pem.write_to_path(str(key))
+    assert main(["config", "check", str(file)]) == 0
+    assert (
+        f"warning  the TLS certificate {certificate} expired on 2026-06-01, so clients refuse it; "
+        f"renew it with: cogwork certs local robot.example --directory {certificate.parent}  [W505]"
+    ) in capsys.readouterr().out
