@@ -70,4 +70,5 @@ def _make_step(diagnostic: Diagnostic, fix: Fix, source: SourceText) -> Step | N
 
 def _may_be_secret(diagnostic: Diagnostic) -> bool:
     """Whether the key may be misspelled and hold a secret."""
-    return diagnostic.hint is not None and mentions_secret_key(diagnostic.hint)
+    hint = diagnostic.hint if diagnostic.code is codes.UNKNOWN_KEY else None
+    return hint is not None and mentions_secret_key(hint)
