@@ -11,7 +11,14 @@ from typing import Final
 from cogwork import __version__
 from cogwork.agent import commands
 from cogwork.agent.commands import DEFAULT_CONFIG, DEFAULT_USER
-from cogwork.core.command_line import AddCommand, argument, command, option, switch
+from cogwork.core.command_line import (
+    AddCommand,
+    add_descriptions,
+    argument,
+    command,
+    option,
+    switch,
+)
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 from cogwork.core.os_error_text import os_reason
@@ -28,37 +35,37 @@ _CONFIG: Final = option(
 _ROOT: Final = option(
     "--root",
     "DIRECTORY",
-    "where versions are kept (default: %(default)s)",
+    f"where versions are kept (default: {DEFAULT_ROOT})",
     parse=Path,
     default=DEFAULT_ROOT,
 )
 _COMMANDS: Final[tuple[AddCommand, ...]] = (
-    command("run", "run the server, and update it and the agent", commands.run, _ROOT),
+    command("run", "Run the server, and update it and the agent", commands.run, _ROOT),
     command(
         "add",
-        "install a release, and make it current if it is the first",
+        "Install a release, and make it current if it is the first",
         commands.add,
         argument("FILE", "a release archive", dest="release", parse=Path, nargs="+"),
         _ROOT,
     ),
     command(
         "trust",
-        "trust the releases that a key has signed",
+        "Trust the releases that a key has signed",
         commands.trust,
         argument("FILE", "the public key, an Ed25519 PEM", dest="key", parse=Path),
         _ROOT,
     ),
     command(
         "status",
-        "show versions, and updates that wait",
+        "Show versions, and updates that wait",
         commands.status,
         switch("--json", "print JSON"),
         _ROOT,
     ),
-    command("retry", "try versions that failed once more", commands.retry, _ROOT),
+    command("retry", "Try versions that failed once more", commands.retry, _ROOT),
     command(
         "allow",
-        "go back to an older version once it is offered",
+        "Go back to an older version once it is offered",
         commands.allow,
         argument("PRODUCT", "server or agent", choices=("server", "agent")),
         argument("VERSION", "the version to go back to"),
@@ -66,7 +73,7 @@ _COMMANDS: Final[tuple[AddCommand, ...]] = (
     ),
     command(
         "install",
-        "install the agent and the server as services",
+        "Install the agent and the server as services",
         commands.install,
         option(
             "--release",
@@ -94,7 +101,7 @@ _COMMANDS: Final[tuple[AddCommand, ...]] = (
     ),
     command(
         "uninstall",
-        "remove what `install` created, but no data",
+        "Remove what `install` created, but no data",
         commands.uninstall,
         switch("--purge", "delete the configuration, the data and the user, too"),
         _CONFIG,
@@ -102,7 +109,7 @@ _COMMANDS: Final[tuple[AddCommand, ...]] = (
     ),
     command(
         "join",
-        "join a cloud with a claim code",
+        "Join a cloud with a claim code",
         commands.join,
         argument("URL", "the address of the cloud"),
         argument("CODE", "from: cogwork fleet claim PART"),
@@ -136,9 +143,10 @@ def build_parser() -> argparse.ArgumentParser:
         description="Keep a machine's server installed, running and current.",
     )
     parser.add_argument("--version", action="version", version=f"cogwork-agent {__version__}")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add_command in _COMMANDS:
         add_command(subparsers)
+    add_descriptions(parser)
     return parser
 
 

@@ -16,6 +16,7 @@ from cogwork.cli.parsers import (
     remote_access,
     resource,
 )
+from cogwork.core.command_line import add_descriptions
 
 _COMMANDS = (
     config.CONFIG,
@@ -43,7 +44,8 @@ _COMMANDS = (
 def build_parser() -> CommandParser:
     parser = CommandParser(
         prog="cogwork",
-        description="Configure, check and operate Cogwork machines.",
+        description="Configure, check and operate Cogwork machines. cogwork-server runs a machine; "
+        "for a first one, run: cogwork demo demo",
         epilog="Exit codes: "
         + "; ".join(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items())
         + ".",
@@ -52,4 +54,5 @@ def build_parser() -> CommandParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add_command in _COMMANDS:
         add_command(commands)
+    add_descriptions(parser)
     return parser

@@ -28,7 +28,11 @@ _STYLES = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
 
 
 def print_json(value: Any) -> None:
-    print(escape_json(json.dumps(value, indent=2, ensure_ascii=False)))
+    print(format_json(value))
+
+
+def format_json(value: Any) -> str:
+    return escape_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def print_text(text: str, file: TextIO | None = None) -> None:

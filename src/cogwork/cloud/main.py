@@ -15,6 +15,7 @@ from cogwork import __version__
 from cogwork.cloud.commands.key_parser import add_key_parser, cloud_directory
 from cogwork.cloud.commands.release_parser import add_release_parser
 from cogwork.cloud.commands.serve_parser import add_serve_parser
+from cogwork.core.command_line import add_descriptions
 from cogwork.core.cut_output import run_until_cut_off
 from cogwork.core.errors import CogworkError
 from cogwork.core.paths import cogwork_home
@@ -41,17 +42,18 @@ def build_parser() -> argparse.ArgumentParser:
         "cogwork-cloud", description="Host a fleet of machines: their configurations and logs."
     )
     parser.add_argument("--version", action="version", version=f"cogwork-cloud {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_init_parser(commands)
     add_serve_parser(commands, _add_data_option)
     _add_record_parsers(commands)
     add_key_parser(commands, _add_data_option)
     add_release_parser(commands, _add_data_option)
+    add_descriptions(parser)
     return parser
 
 
 def _add_init_parser(commands: Any) -> None:
-    init = commands.add_parser("init", help="create a cloud, and print the key of its first owner")
+    init = commands.add_parser("init", help="Create a cloud, and print the key of its first owner")
     init.add_argument(
         "--domain",
         default="localhost",
@@ -67,16 +69,16 @@ def _add_init_parser(commands: Any) -> None:
 def _add_record_parsers(commands: Any) -> None:
     """Add the commands that read or replace the records."""
     usage = commands.add_parser(
-        "usage", help="show the stored logs of each machine, and how many lines were lost"
+        "usage", help="Show the stored logs of each machine, and how many lines were lost"
     )
     usage.add_argument("--json", action="store_true", help="print JSON, with every day")
     usage.set_defaults(run=_usage)
     backup = commands.add_parser(
-        "backup", help="copy the records to a file, also while the cloud is served"
+        "backup", help="Copy the records to a file, also while the cloud is served"
     )
     backup.add_argument("file", type=Path, metavar="FILE", help="where to write the copy")
     backup.set_defaults(run=_backup)
-    restore = commands.add_parser("restore", help="replace the records by a copy")
+    restore = commands.add_parser("restore", help="Replace the records by a copy")
     restore.add_argument(
         "file",
         nargs="?",
@@ -86,7 +88,7 @@ def _add_record_parsers(commands: Any) -> None:
         "means, such as a snapshot of the disk",
     )
     restore.set_defaults(run=_restore)
-    repair = commands.add_parser("repair", help="repair a cloud whose root key is lost")
+    repair = commands.add_parser("repair", help="Repair a cloud whose root key is lost")
     repair.add_argument(
         "--new-root-key",
         action="store_true",
@@ -104,7 +106,7 @@ def _add_data_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=cogwork_home(os.environ) / "cloud",
         metavar="DIRECTORY",
-        help="where the cloud is kept (default: %(default)s)",
+        help="where the cloud is kept (default: cloud in $COGWORK_HOME, or ~/.cogwork/cloud)",
     )
 
 

@@ -116,6 +116,17 @@ def option(
     return add
 
 
+def add_descriptions(parser: argparse.ArgumentParser) -> None:
+    """Begin the help of each command with the sentence that the list of commands has for it."""
+    # argparse has no public way to list the declared commands.
+    for action in parser._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for each in action._choices_actions:  # noqa: SLF001
+                inner = action.choices[each.dest]
+                inner.description = inner.description or f"{each.help}."
+                add_descriptions(inner)
+
+
 def switch(flags: str, meaning: str, *, dest: str | None = None) -> AddArgument:
     """Declare an option without a value."""
 

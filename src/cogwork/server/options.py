@@ -180,7 +180,7 @@ OPTIONS = (
     Option(
         "webrtc",
         None,
-        "let clients connect over WebRTC (default true); false to connect directly",
+        "let clients connect over WebRTC; with -webrtc=false, they connect directly",
     ),
 )
 EXIT_CODES = {0: "stopped on request", 1: "failure", 2: "usage error"}

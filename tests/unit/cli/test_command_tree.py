@@ -32,8 +32,37 @@ def _value(metavar: str | None, choices: tuple[str, ...]) -> str:
     return choices[0] if choices else "1" if metavar in ("N", "PORT", "SECONDS") else "text"
 
 
-def test_every_command_has_a_summary() -> None:
-    assert all(command.summary for program in programs() for command in walk(program))
+EVERY = [command for program in programs() for command in walk(program)]
+WITHOUT_JSON = {
+    # They print a document that is JSON itself, or a script.
+    *("cogwork call", "cogwork completion", "cogwork config schema"),
+    # They show a live picture, a terminal or a log until they are stopped.
+    *("cogwork camera watch", "cogwork demo", "cogwork module run", "cogwork shell"),
+    # They change something, and report it in one line.
+    *("cogwork config restore", "cogwork copy", "cogwork model demo", "cogwork module new"),
+    *("cogwork fleet config edit", "cogwork fleet config restore", "cogwork fleet key delete"),
+    *("cogwork fleet logout", "cogwork fleet machine delete", "cogwork fleet machine rename"),
+    "cogwork fleet restart",
+}
+
+
+@pytest.mark.parametrize("command", LEAVES, ids=lambda command: command.name)
+def test_command_that_shows_data_has_json(command: Command) -> None:
+    has_json = any("--json" in option.flags for option in command.options)
+    assert has_json != (command.name in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command.name)
+def test_help_of_a_command_reads_well(command: Command) -> None:
+    assert command.summary[0].isupper()
+    texts = [command.notes, *(argument.help for argument in command.arguments)]
+    assert not [text for text in texts if "%(" in text]
+
+
+def test_help_begins_with_what_the_command_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["config", "check", "-h"])
+    assert "\n\nCheck a configuration file for errors.\n\n" in capsys.readouterr().out
 
 
 def test_usage_of_commands() -> None:

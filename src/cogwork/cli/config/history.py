@@ -44,7 +44,11 @@ def show(arguments: argparse.Namespace) -> int:
     def run() -> int:
         entry = _find(_open(Path(arguments.config)), arguments.id)
         redact = make_redact(entry.text)
-        _print_document(entry.text if arguments.reveal else mask_text(entry.text, redact))
+        text = entry.text if arguments.reveal else mask_text(entry.text, redact)
+        if arguments.json:
+            print_json({**describe_entry(entry), "text": text})
+        else:
+            _print_document(text)
         return EXIT_OK
 
     return _report_errors(run)

@@ -20,7 +20,15 @@ from cogwork.cli.machine.graph_text import DiagramNode, as_dot, as_text
 from cogwork.cli.machine.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.machine.history import format_event
 from cogwork.cli.machine.unhealthy import has_failed_last, is_healthy, keep_unhealthy
-from cogwork.cli.terminal import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, paint, print_error, print_json
+from cogwork.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_OK,
+    EXIT_USAGE,
+    format_json,
+    paint,
+    print_error,
+    print_json,
+)
 from cogwork.config.check.diagnostics import replace_unprintable, replace_unprintable_lines
 from cogwork.config.source.config_report import ConfigState, describe_report, format_reported
 from cogwork.core import duration
@@ -109,7 +117,8 @@ def graph(arguments: argparse.Namespace) -> int:
         return EXIT_USAGE
     report_missing(view, "models and dependencies")
     try:
-        diagram = _render_graph(view["resources"], _choose_format(arguments))
+        form = "json" if arguments.json else _choose_format(arguments)
+        diagram = _render_graph(view["resources"], form)
     except CannotDraw as error:
         print_error(str(error))
         return EXIT_USAGE
@@ -289,6 +298,8 @@ def _choose_format(arguments: argparse.Namespace) -> str:
 
 
 def _render_graph(resources: list[dict[str, Any]], form: str) -> bytes:
+    if form == "json":
+        return f"{format_json([_describe_node(each) for each in resources])}\n".encode()
     nodes = [
         DiagramNode(
             *(r["name"], r.get("model", ""), r["state"], r["reason"]),
@@ -300,3 +311,9 @@ def _render_graph(resources: list[dict[str, Any]], form: str) -> bytes:
         return draw(as_dot(nodes), form)
     text = as_dot(nodes) if form == "dot" else as_text(nodes, paint)
     return f"{text}\n".encode(errors="backslashreplace")
+
+
+def _describe_node(resource: dict[str, Any]) -> dict[str, Any]:
+    optional = {"model": None, "depends_on": []}
+    keys = ("name", "model", "state", "reason", "depends_on")
+    return {key: resource.get(key, optional.get(key)) for key in keys}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cogwork.cli.parsers.options import JSON, REVEAL, YES
-from cogwork.core.command_line import argument, command, group, option
+from cogwork.core.command_line import argument, command, group, option, switch
 
 _CONFIG = option(
     "--config",
@@ -70,6 +70,7 @@ CONFIG = group(
         "cogwork.cli.config.history:show",
         _ID,
         _CONFIG,
+        switch("--json", "print JSON: the entry, with its text"),
         REVEAL,
         epilog="Exit status: 0, or 2 if there is no such entry.",
     ),

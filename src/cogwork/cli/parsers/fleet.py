@@ -37,7 +37,7 @@ FLEET = group(
         argument("URL", "the cloud, e.g. https://fleet.example.org"),
         option("--key-id", "ID", "ID of the API key"),
         option("--key-file", "FILE", "file with the key, or - for standard input"),
-        option("--ca", "FILE", "certificate of the authority that signed the cloud's"),
+        option("--ca", "FILE", "certificate of the authority that signed the cloud's certificate"),
         JSON,
         epilog="Asks for what is not given, checks the key at the cloud and stores it for the "
         "next commands. Scripts can set COGWORK_FLEET_ADDRESS, COGWORK_FLEET_KEY_ID and "
@@ -126,7 +126,7 @@ FLEET = group(
         "Replace the secrets of parts",
         command(
             "rotate",
-            "Replace the secret of a part, and cut off who has the present one",
+            "Replace the secret of a part; the present one stops working",
             "cogwork.cli.fleet.part_secret:rotate",
             PART,
             _OUTPUT,

@@ -21,7 +21,9 @@ CONFIG = group(
         "Print the configuration of a machine",
         "cogwork.cli.fleet.config.part_config:show",
         PART,
-        option("--revision", "N", "an earlier one, as `cogwork fleet config history` lists it"),
+        option(
+            "--revision", "N", "an earlier revision, as `cogwork fleet config history` lists it"
+        ),
         JSON,
         REVEAL,
         epilog=_READ,

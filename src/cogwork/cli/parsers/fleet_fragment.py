@@ -46,7 +46,7 @@ FRAGMENT = group(
         "Print a fragment",
         "cogwork.cli.fleet.config.fragments:show",
         _FRAGMENT,
-        option("--revision", "N", "an earlier one, by its number or tag"),
+        option("--revision", "N", "an earlier revision, by its number or tag"),
         JSON,
         REVEAL,
         epilog=_READ,

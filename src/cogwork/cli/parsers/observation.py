@@ -38,6 +38,7 @@ LOGS = command(
     option("--since", "WHEN", "show lines since WHEN, e.g. 10m or 2026-11-15T14:02"),
     FOLLOW,
     JSON_LINES,
+    epilog="Exit status: 0, 2 if the machine cannot be reached, 130 after Ctrl-C.",
 )
 GRAPH = command(
     "graph",
@@ -51,6 +52,9 @@ GRAPH = command(
         choices=("text", "dot", "svg"),
     ),
     option("-o, --output", "FILE", "write to FILE; .dot, .svg, .png and .pdf set the format"),
+    switch("--json", "print JSON: the resources, each with what it depends on"),
+    epilog="Exit status: 0, 2 if the machine cannot be reached, the file cannot be written or "
+    "Graphviz is missing.",
 )
 FIND = command(
     "find",

@@ -18,11 +18,11 @@ _PURPOSES: Final = ("token", "part-token", "authority", "sealing")
 def add_key_parser(commands: Any, add_data: AddData) -> None:
     """Add the command. `add_data` adds the option for the directory of the cloud."""
     key = commands.add_parser(
-        "key", help="replace the lost key of an owner, and rotate the keys of the cloud itself"
+        "key", help="Replace the lost key of an owner, and rotate the keys of the cloud itself"
     )
-    actions = key.add_subparsers(required=True, metavar="ACTION")
+    actions = key.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    create = actions.add_parser("create", help="create a key for an owner who has lost theirs")
+    create = actions.add_parser("create", help="Create a key for an owner who has lost theirs")
     create.add_argument(
         "--organization",
         default="",
@@ -32,11 +32,11 @@ def add_key_parser(commands: Any, add_data: AddData) -> None:
     create.add_argument("--name", default="owner", help="the name of the key (default: owner)")
     create.set_defaults(run=_create)
 
-    listing = actions.add_parser("list", help="list the keys of the cloud itself")
+    listing = actions.add_parser("list", help="List the keys of the cloud itself")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_list)
 
-    rotate = actions.add_parser("rotate", help="replace a key of the cloud itself")
+    rotate = actions.add_parser("rotate", help="Replace a key of the cloud itself")
     rotate.add_argument(
         "purpose",
         choices=_PURPOSES,

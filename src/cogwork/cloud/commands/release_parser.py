@@ -17,19 +17,19 @@ AddData = Callable[[argparse.ArgumentParser], None]
 
 def add_release_parser(commands: Any, add_data: AddData) -> None:
     """Add the command. `add_data` adds the option for the directory of the cloud."""
-    release = commands.add_parser("release", help="add releases, and roll them out to machines")
-    actions = release.add_subparsers(required=True, metavar="ACTION")
+    release = commands.add_parser("release", help="Add releases, and roll them out to machines")
+    actions = release.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    add = actions.add_parser("add", help="add releases from their archives")
+    add = actions.add_parser("add", help="Add releases from their archives")
     add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a signed .tar archive")
     add.set_defaults(run=_add)
 
-    listing = actions.add_parser("list", help="list the releases")
+    listing = actions.add_parser("list", help="List the releases")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_list)
 
     installer = actions.add_parser(
-        "installer", help="make a script that installs the agent and the server on a machine"
+        "installer", help="Make a script that installs the agent and the server on a machine"
     )
     installer.add_argument(
         "url", type=_parse_url, metavar="URL", help="where machines reach this cloud"
@@ -46,11 +46,11 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
         type=Path,
         default=Path("install-cogwork.py"),
         metavar="FILE",
-        help="where to write it (default: %(default)s)",
+        help="where to write it (default: install-cogwork.py)",
     )
     installer.set_defaults(run=_make_installer)
 
-    rollout = actions.add_parser("rollout", help="roll out a version to the machines of a channel")
+    rollout = actions.add_parser("rollout", help="Roll out a version to the machines of a channel")
     _add_channel(rollout)
     rollout.add_argument("version", metavar="VERSION", help="a version that was added")
     rollout.add_argument(
@@ -81,14 +81,14 @@ def add_release_parser(commands: Any, add_data: AddData) -> None:
     )
     rollout.set_defaults(run=_rollout)
 
-    pause = actions.add_parser("pause", help="stop offering the version to more machines")
+    pause = actions.add_parser("pause", help="Stop offering the version to more machines")
     _add_channel(pause)
     pause.set_defaults(run=_pause)
-    resume = actions.add_parser("resume", help="go on with a paused rollout")
+    resume = actions.add_parser("resume", help="Go on with a paused rollout")
     _add_channel(resume)
     resume.set_defaults(run=_resume)
 
-    status = actions.add_parser("status", help="show how the rollouts go, and what failed")
+    status = actions.add_parser("status", help="Show how the rollouts go, and what failed")
     status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
 

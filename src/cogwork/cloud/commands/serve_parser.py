@@ -20,7 +20,7 @@ _MAX_LOG_QUOTA: Final = 1_000_000
 
 def add_serve_parser(commands: Any, add_data: AddData) -> None:
     """Add the command. `add_data` adds the option for the directory of the cloud."""
-    serve = commands.add_parser("serve", help="serve the cloud")
+    serve = commands.add_parser("serve", help="Serve the cloud")
     serve.add_argument(
         "--address",
         type=Address.parse,

@@ -104,6 +104,18 @@ def test_graph_has_the_resources(terminal: Terminal) -> None:
     assert (code, err) == (0, missing)
 
 
+def test_graph_as_json_has_unknown_members_as_null(terminal: Terminal) -> None:
+    code, out, _ = terminal.run("graph", "--json")
+    assert code == 0
+    assert json.loads(out)[1] == {
+        "name": "rdk:component:camera/belt",
+        "model": None,
+        "state": "unhealthy",
+        "reason": "no such device",
+        "depends_on": [],
+    }
+
+
 def test_call_uses_the_descriptors_of_the_sdk(terminal: Terminal) -> None:
     code, out, err = terminal.run("call", "wheel", "is_powered")
     assert (code, json.loads(out)) == (0, {"is_on": True, "power_pct": 0.5})

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cogwork.cli.main import main
@@ -52,3 +54,11 @@ def test_severity_matches_the_letter_of_the_code() -> None:
         "W": "warning",
     }
     assert all(code.explanation.endswith(".") for code in CODES.values())
+
+
+def test_explain_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "E103", "--json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["code"], page["severity"]) == ("E103", "error")
+    assert main(["explain", "--json"]) == 0
+    assert page in json.loads(capsys.readouterr().out)

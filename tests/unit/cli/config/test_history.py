@@ -75,6 +75,14 @@ def test_show_masks_secrets(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("history")
+def test_show_as_json_masks_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "show", "2", "--json"]) == 0
+    entry = json.loads(capsys.readouterr().out)
+    assert (entry["id"], '"name": "cam"' in entry["text"]) == (2, True)
+    assert "canary" not in entry["text"]
+
+
+@pytest.mark.usefixtures("history")
 @pytest.mark.parametrize(("entry", "text"), [("1", FIRST), ("2", SECOND)])
 def test_show_reveals_the_exact_text_on_request(
     entry: str, text: str, capsys: pytest.CaptureFixture[str]
