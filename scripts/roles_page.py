@@ -27,8 +27,12 @@ _HEAD = "\n\n".join(
         "A key of a machine has a role, which limits what its clients may call: see\n"
         "[Put it on a network](../guides/put-it-on-a-network.md). Each role includes the ones "
         "before it.",
-        "Methods of APIs that modules define require an operator. Methods that only other versions "
-        "of the public API\nhave, which a module or a remote may serve, require an owner, except: "
+        "An owner may call everything. So a method of the public API that the tables below do not "
+        "list for another role\nrequires an owner: shells, file copies, tunnels and shutdown, and "
+        "every method that this release does not know.",
+        "Methods of APIs that modules define require an operator.",
+        "A module or a remote may serve another version of the public API. Methods that only such "
+        "a version has require\nan owner, too, because what they do is unknown, except: "
         f"{_render_other_methods()}.",
         "The HTTP pages, the logs and the "
         "pictures of\ncameras require a viewer; reading, checking and saving the configuration "

@@ -16,7 +16,7 @@ class Role(enum.IntEnum):
     VIEWER = 1
     """May call methods that move nothing and change nothing."""
     OPERATOR = 2
-    """May call everything except shells, file copies, tunnels, configuration and shutdown."""
+    """May also call the operator's methods below, and all methods of APIs that modules define."""
     OWNER = 3
     """May call everything."""
 
