@@ -50,10 +50,11 @@ $(VENV)/.installed: pyproject.toml
 models: setup  ## the models, labels and photos that tests of real models read: tests/MODELS.md
 	@$(RUN)/python -m scripts.fetch_models
 
-lint: setup  ## formatting, lint, spelling, types, import contracts
+lint: setup  ## formatting, lint, spelling, phrases, types, import contracts
 	$(RUN)/ruff format --check .
 	$(RUN)/ruff check .
 	$(RUN)/codespell
+	$(RUN)/python -m scripts.check_language
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 

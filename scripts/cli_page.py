@@ -42,7 +42,8 @@ standard error says what such a server does not tell, so that `--json` stays wha
   of the server. If the server only lists its resources, their states are unknown, and the command
   exits with 1. With `--json`, what is not known is left out, and `version` says which server it is.
 - `graph` draws the resources without their dependencies.
-- `call` takes the methods that the server describes by gRPC reflection, or else those of the SDK.
+- `call` takes the methods that the server describes by gRPC reflection, or else the methods of the
+  SDK.
 - `logs` says where to look instead.
 
 `cogwork find` shows each machine once, with the port that other computers reach, however many

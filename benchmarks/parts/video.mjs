@@ -52,7 +52,7 @@ function prepare(url) {
     await robot.disconnect();
   }
 
-  // Sends the last video in another size; null for that of the camera.
+  // Sends the last video in another size; null for the size of the camera.
   async function resize(size) {
     const { name, streams, video } = viewers.at(-1);
     await (size ? streams.setOptions(name, ...size) : streams.resetOptions(name));

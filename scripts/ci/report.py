@@ -32,7 +32,7 @@ def main() -> int:
     print(format_table(records))
     if update:
         if platform.machine() != COUNTED_ON:
-            parser.error(f"the numbers are those of {COUNTED_ON}")
+            parser.error(f"the numbers are for {COUNTED_ON}")
         COUNTS.write_text(format_counts(records, counts))
         return 0
     print(*list_second_tries(records), sep="\n")

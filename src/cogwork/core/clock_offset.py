@@ -17,7 +17,7 @@ def describe_clock_offset(seconds: float) -> str | None:
     size, unit = next(each for each in _UNITS if abs(seconds) >= 2 * each[0])
     direction = "ahead of" if seconds > 0 else "behind"
     return (
-        f"the clock of this machine is {abs(seconds) / size:.0f} {unit} {direction} that of its "
-        "cloud, so certificates may be refused and times in the log are wrong; set it, for example "
-        "with: timedatectl set-ntp true"
+        f"the clock of this machine is {abs(seconds) / size:.0f} {unit} {direction} the clock "
+        "of its cloud, so certificates may be refused and times in the log are wrong; set it, for "
+        "example with: timedatectl set-ntp true"
     )

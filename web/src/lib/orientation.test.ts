@@ -85,7 +85,7 @@ describe('orientation', () => {
     expectClose([found.w, found.x, found.y, found.z], quaternion);
   });
 
-  test('what is no orientation is refused', () => {
+  test('what is not an orientation is refused', () => {
     expect(() => parseOrientation('compass', { x: 1 })).toThrow('"compass" is not a type of orientation');
     expect(() => parseOrientation('quaternion', { w: 'one' })).toThrow('"w" of quaternion is not a finite number');
   });

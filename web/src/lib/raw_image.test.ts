@@ -22,7 +22,7 @@ describe('readDepth', () => {
     larger.set(data, 5);
     expect([...readDepth(larger.subarray(5)).values]).toEqual([42]);
   });
-  it('refuses what is no depth map, truncated or absurdly large', () => {
+  it('refuses what is not a depth map, truncated or absurdly large', () => {
     expect(() => readDepth(new Uint8Array(30))).toThrow('header');
     expect(() => readDepth(encode(2, 2, [1, 2, 3]))).toThrow('declares 2x2');
     expect(() => readDepth(encode(2 ** 40, 2 ** 20, []))).toThrow('cannot be shown');

@@ -14,7 +14,7 @@ export type Shape = Body &
   (
     | { readonly kind: 'box'; readonly size: Vector }
     | { readonly kind: 'sphere'; readonly radius: number }
-    /** The length is that of the whole capsule, along z. */
+    /** The length of the whole capsule, along z. */
     | { readonly kind: 'capsule'; readonly radius: number; readonly length: number }
     | { readonly kind: 'point' }
   );

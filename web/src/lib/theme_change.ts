@@ -1,6 +1,6 @@
 import { createSubscriber } from 'svelte/reactivity';
 
-/** Acts whenever the colors of the page change: by its own setting, or by that of the system. Returns how to end that. */
+/** Acts whenever the colors of the page change: by its own setting or the system's. Returns how to end that. */
 export function watchTheme(act: () => void): () => void {
   const scheme = matchMedia('(prefers-color-scheme: dark)');
   scheme.addEventListener('change', act);

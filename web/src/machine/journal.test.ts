@@ -3,7 +3,7 @@ import { describeEvent, parseEvents, readJournal } from './journal';
 
 const time = '2026-01-01T00:00:00.000Z';
 
-test('what is no event is left out', () => {
+test('what is not an event is left out', () => {
   expect(parseEvents({})).toEqual([]);
   expect(parseEvents([null, 7, { time: 'x' }, { time, event: 'started' }]).map((each) => each.kind)).toEqual(['started']);
 });

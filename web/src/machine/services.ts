@@ -36,7 +36,7 @@ import type { Service } from './service_type';
 type ClientClass = new (robot: RobotClient, name: string) => unknown;
 
 /**
- * The SDK's client of each API. Navigation is missing because the SDK's client is that of an older
+ * The SDK's client of each API. Navigation is missing because the SDK's client is for an older
  * API than the machine's.
  */
 const CLIENTS: Readonly<Record<string, ClientClass>> = {

@@ -65,7 +65,7 @@ test('a call that was on its way when the page was hidden is not made again', as
   expect(answer).toHaveBeenCalledTimes(1);
 });
 
-test('other errors are those of the machine', async () => {
+test('other errors are errors of the machine', async () => {
   const { motors } = makeMotors(() => Promise.reject(new Error('too fast')));
   await expect(motors.setPower!({})).rejects.toThrow('too fast');
 });

@@ -87,7 +87,7 @@ def _download(release: dict[str, Any], work: Path) -> Path:
     path = Path(work, release["filename"])
     digest, size = hashlib.sha256(), 0
     url = release["url"]
-    reply = urllib.request.urlopen(url, timeout=_TIMEOUT)  # noqa: S310 - that of the cloud
+    reply = urllib.request.urlopen(url, timeout=_TIMEOUT)  # noqa: S310 - a URL of the cloud
     with reply, path.open("wb") as file:
         while chunk := reply.read(_CHUNK):
             size += len(chunk)

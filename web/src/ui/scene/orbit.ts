@@ -45,7 +45,7 @@ export class Orbit {
     this.elevation = side === 'top' ? STEEPEST : 0;
   }
 
-  /** Looks at a sphere so that all of it is in the picture. The angles are those of the picture's height and width. */
+  /** Looks at a sphere so that all of it is in the picture. The angles belong to the picture's height and width. */
   fit(center: Vector3, radius: number, height: number, width: number): void {
     this.target = [...center];
     this.distance = Math.max(NEAREST, Math.min(FARTHEST, (radius / Math.sin(Math.min(height, width) / 2)) * 1.05));

@@ -77,7 +77,7 @@ export class Space {
   ) {
     const context = canvas.getContext('webgl2', { antialias: true });
     if (context === null) throw new Error('this browser has no WebGL');
-    // Colors are those of the theme and of the pictures, shown as they are.
+    // Colors come from the theme and the pictures, and are shown as they are.
     ColorManagement.enabled = false;
     this.#renderer = new WebGLRenderer({ canvas, context, antialias: true });
     this.#renderer.outputColorSpace = LinearSRGBColorSpace;

@@ -90,7 +90,7 @@ export class Draft {
     this.#checkSoon(0);
   }
 
-  /** Replaces the text by that of an entry of the history. */
+  /** Replaces the text by the text of an entry of the history. */
   restore(text: string, id: number): void {
     this.edit(text, id);
     this.generation += 1;

@@ -48,7 +48,7 @@ export function propertiesOf(root: Schema, schemas: readonly Schema[]): Map<stri
       const parts = expand(root, property, undefined);
       const described = { ...Object.assign({}, ...parts), ...property } as Schema;
       const earlier = found.get(name);
-      // The attributes of a model say more than those of every model.
+      // The attributes of a model say more than the attributes of every model.
       if (earlier === undefined || (!described.description && earlier.description)) found.set(name, described);
       else found.set(name, { ...earlier, ...described });
     }

@@ -55,7 +55,7 @@ it('knows the attributes of a resource in an older file', () => {
   expect([...fields.keys()]).toContain('video_path');
 });
 
-it('lists nothing of what is no configuration', () => {
+it('lists nothing of what is not a configuration', () => {
   for (const each of [undefined, null, 1, 'x', [], { components: {} }, { components: [null, 1, []] }]) {
     expect(listResources(each)).toEqual([]);
     resolveNames(each);

@@ -56,7 +56,7 @@ export class LoadHistory {
     this.#load.add(server.computer.load, at);
   }
 
-  /** Another server runs: its lines do not continue those of the last one. */
+  /** Another server runs: its lines do not continue the lines of the last one. */
   #break(at: number): void {
     for (const { series } of this.quantities) series.add(NaN, at);
   }

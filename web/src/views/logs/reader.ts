@@ -5,7 +5,7 @@ import { hash } from './line';
 const CONNECT_TIMEOUT = 5000;
 const FIRST_PAUSE = 500;
 const MAX_PAUSE = 5000;
-/** Lines that the machine keeps, and therefore sends again to whoever connects again. */
+/** Lines that the machine keeps, and therefore sends again to a client that connects again. */
 const MAX_REPEATED = 5000;
 /** Characters that wait for the next frame before the stream is read on. */
 const MAX_PENDING = 2 << 20;

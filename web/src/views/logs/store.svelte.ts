@@ -4,7 +4,7 @@ import { parseLine, type LogLine } from './line';
 const MAX_LINES = 20_000;
 const MAX_CHARACTERS = 32 << 20;
 
-/** The last lines that were received, and those of them that pass the filter. */
+/** The last lines that were received, and the ones that pass the filter. */
 export class LogStore {
   /** Changes with every change of the lines, which are plain arrays for speed. */
   version = $state(0);
