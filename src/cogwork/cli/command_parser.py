@@ -24,7 +24,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _describe_unknown(self, word: str) -> str:
         if not word.startswith("-"):
-            return f'unexpected argument "{word}"'
+            return f'unexpected argument "{word}"; put an argument with spaces in quotes'
         option = word.partition("=")[0]
         return f"unknown option {option}{_suggest(option, self._option_string_actions)}"
 

@@ -15,7 +15,13 @@ from tests.support.machine.commands import run_command, start_command
 from tests.support.machine.running import Server, run_server
 from tests.support.waiting import pass_time, poll
 
+from cogwork.resource.sdk import clean_import as sdk
+
+assert sdk.VERSION  # it comes before anything else of the SDK
+from viam.gen.component.motor.v1 import motor_pb2  # noqa: E402
+
 SERVICE = "viam.component.motor.v1.MotorService"
+METHODS = [each.name for each in motor_pb2.DESCRIPTOR.services_by_name["MotorService"].methods]
 
 
 @pytest.fixture
@@ -85,6 +91,7 @@ async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
     [
         (["whel", "stop"], 2, 'the machine has no resource "whel"; did you mean "wheel"?'),
         (["x", "stop"], 2, 'the machine has no resource "x"; it has wheel; see `cogwork status`'),
+        (["wheel"], 2, f"name a method of wheel: {', '.join(METHODS)}"),
         (["wheel", "stopp"], 2, f'wheel ({SERVICE}) has no method "stopp"; did you mean "Stop"?'),
         (
             ["wheel", "set_power", '{"powr": 1}'],

@@ -87,8 +87,10 @@ def _move(call: _Call, name: str, request: Any) -> None:
             wait_while_moving(is_moving, lambda: list(sibling["Stop"].iter_replies(stopping)))
 
 
-def _find_method(service: ServiceDescriptor, name: str, wanted: str) -> MethodDescriptor:
+def _find_method(service: ServiceDescriptor, name: str, wanted: str | None) -> MethodDescriptor:
     """Find a method by its proto name or its Python name: GetReadings, get_readings."""
+    if wanted is None:
+        raise CommandError(f"name a method of {name}: {', '.join(service.methods_by_name)}")
     plain = wanted.replace("_", "").lower()
     for each, method in service.methods_by_name.items():
         if each.lower() == plain:

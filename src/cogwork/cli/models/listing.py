@@ -63,10 +63,12 @@ def _format_list(entries: Sequence[ModelEntry]) -> Iterator[str]:
 
 def _format_model(entry: ModelEntry) -> Iterator[str]:
     yield f"{entry.api} {entry.name.short}"
-    source = [entry.source] if entry.source != BUILT_IN else []
-    yield "\n".join(
-        f"  {line}" for line in (entry.summary, *source, *filter(None, [entry.advice])) if line
-    )
+    notes = [entry.summary]
+    if entry.source != BUILT_IN and entry.source not in entry.summary:
+        notes.append(entry.source)
+    if entry.advice is not None:
+        notes.append(f"not installed: {entry.advice}")
+    yield from (f"  {note}" for note in notes if note)
     yield ""
     schema = entry.schema
     rows = list(iter_attributes(schema)) if schema is not None else []

@@ -126,13 +126,14 @@ def _iter_rows(schema: JsonSchema, definitions: JsonSchema, path: str) -> Iterat
 
 
 def search(entries: Iterable[ModelEntry], words: Iterable[str]) -> list[ModelEntry]:
-    """Return the models that match every word: their API, name or sentence contains it.
+    """Return the models that match every word: an API, or a part of the API, name or sentence.
 
     If the words are the name of exactly one model, return only that one.
     """
     found = list(entries)
     for word in words:
-        found = [each for each in found if _contains(each, word.lower())]
+        of_api = [each for each in found if word in (each.api.subtype, str(each.api))]
+        found = of_api or [each for each in found if _contains(each, word.lower())]
     exact = [each for each in found if {each.name.short, str(each.name)}.intersection(words)]
     return exact if len(exact) == 1 else found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import inspect
 import json
 import keyword
@@ -169,6 +170,8 @@ def _next_steps(plan: Scaffold, directory: Path) -> Iterator[tuple[str, str]]:
     yield f"cogwork module run {directory}", "run it, and restart it on changes"
     yield f"cogwork call {plan.api.subtype} {call}", "call it from another terminal"
     incomplete = "" if plan.is_complete else " (fails until the methods are implemented)"
+    if importlib.util.find_spec("pytest") is None:
+        yield "pip install 'cogwork[contracts]'", "install what the test needs"
     yield f"python -m pytest {directory}", f"test it{incomplete}"
 
 

@@ -13,7 +13,11 @@ CALL = command(
     "Call a method of a resource and print the reply as JSON",
     "cogwork.cli.machine.call:call",
     argument("RESOURCE", "resource name, e.g. belt"),
-    argument("METHOD", "method, e.g. GetReadings or get_readings"),
+    argument(
+        "METHOD",
+        "method, e.g. GetReadings or get_readings; without it, the error lists the methods",
+        nargs="?",
+    ),
     argument(
         "JSON",
         "request, or - for standard input (default: {})",

@@ -116,6 +116,9 @@ _LEVELS = {
 _PLACE = re.compile(r"([^\s:]{1,200}):(\d{1,9})\t")
 """The location of the log call, which the Python SDK writes before the message."""
 
+_NO_STACK = "exc_info: None, exc_text: None, stack_info: None"
+"""What the Python SDK sends instead of a stack for a record without an exception."""
+
 
 def _invalid_level_message(invalid: Sequence[str], count: int) -> str:
     shown = truncate(invalid[0], limit=NAME_LIMIT)
@@ -139,7 +142,7 @@ def _to_log_record(entry: common.LogEntry, name: str, level: int, now: float) ->
         record.filename, record.lineno = place[1], int(place[2])
     elif entry.HasField("caller"):
         record.filename, record.lineno = read_place(entry.caller)
-    if entry.stack:
+    if entry.stack and entry.stack != _NO_STACK:
         setattr(record, EXTRA_LINES, entry.stack)
     fields = read_fields(entry.fields) if entry.fields else {}
     claimed = _parse_time(entry)

@@ -68,6 +68,8 @@ def test_one_model_is_shown_with_attributes_and_example(
         (["rdk:builtin:webcam"], ["webcam"]),
         (["vision", "mlmodel"], ["mlmodel"]),
         (["wheel"], ["wheeled", "wheeled-odometry"]),
+        (["sensor"], ["fake", "serial", "system"]),
+        (["rdk:service:motion"], ["builtin", "fake"]),
         (["differential drive"], ["wheeled"]),
         (["FAKE", "arm"], ["fake"]),
         (["nothing"], []),
@@ -111,7 +113,7 @@ def test_missing_extra_says_how_to_install_it(
     monkeypatch.setattr(Extra, "find_missing", lambda extra: extra.name)
     main(["models", "gamepad"])
     advice = "install it with `pip install 'cogwork[gamepad]'`"
-    assert f"\n  {advice}\n" in capsys.readouterr().out
+    assert f"\n  not installed: {advice}\n" in capsys.readouterr().out
     main(["models", "input_controller"])
     assert f"\n           not installed: {advice}\n" in capsys.readouterr().out
 

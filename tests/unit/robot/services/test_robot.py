@@ -23,7 +23,7 @@ from viam.version_metadata import API_VERSION
 from cogwork import __version__
 from cogwork.core.clock import SystemClock
 from cogwork.logs.entry import Entry
-from cogwork.logs.pipeline import Pipeline
+from cogwork.logs.pipeline import EXTRA_LINES, Pipeline
 from cogwork.logs.redactor import Redactor
 from cogwork.robot.handler_table import build_handler_table
 from cogwork.robot.services.log import LogService
@@ -309,6 +309,15 @@ class TestLog:
         assert list(entry.fields) == ["key", "on", "big"]
         assert (entry.fields["key"], entry.fields["on"]) == ("***", True)
         assert len(entry.fields["big"]) < 33_000
+
+    async def test_empty_stack_of_the_python_sdk_is_dropped(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        line = log_entry("acme.lamp", "info", "on")
+        line.stack = "exc_info: None, exc_text: None, stack_info: None"
+        await bench.call_robot("Log", log_request(line))
+        assert caplog.records[-1].getMessage() == "on"
+        assert not hasattr(caplog.records[-1], EXTRA_LINES)
 
     async def test_logger_names_of_clients_are_not_kept(self, bench: Bench) -> None:
         known = set(logging.root.manager.loggerDict)
