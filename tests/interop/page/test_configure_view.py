@@ -135,7 +135,7 @@ async def test_configuration_is_edited_with_a_plan_and_restored(server: Server, 
 async def add_resource(page: Page, typed: str, model: str) -> None:
     await find_button(page, "Add a resource").click()
     await page.get_by_label("Search models and devices").fill(typed)
-    await page.get_by_role("button", name=re.compile(f"^{model} ")).click()
+    await page.get_by_role("button", name=re.compile(f"^{model} ")).first.click()
 
 
 async def set_attribute(page: Page, resource: str, label: str, value: str) -> None:
@@ -155,22 +155,23 @@ def restored(server: Server) -> Iterator[None]:
 @pytest.mark.usefixtures("restored")
 async def test_incomplete_resource_says_what_it_lacks(server: Server, page: Page) -> None:
     await open_configuration(page, server)
+    await add_resource(page, "motor", "fake")
     await add_resource(page, "wheels", "wheeled")
     notice = page.get_by_text("If you save this, it is unhealthy until this is fixed")
     await expect(notice).to_be_in_viewport()
     await expect(page.locator("[data-faults]")).to_contain_text('"width_mm" is missing')
-    await expect(page.get_by_role("button", name="configuring base base 4 errors")).to_be_visible()
+    await expect(page.get_by_role("button", name="not running base base 4 errors")).to_be_visible()
     await expect(find_button(page, "Save with 4 errors")).to_be_enabled()
     await expect(page.get_by_label("width_mm")).to_be_focused()
 
     # Lists, and the resources that an attribute may name.
     await page.keyboard.type("300")
     await page.get_by_label("wheel_circumference_mm").fill("200")
-    for side in ("left", "right"):
+    for side, motor in (("left", "m"), ("right", "motor")):
         await find_button(page, f"Add to {side}").click()
         choice = page.get_by_label(f"{side} 1", exact=True)
-        assert await choice.locator("option").all_inner_texts() == ["not set", "m"]
-        await choice.select_option("m")
+        assert await choice.locator("option").all_inner_texts() == ["not set", "m", "motor"]
+        await choice.select_option(motor)
     await expect(page.locator("[data-faults]")).to_have_count(0)
     await save(page)
     await expect(page.get_by_role("button", name="ready base base")).to_be_visible()
@@ -179,7 +180,7 @@ async def test_incomplete_resource_says_what_it_lacks(server: Server, page: Page
         "width_mm": 300,
         "wheel_circumference_mm": 200,
         "left": ["m"],
-        "right": ["m"],
+        "right": ["motor"],
     }
 
 
@@ -187,7 +188,7 @@ async def test_incomplete_resource_says_what_it_lacks(server: Server, page: Page
 async def test_nested_attributes_have_fields(server: Server, page: Page) -> None:
     await open_configuration(page, server)
     await add_resource(page, "transform", "transform")
-    await page.get_by_label("source").select_option("belt")
+    await page.get_by_label("source", exact=True).select_option("belt")
     await find_button(page, "Add to pipeline").click()
     await page.get_by_label("type").select_option("crop")
     await page.get_by_label("x_max_px").fill("10")

@@ -198,7 +198,7 @@ async def test_phone_has_the_name_the_login_and_room_for_stop_all(
     ):
         await page.goto(server.url)
         await log_in_as(page, "operator")
-        name = page.get_by_role("banner").get_by_role("link", name="robot.example")
+        name = page.get_by_role("banner").get_by_role("link", name="robot")
         await expect(name).to_be_visible()
         stop = page.get_by_role("button", name="STOP ALL")
         for each in (page.get_by_role("main"), *await page.get_by_role("link").all()):
@@ -206,7 +206,7 @@ async def test_phone_has_the_name_the_login_and_room_for_stop_all(
         out = page.get_by_role("button", name="Log out")
         await expect(out).to_have_count(0)
         await page.get_by_role("button", name="More").click()
-        await expect(page.get_by_text("operator")).to_be_visible()
+        await expect(page.get_by_text("· operator")).to_be_visible()
         assert not await overlap(stop, out)
         await out.click()
         await expect(page.get_by_role("button", name="Log in")).to_be_visible()
