@@ -567,6 +567,22 @@ async def test_reason_of_a_module_has_no_prefix_of_the_sdk(
     assert '"broken" is bent in\n    half; take it out' in said
 
 
+@on_shared_loop
+async def test_rejected_change_of_a_resource_is_logged_once(
+    there: RunningMachine, tmp_path: Path
+) -> None:
+    motors = module("motors", make.sdk_module(tmp_path, "motor"))
+    await there.apply({"modules": [motors], "components": [motor("wheel")]})
+    await there.wait_until_ready("wheel")
+    since = len(there.server.out.lines)
+    await there.apply({"modules": [motors], "components": [motor("wheel", broken="bent")]})
+    await there.wait_until_unhealthy("wheel", "rejected the configuration")
+    await there.apply({"modules": [motors], "components": [motor("wheel")]})
+    await there.wait_until_ready("wheel")
+    (line,) = [line for line in there.server.out.lines[since:] if "take it out" in line]
+    assert "is unhealthy: its module rejected the configuration: " in line
+
+
 async def test_module_output_and_logs_reach_the_log(tmp_path: Path) -> None:
     config: dict[str, Any] = {
         "modules": [module("motors", make.sdk_module(tmp_path, "motor"))],

@@ -19,6 +19,7 @@ CogworkError
 ├── Reconfigured    a call whose resource was replaced
 ├── SessionExpired  a session that expired (robot/motion/session_manager.py, with the next)
 ├── TooManySessions more sessions than the limit
+├── ConfigRejected  a configuration that its provider rejects (graph/provider.py)
 ├── NoFrame         a frame that does not exist (robot/frame_system.py, with the next)
 ├── NoKinematics    an arm without a kinematic model, or without joint positions
 ├── InvalidReadings a maintenance sensor without readings (robot/status/maintenance.py)

@@ -30,7 +30,7 @@ from cogwork.graph.node import (
     Reason,
 )
 from cogwork.graph.progress import progress_listener
-from cogwork.graph.provider import Dependencies, Offer
+from cogwork.graph.provider import ConfigRejected, Dependencies, Offer
 
 _T = TypeVar("_T")
 _log = logging.getLogger("rdk.resource_manager")
@@ -108,7 +108,8 @@ class LifecycleCalls:
 
         def failed(error: str) -> None:
             held.broken_reason = f"it could not be reconfigured: {error}"
-            self._observe(CallFailed(node.spec.name, Activity.RECONFIGURING, error))
+            if not _is_rejection(call.work):  # otherwise, the state of the node will show it
+                self._observe(CallFailed(node.spec.name, Activity.RECONFIGURING, error))
 
         # Mark the resource as broken: until the call returns, it is unknown whether the change is
         # applied.
@@ -312,6 +313,12 @@ async def _close_resource(offer: Offer, resource: object) -> object:
     with trap_exit():
         await offer.builder.close(resource)
     return None
+
+
+def _is_rejection(work: asyncio.Future[object]) -> bool:
+    if not work.done() or work.cancelled():
+        return False
+    return isinstance(work.exception(), ConfigRejected)
 
 
 def _task_error(task: asyncio.Future[object]) -> str | None:

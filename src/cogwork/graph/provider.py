@@ -10,10 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from cogwork.core.errors import CogworkError
 from cogwork.graph.name import Reference, ResourceName
 from cogwork.graph.spec import Spec
 
 Dependencies = Mapping[ResourceName, object]
+
+
+class ConfigRejected(CogworkError):
+    """A provider rejects the configuration of a resource. Its next offer says so, too."""
+
+    status = "FAILED_PRECONDITION"
 
 
 class Builder(Protocol):

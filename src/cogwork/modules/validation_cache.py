@@ -12,12 +12,14 @@ from cogwork.core.backoff import RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.errors import CogworkError
 from cogwork.graph.name import ResourceName
-from cogwork.graph.provider import Unavailable
+from cogwork.graph.provider import ConfigRejected, Unavailable
 from cogwork.graph.spec import Spec
 from cogwork.modules.client import ModuleCallError, ValidationResult
 
 Validate = Callable[[Spec], Awaitable[ValidationResult]]
 """A function that validates a configuration. It raises a CogworkError if the module rejects it."""
+
+_REJECTED = "its module rejected the configuration"
 
 _log = logging.getLogger("rdk.modmanager")
 
@@ -75,12 +77,17 @@ class ValidationCache:
     async def ensure_validated(self, spec: Spec) -> None:
         """Validate the configuration unless the cache has its result.
 
-        Raise ModuleCallError if the configuration is rejected, or if the dependencies have changed.
+        Raise ConfigRejected, or ModuleCallError if the dependencies have changed.
         """
         entry = self._entries.get(spec.name)
         if entry is not None and entry.spec is spec:
             return
-        result = await self._validate(spec)
+        try:
+            result = await self._validate(spec)
+        except CogworkError as error:
+            why = f"{_REJECTED}: {error}"
+            self._record_refusal(spec, why)
+            raise ConfigRejected(why) from error
         self._entries[spec.name] = _CacheEntry(spec, result)
         if entry is None or entry.outcome != result:
             self._notify_changed()
@@ -105,7 +112,7 @@ class ValidationCache:
         try:
             self._entries[spec.name] = _CacheEntry(spec, await self._validate(spec))
         except CogworkError as error:
-            self._record_refusal(spec, f"its module rejected the configuration: {error}")
+            self._record_refusal(spec, f"{_REJECTED}: {error}")
         except Exception as error:
             _log.exception("failed to validate the configuration of %s", spec.name)
             self._record_refusal(spec, f"its module could not validate the configuration: {error}")

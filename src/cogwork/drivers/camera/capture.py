@@ -21,6 +21,7 @@ from cogwork.core.workers import Workers
 from cogwork.media.image import Pixels
 from cogwork.resource.frame import Frame, Image
 
+_STALL_TIMEOUT = 3.0
 _OPEN_TIMEOUT = 10.0
 """Seconds that callers wait for a source to open."""
 _RETRY_DELAYS = (0.25, 0.5, 1.0, 1.5)
@@ -85,16 +86,17 @@ class Capture:
         logger: logging.Logger,
         workers: Workers,
         *,
-        stall: float = 3.0,
+        stall: float | None = None,
         retry_delays: tuple[float, ...] = _RETRY_DELAYS,
     ) -> None:
-        """`stall` is the number of seconds without a frame after which the source counts as
-        lost."""
+        """`stall` is the configured number of seconds without a frame after which the source counts
+        as lost; None if the camera has no such setting."""
         self._source = source
         self._clock = clock
         self._log = logger
         self._workers = workers
-        self._stall_timeout = stall
+        self._stall_timeout = stall if stall is not None else _STALL_TIMEOUT
+        self._has_stall_setting = stall is not None
         self._retry_delays = retry_delays
         self._source_fault: SourceFault | None = None
         self._lost_at = 0.0
@@ -259,7 +261,9 @@ class Capture:
     def _stall_fault(self, seconds: float) -> SourceFault:
         if self._latest is None:
             return SourceFault("opening", f"the source has been opening for {seconds:g} s")
-        return SourceFault("stalled", f"the source is open but sent nothing for {seconds:g} s")
+        why = f"the source is open but sent nothing for {seconds:g} s"
+        advice = '; raise "stall" if it is slow' if self._has_stall_setting else ""
+        return SourceFault("stalled", f"{why}{advice}")
 
 
 def _retry_hint(fault: SourceFault) -> str:

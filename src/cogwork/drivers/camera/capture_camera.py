@@ -25,7 +25,7 @@ class CaptureCamera(FrameCamera):
         source: FrameSource,
         clock: Clock,
         *,
-        stall: float = 3.0,
+        stall: float | None = None,
         frame_rate: float | None = None,
     ) -> None:
         super().__init__(name, optics, frame_rate=frame_rate)

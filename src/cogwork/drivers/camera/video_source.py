@@ -147,7 +147,9 @@ class VideoSource:
 
     def _make_stall_fault(self, what: str, seconds: float) -> SourceFault:
         return SourceFault(
-            "stalled", f"{self._redacted_path} {what}: it sent nothing for {seconds:g} s"
+            "stalled",
+            f"{self._redacted_path} {what}: it sent nothing for {seconds:g} s; check it, or raise "
+            '"stall" if it sends images more slowly',
         )
 
     def _to_fault(self, error: Exception, what: str) -> SourceFault:

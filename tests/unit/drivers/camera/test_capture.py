@@ -217,7 +217,8 @@ class TestChanges:
             reel.tell(3)
             await wait_until(lambda: capture.fault is None)
         assert log_lines(caplog) == [
-            "no frames: the source is open but sent nothing for 3 s; retrying",
+            "no frames: the source is open but sent nothing for 3 s; "
+            'raise "stall" if it is slow; retrying',
             "receiving frames again after 50.0 s",
         ]
 
