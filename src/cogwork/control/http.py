@@ -64,9 +64,15 @@ class MachineApp:
         table: HandlerTable,
         site: StaticSite,
         editor: ConfigEditor | None = None,
+        *,
+        has_webrtc: bool = False,
     ) -> None:
-        """Create the application. `editor` is None if the machine's configuration is not a local
-        file."""
+        """Create the application.
+
+        `editor` is None if the machine's configuration is not a local file. `has_webrtc`: whether
+        browsers can connect over WebRTC.
+        """
+        self._has_webrtc = has_webrtc
         self._machine = machine
         self._clock = clock
         self._ring = ring
@@ -149,6 +155,7 @@ class MachineApp:
                 "login": identity is not None,
                 "entity": identity.label if identity is not None else "",
                 "role": (identity.role if identity is not None else Role.OWNER).name.lower(),
+                "webrtc": self._has_webrtc,
             }
         )
 

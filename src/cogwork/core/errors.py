@@ -162,6 +162,7 @@ CogworkError
 ├── CannotRead      a file that a command cannot read (cli/model/inspect.py)
 ├── NotAModule      a path that is not a module project (cli/module/project.py)
 ├── ServerEnded     a server that exited unexpectedly (cli/module/run.py)
+├── NoResource      a resource that the machine does not have (cli/machine/status.py)
 ├── DemoUnavailable a requirement of the demo that is not met (cli/demo/run.py)
 ├── DemoCallFailed  a demo machine that rejected a call (cli/demo/client.py)
 ├── CannotAsk       a question that cannot be asked without a terminal (cli/confirmation.py)

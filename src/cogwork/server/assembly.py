@@ -335,6 +335,7 @@ class ServerParts:
             self.table,
             site,
             self._editor,
+            has_webrtc=self.webrtc is not None and self.webrtc.is_installed,
         )
 
 

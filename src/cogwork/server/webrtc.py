@@ -59,9 +59,13 @@ class WebRtc:
         self._peers = WebRtcPeers(process, self._list_ice_servers, self._on_client)
         return self._peers
 
+    @property
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec("aiortc") is not None
+
     def find_process(self) -> WebRtcProcess | None:
         """Return the process that holds the connections; None if WebRTC is not installed."""
-        if self._process is None and importlib.util.find_spec("aiortc") is not None:
+        if self._process is None and self.is_installed:
             from cogwork.serving.webrtc_process import WebRtcProcess
 
             self._process = WebRtcProcess()

@@ -263,3 +263,18 @@ async def test_every_view_is_accessible(
                 """
             )
     assert found == {view: [] for view in VIEWS}, json.dumps(found, indent=1)
+
+
+async def test_page_without_webrtc_neither_complains_nor_dials(page: Page, tmp_path: Path) -> None:
+    dialed: list[str] = []
+    page.on("request", lambda sent: dialed.append(sent.url) if "webrtc" in sent.url else None)
+    async with run_server(MACHINE, tmp_path, arguments=["-webrtc=false"]) as server:
+        await open_view(page, server.url)
+        for _ in range(5):  # by then, it would have dialed
+            async with page.expect_response(re.compile("status.json")):
+                pass
+        await expect(find_connection(page, "online")).to_contain_text("HTTP")
+        history = json.loads((await server.get("/history.json"))[1])
+        assert [each for each in history if each["event"] == "client"] == []
+        await page.goto("about:blank")
+    assert dialed == []

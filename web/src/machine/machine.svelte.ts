@@ -195,7 +195,7 @@ export class Machine {
 
   async #dialWebRTC(): Promise<void> {
     if (this.webrtc !== null || this.#dialing || performance.now() < this.#webrtcAllowedAt) return;
-    if (typeof RTCPeerConnection === 'undefined') return;
+    if (typeof RTCPeerConnection === 'undefined' || !this.access?.webrtc) return;
     this.#dialing = true;
     const generation = this.#generation;
     const robot = new SessionClient((id) => endSession(this.#token, id));

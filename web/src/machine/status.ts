@@ -130,6 +130,8 @@ export interface Access {
   readonly login: boolean;
   readonly entity: string;
   readonly role: Role;
+  /** Whether the machine accepts WebRTC. */
+  readonly webrtc: boolean;
 }
 
 /** A resource with its name taken apart: `rdk:component:camera/belt`. */

@@ -15,7 +15,13 @@ from cogwork.cli.client.another_make import (
     report_missing,
     report_no_history,
 )
-from cogwork.cli.client.http_client import Declined, NotCogwork, Unreachable, fetch_history
+from cogwork.cli.client.http_client import (
+    Declined,
+    NotCogwork,
+    Unreachable,
+    fetch_history,
+    fetch_status,
+)
 from cogwork.cli.machine.graph_text import DiagramNode, as_dot, as_text
 from cogwork.cli.machine.graphviz import IMAGE_FORMATS, CannotDraw, draw
 from cogwork.cli.machine.history import format_event
@@ -29,10 +35,20 @@ from cogwork.cli.terminal import (
     print_error,
     print_json,
 )
-from cogwork.config.check.diagnostics import replace_unprintable, replace_unprintable_lines
+from cogwork.config.check.diagnostics import (
+    did_you_mean,
+    replace_unprintable,
+    replace_unprintable_lines,
+)
 from cogwork.config.source.config_report import ConfigState, describe_report, format_reported
 from cogwork.core import duration
+from cogwork.core.errors import CogworkError
 from cogwork.core.os_error_text import write_reason
+
+
+class NoResource(CogworkError):
+    """The machine has no resource with this name, and no events of one."""
+
 
 _STYLES = {**dict.fromkeys(("ready", "running", "finished"), "dim"), "unhealthy": "red"}
 
@@ -95,6 +111,11 @@ def _format_tls(report: dict[str, Any] | None) -> Iterable[str]:
 def _print_history(arguments: argparse.Namespace) -> int:
     try:
         events = fetch_history(arguments.address, arguments.history or None)
+        if not events and arguments.history:
+            _require_resource(arguments.address, arguments.history)
+    except NoResource as error:
+        print_error(str(error))
+        return EXIT_USAGE
     except NotCogwork as error:
         return report_no_history(arguments.address, error)
     except (Declined, Unreachable) as error:
@@ -107,6 +128,15 @@ def _print_history(arguments: argparse.Namespace) -> int:
     else:
         print(f"no history of {arguments.history or 'this machine'} yet")
     return EXIT_OK
+
+
+def _require_resource(address: str, wanted: str) -> None:
+    """Raise NoResource if the machine has no resource with this full or short name."""
+    names = [str(each["name"]) for each in fetch_status(address)["resources"]]
+    known = [*(name.partition("/")[2] for name in names), *names]
+    if wanted not in known:
+        hint = did_you_mean(wanted, known) or "`cogwork status` lists the resources"
+        raise NoResource(f'the machine has no resource "{wanted}"; {hint}')
 
 
 def graph(arguments: argparse.Namespace) -> int:

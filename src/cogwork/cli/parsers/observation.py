@@ -21,7 +21,8 @@ STATUS = command(
     ),
     epilog="Exit status: 0 if every resource is ready, no process has failed and the "
     "configuration file has no errors, 1 if not or if a server of another make does not tell its "
-    "states, 2 if the machine cannot be reached. --unhealthy does not change it.",
+    "states, 2 if the machine cannot be reached, or has no such RESOURCE. --unhealthy does not "
+    "change it.",
 )
 LOGS = command(
     "logs",
