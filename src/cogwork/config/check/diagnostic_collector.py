@@ -154,7 +154,8 @@ class DiagnosticCollector:
             message = f'{kind} "{text}" does not exist'
             if len(lookup.tried) > 1:
                 message += f" (tried {' and '.join(map(str, lookup.tried))})"
-            self.add(codes.MISSING_FILE, message, at, effect, hint=self._suggest_file(text, lookup))
+            hint = self._suggest_file(text, lookup) or f"correct the path, or put the {kind} there"
+            self.add(codes.MISSING_FILE, message, at, effect, hint=hint)
             if effect is Effect.UNHEALTHY:
                 self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
         return lookup.path

@@ -73,27 +73,29 @@ def test_missing_file_names_the_paths_tried_and_a_similar_file(
     directory: Path, working_directory: Path, check: Check
 ) -> None:
     (directory / "labels.txt").touch()
-    loaded = check("./lables.txt")
+    loaded = check("./label.txt")
     assert fault(loaded) == (
-        f'file "./lables.txt" does not exist (tried {directory}/lables.txt and '
-        f"{working_directory}/lables.txt)",
+        f'file "./label.txt" does not exist (tried {directory}/label.txt and '
+        f"{working_directory}/label.txt)",
         'did you mean "./labels.txt"?',
     )
     # The driver waits for the file where the user expects it.
-    assert used(loaded) == f"{directory}/lables.txt"
+    assert used(loaded) == f"{directory}/label.txt"
 
 
 def test_similar_file_is_suggested_for_an_absolute_path(directory: Path, check: Check) -> None:
     (directory / "labels.txt").touch()
-    assert fault(check(f"{directory}/lables.txt")) == (
-        f'file "{directory}/lables.txt" does not exist',
+    assert fault(check(f"{directory}/label.txt")) == (
+        f'file "{directory}/label.txt" does not exist',
         f'did you mean "{directory}/labels.txt"?',
     )
 
 
-def test_folder_without_a_similar_file_suggests_nothing(directory: Path, check: Check) -> None:
+def test_missing_folder_leaves_nothing_to_suggest(directory: Path, check: Check) -> None:
     (directory / "machine.json").touch()
-    assert fault(check(f"{directory}/nowhere/labels.txt"))[1] is None
+    assert fault(check(f"{directory}/nowhere/labels.txt"))[1] == (
+        "correct the path, or put the file there"
+    )
 
 
 def test_home_directory_is_filled_in(

@@ -91,9 +91,9 @@ def test_remap_to_a_name_that_the_model_already_has_is_reported() -> None:
 @pytest.mark.parametrize(
     ("setting", "own", "target", "hint"),
     [
-        ("remap_output_names", "boxes", "locaton", 'did you mean "location"?'),
+        ("remap_output_names", "boxes", "locations", 'did you mean "location"?'),
         ("remap_output_names", "boxes", "masks", "use location, category, score, probability"),
-        ("remap_input_names", "pixels", "imgae", 'did you mean "image"?'),
+        ("remap_input_names", "pixels", "images", 'did you mean "image"?'),
     ],
 )
 def test_remap_to_an_unknown_name_is_reported(
