@@ -14,7 +14,6 @@ import sys
 import traceback
 from pathlib import Path
 
-
 _DEADLINE = 20
 """Seconds."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from tests.interop.test_typescript_sdk import COMPONENTS, SERVICES, fake
+from tests.interop.test_typescript_sdk import COMPONENTS, SERVICES
 from tests.modules import make
 from tests.support.control_page import REFUSED, log_in_as, needs_browser, open_page, open_view
 from tests.support.machine.login import KEYS, ROLES, config, key_of

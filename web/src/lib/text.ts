@@ -1,8 +1,15 @@
 const MAX_LENGTH = 2000;
 
-/** `1 error`, `2 errors` */
+const COUNT = new Intl.NumberFormat('en');
+
+/** `12,345` */
+export function formatCount(number: number): string {
+  return COUNT.format(number);
+}
+
+/** `1 error`, `2,000 errors` */
 export function pluralize(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+  return `${formatCount(number)} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /**

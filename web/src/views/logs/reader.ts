@@ -1,6 +1,6 @@
 import { describeError } from '../../machine/errors';
 import type { Send } from '../../machine/http';
-import { hash } from './line';
+import { hash } from '../../lib/hash';
 
 const CONNECT_TIMEOUT = 5000;
 const FIRST_PAUSE = 500;

@@ -1,18 +1,12 @@
-/** Bright enough on any picture, with dark text on them. */
-const COLORS = ['#7ab8ff', '#ffb454', '#7ee787', '#d2a8ff', '#5ce1e6', '#ff9ac6', '#f2e05c', '#ff9d8a'];
+import { hash } from '../../lib/hash';
 
-const MAX_LABELS = 1000;
+const HUES = 36;
+/** Of dark and light colors of the same hue, so that labels with similar hues differ. */
+const LIGHTNESS = [68, 80] as const;
 
-/** The colors of labels: each new label gets the next one, so that the first eight differ. */
-export class LabelColors {
-  #colors = new Map<string, string>();
-
-  of(label: string): string {
-    let color = this.#colors.get(label);
-    if (color === undefined) {
-      color = COLORS[this.#colors.size % COLORS.length]!;
-      if (this.#colors.size < MAX_LABELS) this.#colors.set(label, color);
-    }
-    return color;
-  }
+/** The color of a label, the same in every session. It is bright enough on any picture, with dark text on it. */
+export function colorOf(label: string): string {
+  const number = hash(label) % (HUES * LIGHTNESS.length);
+  const lightness = LIGHTNESS[Math.floor(number / HUES)] ?? LIGHTNESS[0];
+  return `hsl(${((number % HUES) * 360) / HUES} 90% ${lightness}%)`;
 }

@@ -10,7 +10,9 @@ const RETRY = 1000;
 const TIMEOUT = 60_000;
 /** Milliseconds until a camera that had no new picture is asked again. */
 const SAME_PICTURE_PAUSE = 20;
-const SMOOTHING = 0.1;
+/** The rate is that of the last frames: at most so many, and not older than so many milliseconds. */
+const RATE_FRAMES = 12;
+const RATE_SPAN = 10_000;
 
 /** Captures on demand, every second, or one after the other. */
 export class LiveCaptures {
@@ -19,11 +21,13 @@ export class LiveCaptures {
   at = $state(0);
   error = $state('');
   busy = $state(false);
-  /** Captures per second, averaged over about the last ten; 0 unless live. */
+  /** Different frames per second; 0 unless live. A frame that is captured twice counts once. */
   rate = $state(0);
 
   /** Of the current capture. Not part of the state: an effect that starts captures must not follow them. */
   #takenAt: number | null = null;
+  /** When the last frames arrived, in milliseconds of `performance.now()`. */
+  #frames: readonly number[] = [];
   #wake: (() => void) | null = null;
   #run = 0;
 
@@ -32,6 +36,7 @@ export class LiveCaptures {
     const run = ++this.#run;
     const isOver = () => this.#run !== run;
     this.rate = 0;
+    this.#frames = [];
     void this.#loop(take, mode, isOver);
     return () => {
       if (!isOver()) this.#run += 1;
@@ -74,10 +79,7 @@ export class LiveCaptures {
         return true;
       }
       const now = performance.now();
-      if (mode === 'live' && this.at) {
-        const rate = 1000 / Math.max(now - this.at, 1);
-        this.rate = this.rate ? this.rate + SMOOTHING * (rate - this.rate) : rate;
-      }
+      if (mode === 'live') this.#countFrame(capture.takenAt, now);
       this.current?.picture?.close();
       this.current = capture;
       this.#takenAt = capture.takenAt;
@@ -90,6 +92,14 @@ export class LiveCaptures {
     } finally {
       this.busy = false;
     }
+  }
+
+  #countFrame(takenAt: number | null, now: number): void {
+    const isNew = takenAt === null || takenAt !== this.#takenAt || this.#frames.length === 0;
+    const frames = isNew ? [...this.#frames, now] : this.#frames;
+    this.#frames = frames.filter((each) => now - each < RATE_SPAN).slice(-RATE_FRAMES);
+    const span = now - (this.#frames[0] ?? now);
+    this.rate = span > 0 ? ((this.#frames.length - 1) * 1000) / span : 0;
   }
 
   #pause(milliseconds: number): Promise<void> {

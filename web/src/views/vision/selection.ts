@@ -62,6 +62,24 @@ export function select(candidates: readonly Candidate[], minimums: Minimums, cha
     .sort((a, b) => Number(a.dropped) - Number(b.dropped) || b.confidence - a.confidence);
 }
 
+/** Dropped results that are shown at once. */
+export const MAX_DROPPED = 20;
+
+/** What is kept, and of what was dropped, the results that are nearest to their minimums. */
+export function hideFarDropped(selected: readonly Selected[], minimums: Minimums): Selected[] {
+  const distance = ({ label, confidence }: Selected) => {
+    const minimum = hasLabels(minimums) ? minimums.byLabel[label] : (minimums.overall ?? 0);
+    return minimum === undefined ? Infinity : Math.abs(minimum - confidence);
+  };
+  const near = selected
+    .filter((each) => each.dropped)
+    .map((each) => [each, distance(each)] as const)
+    .sort(([, a], [, b]) => (a === b ? 0 : a - b))
+    .slice(0, MAX_DROPPED);
+  const shown = new Set(near.map(([each]) => each));
+  return selected.filter((each) => !each.dropped || shown.has(each));
+}
+
 /** The attributes of the vision service that have this effect. */
 export function toAttributes(minimums: Minimums): Record<string, unknown> {
   const round = (value: number) => Math.round(value * 1000) / 1000;
