@@ -38,8 +38,8 @@ VIEWS = {
     "control": "Choose resources in the list",
     "vision": "This machine has no vision service",
     "logs": "following",
-    "configure": "Nothing is wrong",
-    "graph": "3 ready",
+    "configure": "What saving does",
+    "graph": "4 ready",
     "modules": "No modules are configured",
     "frames": "grid ",
     "jobs": "No jobs are configured",
@@ -61,7 +61,13 @@ BROKEN = {
     "model": "fake",
     "attributes": {"start": {"error": HOSTILE}},
 }
-MACHINE = {"components": [MOTOR, SENSOR, CAMERA, BROKEN]}
+TRANSFORM = {
+    "name": "t",
+    "api": "rdk:component:camera",
+    "model": "transform",
+    "attributes": {"source": "c", "pipeline": [{"type": "rotate"}]},
+}
+MACHINE = {"components": [MOTOR, SENSOR, CAMERA, BROKEN, TRANSFORM], "jbos": []}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -86,7 +92,7 @@ async def test_page_shows_the_machine_and_talks_to_nothing_else(server: Server, 
     await page.context.route("**", stop_foreign)
     await open_view(page, f"http://{host}")
     await wait_for_webrtc(page)
-    await expect(page.get_by_text("3 of 4 ready")).to_be_visible()
+    await expect(page.get_by_text("4 of 5 ready")).to_be_visible()
     for view, text in VIEWS.items():
         await open_view(page, f"http://{host}", view)
         await expect(page.locator("#view").get_by_text(text).first).to_be_visible()
@@ -133,6 +139,16 @@ async def test_search_opens_views_and_resources(server: Server, page: Page) -> N
         await page.keyboard.type(typed)
         await page.keyboard.press("Enter")
         await expect(page).to_have_url(re.compile(re.escape(address)))
+    search = page.get_by_role("dialog", name="Search")
+    await expect(search).to_have_count(0)
+
+    # It does not hide STOP ALL, and finds nothing in the word "command".
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("comm")
+    await expect(search).to_contain_text("Nothing has this name")
+    await page.get_by_role("button", name="STOP ALL").click()
+    await expect(page.get_by_text("everything is stopped")).to_be_visible()
+    await expect(search).to_have_count(0)
 
 
 async def test_page_is_usable_again_after_the_server_was_killed(page: Page, tmp_path: Path) -> None:
@@ -238,31 +254,34 @@ async def test_states_are_gray_while_the_connection_is_lost(
         assert await last.evaluate(read_color) == await other.evaluate(read_color) != color
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
 async def test_every_view_is_accessible(
-    server: Server, browser: Browser, scheme: Literal["light", "dark"]
+    server: Server, browser: Browser, scheme: Literal["light", "dark"], width: int
 ) -> None:
     axe = TESTS / "browser/node_modules/axe-core/axe.min.js"
     found: dict[str, Any] = {}
-    async with open_page(browser, scheme=scheme) as page:
+    async with open_page(browser, scheme=scheme, width=width) as page:
         # Added outside of the page's policy, like an extension.
         await page.add_init_script(path=axe)
         pins = [f"rdk:component:{name}" for name in ("motor/m", "sensor/s", "camera/c")]
         views = [
             *((view, text, {}) for view, text in VIEWS.items()),
             ("control", "px", {"pin": pins}),
+            ("configure", "Connected to this computer", {"tab": "add"}),
+            ("configure", "angle_degs", {"tab": "form", "resource": "components/4"}),
         ]
         for view, text, params in views:
             await open_view(page, server.url, view, **params)
             await page.reload()
             await expect(page.locator("#view").get_by_text(text).first).to_be_visible()
-            found[view] = await page.evaluate(
+            found[page.url] = await page.evaluate(
                 """async () => (await axe.run(document)).violations
                   .filter((each) => ['serious', 'critical'].includes(each.impact))
                   .map((each) => `${each.id}: ${each.nodes.map((node) => node.html).slice(0, 3)}`)
                 """
             )
-    assert found == {view: [] for view in VIEWS}, json.dumps(found, indent=1)
+    assert len(found) == len(views)
+    assert not any(found.values()), json.dumps(found, indent=1)
 
 
 async def test_page_without_webrtc_neither_complains_nor_dials(page: Page, tmp_path: Path) -> None:
