@@ -1,12 +1,11 @@
 import type { PointCloud } from '../../lib/pcd';
-
-const COUNT = new Intl.NumberFormat('en');
+import { formatCount, pluralize } from '../../lib/text';
 
 /** `12,288 points, 0.81 × 0.6 × 0.4 m` */
 export function describeCloud(cloud: PointCloud): string {
   const left = cloud.total - cloud.count;
-  const points = left > 0 ? `${COUNT.format(cloud.count)} of ${COUNT.format(cloud.total)}` : COUNT.format(cloud.count);
-  if (cloud.count === 0) return `${points} points`;
+  const points = left > 0 ? `${formatCount(cloud.count)} of ${pluralize(cloud.total, 'point')}` : pluralize(cloud.count, 'point');
+  if (cloud.count === 0) return points;
   const size = cloud.high.map((high, axis) => Number((high - cloud.low[axis]!).toFixed(3)));
-  return `${points} points, ${size.join(' × ')} m`;
+  return `${points}, ${size.join(' × ')} m`;
 }

@@ -1,3 +1,4 @@
+import { pluralize } from '../../lib/text';
 import type { ModuleStatus } from '../../machine/status';
 import { formatBytes } from '../diagnose/bytes';
 
@@ -7,8 +8,7 @@ export function summarize(modules: readonly ModuleStatus[]): string {
   for (const { state } of modules) counts.set(state, (counts.get(state) ?? 0) + 1);
   const states = [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
   const memory = modules.reduce((sum, each) => sum + (each.memory_bytes ?? 0), 0);
-  const noun = modules.length === 1 ? 'module' : 'modules';
-  return `${modules.length} ${noun}: ${states}${memory > 0 ? `; ${formatBytes(memory)} of memory` : ''}`;
+  return `${pluralize(modules.length, 'module')}: ${states}${memory > 0 ? `; ${formatBytes(memory)} of memory` : ''}`;
 }
 
 /** Modules that fail come first, also while they are being started again. */
