@@ -18,7 +18,7 @@ from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.core.errors import CogworkError
 from cogwork.net.peer import host_of
-from cogwork.robot.middleware.authentication import Authentication, check_role
+from cogwork.robot.middleware.authentication import Authentication, access_ended, check_role
 from cogwork.wire.transports.asgi import ABORT_KEY, CLIENT_KEY, Application
 from cogwork.wire.transports.http_body import ClientGone, Receive, read_body
 
@@ -91,8 +91,9 @@ class HttpLogin:
 
     async def _serve(self, identity: Identity | None, scope: Any, receive: Any, send: Any) -> None:
         scope["state"][IDENTITY_KEY] = identity
-        with self._authentication.hold(identity, scope["state"][ABORT_KEY]):
-            await self._application(scope, receive, send)
+        response = _RevocableResponse(identity, scope, receive, send)
+        with self._authentication.hold(identity, response.revoke):
+            await self._application(scope, receive, response.send)
 
     def _identify(self, authenticator: Authenticator, scope: Any) -> Identity:
         authorizations = Headers(scope=scope).getlist("authorization")
@@ -113,6 +114,35 @@ class HttpLogin:
             login.entity, login.type, login.payload, address, login.lifetime
         )
         return JSONResponse({"accessToken": token})
+
+
+class _RevocableResponse:
+    """A response to a caller who may lose its access before the response is complete."""
+
+    def __init__(self, identity: Identity | None, scope: Any, receive: Receive, send: Any) -> None:
+        self._identity = identity
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._has_started = False
+        self._is_revoked = False
+
+    def revoke(self) -> None:
+        """Abort the connection. If the response has not started yet, refuse the request instead,
+        so that the client knows the reason."""
+        if self._has_started:
+            self._scope["state"][ABORT_KEY]()
+        self._is_revoked = True
+
+    async def send(self, message: Any) -> None:
+        if not self._is_revoked:
+            self._has_started = True
+            await self._send(message)
+        elif not self._has_started:
+            self._has_started = True
+            await _refuse(self._scope, access_ended(self._identity))(
+                self._scope, self._receive, self._send
+            )
 
 
 def _refuse(scope: Any, error: CogworkError, notice: str = _NOTICE) -> Response:

@@ -202,6 +202,29 @@ async def test_connection_without_login_is_aborted_when_it_becomes_required() ->
     await following
 
 
+async def test_request_that_has_no_response_yet_is_told_that_a_login_is_required() -> None:
+    site = Site()
+    site.authentication.use(None)
+    started, may_end, aborted = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        started.set()
+        await may_end.wait()
+        await StreamingResponse(iter([b"secret", b"page"]))(scope, receive, send)
+
+    site.app = HttpLogin(page, site.authentication)
+    asking = asyncio.ensure_future(
+        send_body(site.app, "/logs.jsonl", method="GET", headers={}, on_abort=aborted.set)
+    )
+    await started.wait()
+    site.authentication.use(make_authenticator())
+    may_end.set()
+    response = await asking
+    assert (response.status, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert response.body == b"login is required now; log in and call again\n"
+    assert not aborted.is_set()
+
+
 async def test_connection_is_aborted_when_its_key_is_removed() -> None:
     site = Site()
     token = await site.token()

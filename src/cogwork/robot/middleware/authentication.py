@@ -87,11 +87,9 @@ class Authentication:
             if operation.identity is None:
                 if had_login:
                     continue  # a login call, or a call whose caller is being identified
-                operation.end(Unauthenticated("login is required now; log in and call again"))
+                operation.end(access_ended(None))
             elif not authenticator.is_valid(operation.identity):
-                operation.end(
-                    Unauthenticated("unauthenticated: the credentials of this call were removed")
-                )
+                operation.end(access_ended(operation.identity))
         for identity, end in tuple(self._held.values()):
             if identity is None or not authenticator.is_valid(identity):
                 end()
@@ -274,6 +272,13 @@ class Authentication:
 def _role_of(method: Method) -> Role:
     is_public = not method.is_unregistered or method.service.startswith(_PUBLIC_PREFIX)
     return required_role(method.path, is_public=is_public)
+
+
+def access_ended(identity: Identity | None) -> Unauthenticated:
+    """Return the error of a call whose caller had access when it began."""
+    if identity is None:
+        return Unauthenticated("login is required now; log in and call again")
+    return Unauthenticated("unauthenticated: the credentials of this call were removed")
 
 
 def check_role(identity: Identity, required: Role, target: str) -> None:
