@@ -3,8 +3,8 @@
 A page of another site must not be able to read or change anything here, with or without login.
 Three checks prevent that: the Host header (DNS rebinding points an attacker's name at our address),
 the Origin header, and fetch metadata. Response headers restrict every resource to the same origin.
-Pages from origins in the configuration may make calls (CORS). Only the machine's own page may edit
-the configuration or end its session.
+Pages from origins in the configuration may make calls (CORS). Only the machine's own page, or a
+program that sends the Origin of that page, may edit the configuration, run jobs or end sessions.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 
 from cogwork.auth.exempt_paths import LOGIN_PATH
-from cogwork.control import session_end
+from cogwork.control import job_run, session_end
 from cogwork.control.configuration import EDIT_PATHS
 from cogwork.net.host_names import is_allowed_host
 from cogwork.wire.transports.asgi import SECURITY_HEADERS, Application
 from cogwork.wire.transports.grpcweb import is_grpc_web
 
 _ALLOWED_METHODS = ("GET", "HEAD")
-_PAGE_PATHS = EDIT_PATHS | {session_end.PATH}
+_PAGE_PATHS = EDIT_PATHS | {session_end.PATH, job_run.PATH}
 """Paths that accept POST requests, only from the machine's own page."""
 _CORS_HEADERS = {
     "Access-Control-Expose-Headers": "grpc-status, grpc-message, grpc-status-details-bin, opid, "

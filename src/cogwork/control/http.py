@@ -20,6 +20,7 @@ from cogwork import __version__
 from cogwork.auth.identity import Identity
 from cogwork.auth.roles import Role
 from cogwork.config.schema.host_names import allowed_host_names, machine_name
+from cogwork.config.schema.machine import JobConfig
 from cogwork.config.source.config_editor import ConfigEditor
 from cogwork.control.browser_guard import BrowserGuard
 from cogwork.control.camera_images import CameraImages
@@ -27,6 +28,7 @@ from cogwork.control.coalescing import Coalescer
 from cogwork.control.configuration import configuration_routes
 from cogwork.control.history import parse_history_query, read_history, read_latest_history
 from cogwork.control.http_login import IDENTITY_KEY, HttpLogin
+from cogwork.control.job_run import job_run_route
 from cogwork.control.logs import parse_query, stream_log_lines
 from cogwork.control.page import CONTENT_SECURITY_POLICY
 from cogwork.control.quota import MeteredResponse, Quota
@@ -39,6 +41,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
+from cogwork.robot.jobs.job_call import find_job_role, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.middleware.authentication import Authentication
 from cogwork.robot.status.maintenance import check_maintenance
@@ -91,6 +94,7 @@ class MachineApp:
         self._maintenance_checks = Coalescer(
             lambda: check_maintenance(machine, report, clock), clock
         )
+        self._table = table
         self._calls = GrpcWebApp(table, authentication.check)
         self._pages = HttpLogin(self._make_pages(), authentication)
         guard = BrowserGuard(
@@ -133,9 +137,16 @@ class MachineApp:
                 Route("/history.json", self._history),
                 Route("/camera/{name}", self._camera_image),
                 session_end_route(machine.sessions),
+                job_run_route(machine.jobs, self._find_job_role),
                 *configuration_routes(self._editor, lambda: machine.revision, self._meter),
             ],
             exception_handlers={404: _refuse_path},
+        )
+
+    def _find_job_role(self, config: JobConfig) -> Role:
+        machine = self._machine
+        return find_job_role(
+            self._table, lambda text: resolve_name(text, machine.nodes), machine, config
         )
 
     async def _plain_page(self, _: Request) -> MeteredResponse:

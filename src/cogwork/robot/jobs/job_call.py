@@ -11,14 +11,16 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from cogwork.auth.roles import Role
 from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.config.schema.machine import JobConfig
-from cogwork.core.errors import InvalidRequest, NotFound, Unsupported
+from cogwork.core.errors import CogworkError, InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.messages.structs import to_struct_async
 from cogwork.robot.hosts import NoModules
 from cogwork.robot.jobs.job_scheduler import MAX_RUN_SECONDS, JobCall
+from cogwork.robot.middleware.authentication import role_of
 from cogwork.wire.messages.resource_field import NAME_FIELDS, name_field
 from cogwork.wire.table.handlers import HandlerTable
 from cogwork.wire.transports import in_process_call
@@ -41,15 +43,28 @@ def make_job_call(
 
     async def call(config: JobConfig) -> None:
         name = find_name(config.resource)
-        service = _find_public_service(table, name.api) or _find_custom_service(custom(), name.api)
-        method = _find_unary_method(service, config.method)
-        path = f"/{method.containing_service.full_name}/{method.name}"
+        method = _find_method(table, name.api, custom(), config.method)
+        path = _path_of(method)
         request = await _build_request(method, name, config)
         await in_process_call.call(
             table, path, request, peer=f"job:{config.name}", timeout=MAX_RUN_SECONDS
         )
 
     return call
+
+
+def find_job_role(
+    table: HandlerTable, find_name: FindName, custom: CustomServices, config: JobConfig
+) -> Role:
+    """Return the role of those who may run a job: an operator, or an owner if its method requires
+    one."""
+    try:
+        found = _find_method(table, find_name(config.resource).api, custom, config.method)
+    except CogworkError:
+        # The run will fail with this error.
+        return Role.OPERATOR
+    method = table.find(_path_of(found))
+    return Role.OPERATOR if method is None else max(Role.OPERATOR, role_of(method))
 
 
 def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
@@ -69,6 +84,17 @@ def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
         choices = " or ".join(f'"{name}"' for name in found)
         raise InvalidRequest(f'several resources are named "{text}"; use {choices}')
     return found[0]
+
+
+def _find_method(
+    table: HandlerTable, api: Api, custom: CustomServices, name: str
+) -> MethodDescriptor:
+    service = _find_public_service(table, api) or _find_custom_service(custom, api)
+    return _find_unary_method(service, name)
+
+
+def _path_of(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
 
 
 def _find_public_service(table: HandlerTable, api: Api) -> ServiceDescriptor | None:

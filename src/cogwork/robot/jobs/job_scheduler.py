@@ -16,6 +16,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
+from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.config.schema.machine import JobConfig
 from cogwork.config.schema.schedule import (
     Continuous,
@@ -29,9 +30,11 @@ from cogwork.core import duration
 from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
+from cogwork.core.errors import CogworkError, Interrupted, NotFound
 from cogwork.core.exit_trap import trap_exit
 from cogwork.core.limits.loop_budget import LoopBudget, LoopMeter
 from cogwork.logs.logger_names import JOB_LOGGER_PREFIX
+from cogwork.robot.jobs.job_record import JobFailure, JobOutcome, JobRecord
 
 MAX_RUN_SECONDS = 600.0
 """Timeout of a run in seconds."""
@@ -61,32 +64,6 @@ _MAX_REASON_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class JobFailure:
-    time: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """Recent runs of a job, oldest first. For each run, the time of its end is recorded, in seconds
-    since 1970."""
-
-    name: str
-    configured: bool
-    """Whether the job is in the configuration. Records of removed jobs are kept too."""
-    successes: tuple[float, ...]
-    failures: tuple[JobFailure, ...]
-    skipped: int
-    """Runs that were skipped because the previous one had not finished."""
-    schedule: str | None
-    """The schedule as configured; None if the job is not configured."""
-    running_since: float | None
-    """Start time of the current run; None if the job is not running."""
-    next_run: float | None
-    """Time of the next run; None if the job is running, continuous or not configured."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Run:
     task: asyncio.Task[None]
     since: float
@@ -104,6 +81,12 @@ class _History:
 class _Job:
     config: JobConfig
     loop: asyncio.Task[None]
+
+
+class StillRunning(CogworkError):
+    """The job cannot run, because it is running."""
+
+    status = "FAILED_PRECONDITION"
 
 
 class JobScheduler:
@@ -128,7 +111,9 @@ class JobScheduler:
         """Current runs by job, including runs of removed jobs until they end."""
         self._due: dict[str, Callable[[], float]] = {}
         """Functions that return the wall clock time of the next run, by waiting job."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._requested: dict[str, asyncio.Task[JobOutcome]] = {}
+        """Runs that a client asked for, by job."""
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._histories: dict[str, _History] = {}
         self._budget = LoopBudget(clock)
         """Event loop time that continuous and interval jobs share."""
@@ -141,6 +126,7 @@ class JobScheduler:
                 del self._jobs[name]
                 self._due.pop(name, None)
                 job.loop.cancel()
+                self._cancel_requested(name)
 
     def apply(self, configs: Sequence[JobConfig]) -> None:
         """Run these jobs. Unchanged jobs keep their schedule."""
@@ -166,6 +152,41 @@ class JobScheduler:
             for name, history in self._histories.items()
         ]
 
+    def find(self, name: str) -> JobConfig:
+        """Return the configuration of a job. Raise NotFound."""
+        job = self._jobs.get(name)
+        if job is None:
+            hint = did_you_mean(name, list(self._jobs)) or "add it to the configuration"
+            raise NotFound(f'there is no job "{name}"; {hint}')
+        return job.config
+
+    async def run_now(self, name: str, who: str) -> JobOutcome:
+        """Run a job once, beside its schedule, and return how the run ended.
+
+        The run goes on if the caller is cancelled. `who` asked for it. Raise NotFound, or
+        StillRunning if the job is running already.
+        """
+        config = self.find(name)
+        if name in self._runs:
+            since = duration.render(self._clock.monotonic() - self._runs[name].since)
+            raise StillRunning(
+                f'job "{name}" has been running for {since}; run it again when it has ended'
+            )
+        _logger(name).info("run now, as %s asked for", who)
+        task = self._create_task(self._run_once(config), f"requested run of job {name}")
+        self._requested[name] = task
+        task.add_done_callback(lambda _: self._requested.pop(name, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            raise Interrupted(f'job "{name}" was removed or changed while it ran') from None
+
+    def _cancel_requested(self, name: str) -> None:
+        if (task := self._requested.get(name)) is not None:
+            task.cancel()
+
     def _start_of_run(self, name: str) -> float | None:
         run = self._runs.get(name)
         return self._as_wall_time(run.since) if run is not None else None
@@ -179,8 +200,9 @@ class JobScheduler:
 
     async def aclose(self) -> list[str]:
         """Stop all jobs. Return the jobs whose cancelled run did not end in time."""
-        for job in self._jobs.values():
+        for name, job in self._jobs.items():
             job.loop.cancel()
+            self._cancel_requested(name)
         self._jobs.clear()
         deadline = self._clock.monotonic() + _CANCEL_GRACE
         while self._tasks and (left := deadline - self._clock.monotonic()) > 0:
@@ -228,6 +250,7 @@ class JobScheduler:
             while (left := due - self._clock.monotonic()) > 0:
                 await self._clock.sleep(left)
             self._due.pop(config.name, None)
+            await self._wait_for_requested_run(config.name)
             meter = LoopMeter(self._clock)
             await self._run_once(config, meter)
             if (pause := self._budget.spend(meter.seconds)) > 0:
@@ -240,7 +263,10 @@ class JobScheduler:
             due = await self._wait_for_cron(config.name, cron, done_until)
             now = self._clock.time()
             if now - due < _CLOCK_SET_FORWARD:
-                await self._run_once(config)
+                if await self._wait_for_requested_run(config.name):
+                    self._count_skipped(config.name, iter([due]))
+                else:
+                    await self._run_once(config)
                 now = self._clock.time()
                 self._count_skipped(config.name, self._due_times(cron, due, now))
             done_until = max(due, now)
@@ -272,17 +298,25 @@ class JobScheduler:
     async def _run_continuously(self, config: JobConfig) -> None:
         backoff = Backoff(_RETRY)
         while True:
+            await self._wait_for_requested_run(config.name)
             meter = LoopMeter(self._clock)
-            if await self._run_once(config, meter):
+            if (await self._run_once(config, meter)).reason is None:
                 backoff.reset()
                 pause = _MIN_PAUSE
             else:
                 pause = backoff.next_delay()
             await self._clock.sleep(max(pause, self._budget.spend(meter.seconds)))
 
-    async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> bool:
-        """Run a job once. Return whether it succeeded. `meter` measures the event loop time of the
-        run."""
+    async def _wait_for_requested_run(self, name: str) -> bool:
+        """Wait until a run that a client asked for has ended. Return whether there was one."""
+        requested = self._requested.get(name)
+        if requested is None:
+            return False
+        await asyncio.wait({requested})
+        return True
+
+    async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> JobOutcome:
+        """Run a job once. `meter` measures the event loop time of the run."""
         name = config.name
         started = self._clock.monotonic()
         work = _call_trapping_exit(self._call, config)
@@ -298,10 +332,11 @@ class JobScheduler:
         if overdue:
             await self._clock.wait({run}, _CANCEL_GRACE)
         reason = _overdue_reason(run) if overdue else self._failure_reason(run)
-        self._record_run(name, reason, self._clock.monotonic() - started)
+        seconds = self._clock.monotonic() - started
+        self._record_run(name, reason, seconds)
         if not run.done():
             await asyncio.wait({run})
-        return reason is None
+        return JobOutcome(reason, seconds)
 
     def _record_run(self, name: str, reason: str | None, seconds: float) -> None:
         history, now = self._histories[name], self._clock.time()

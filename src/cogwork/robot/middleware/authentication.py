@@ -181,7 +181,7 @@ class Authentication:
     def wrap(self, method: Method, handle: Handler) -> Handler:
         if method.path in EXEMPT_METHODS:
             return handle
-        role = _role_of(method)
+        role = role_of(method)
 
         async def wrapper(stream: Stream) -> None:
             identity = await self.ask_cloud_if_unlisted(
@@ -218,7 +218,7 @@ class Authentication:
             # Do not refuse unlisted clients yet: `wrap` checks them again, with an updated access
             # list.
             with contextlib.suppress(NotListed):
-                self._identify(stream, _role_of(method), method.path)
+                self._identify(stream, role_of(method), method.path)
 
     def check_place(self, is_local: bool) -> None:
         """Raise Unauthenticated if no login is required and the machine serves only its own
@@ -269,7 +269,8 @@ class Authentication:
             )
 
 
-def _role_of(method: Method) -> Role:
+def role_of(method: Method) -> Role:
+    """Return the role that a method requires."""
     is_public = not method.is_unregistered or method.service.startswith(_PUBLIC_PREFIX)
     return required_role(method.path, is_public=is_public)
 

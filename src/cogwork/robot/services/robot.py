@@ -18,7 +18,7 @@ from cogwork.logs.rules import LevelOf
 from cogwork.resource.messages.structs import to_dict
 from cogwork.resource.messages.timestamps import to_timestamp
 from cogwork.robot.hosts import ModuleStatus, PackageState, PackageStatus
-from cogwork.robot.jobs.job_scheduler import JobRecord
+from cogwork.robot.jobs.job_record import JobRecord
 from cogwork.robot.machine import Machine
 from cogwork.robot.services.frames import FramesService
 from cogwork.robot.services.log import LogService

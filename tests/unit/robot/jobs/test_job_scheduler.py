@@ -19,7 +19,8 @@ from viam.resource.manager import ResourceNotFoundError  # type: ignore[attr-def
 from cogwork.config.schema.machine import JobConfig
 from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError
-from cogwork.robot.jobs.job_scheduler import JobFailure, JobRecord, JobScheduler
+from cogwork.robot.jobs.job_record import JobFailure, JobRecord
+from cogwork.robot.jobs.job_scheduler import JobScheduler
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = 86400
