@@ -10,8 +10,8 @@ not JSON, or whose `cloud`, `network` or `auth` section is invalid, is refused, 
 keeps its configuration. The rest becomes specs, one for each resource; the spec of an invalid
 resource contains the reason.
 
-Commands edit the text with `text/json_edit.py`, which keeps comments and format. `migration` applies
-the edits that diagnostics carry to a copy of a file of viam-server.
+Commands edit the text with `text/json_edit.py`, which keeps comments and format. `migration`
+applies the edits that diagnostics carry to a copy of a file of viam-server.
 
 The text of an applied configuration is saved as the last-known-good copy (`source/last_good.py`)
 and recorded in the history (`source/config_history.py`). Before the control page

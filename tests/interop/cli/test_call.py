@@ -92,7 +92,11 @@ async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
         (["whel", "stop"], 2, 'the machine has no resource "whel"; did you mean "wheel"?'),
         (["x", "stop"], 2, 'the machine has no resource "x"; it has wheel; see `cogwork status`'),
         (["wheel"], 2, f"name a method of wheel: {', '.join(METHODS)}"),
-        (["wheel", "stopp"], 2, f'wheel ({SERVICE}) has no method "stopp"; did you mean "Stop"?'),
+        (
+            ["wheel", "stopped"],
+            2,
+            f'wheel ({SERVICE}) has no method "stopped"; did you mean "Stop"?',
+        ),
         (
             ["wheel", "set_power", '{"powr": 1}'],
             2,

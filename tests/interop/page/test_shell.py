@@ -232,10 +232,13 @@ async def overlap(one: Locator, other: Locator) -> bool:
     first, second = await one.bounding_box(), await other.bounding_box()
     if first is None or second is None:
         return False
-    return all(
-        first[at] < second[at] + second[size] and second[at] < first[at] + first[size]
-        for at, size in (("x", "width"), ("y", "height"))
+    beside = (
+        first["x"] >= second["x"] + second["width"] or second["x"] >= first["x"] + first["width"]
     )
+    apart = (
+        first["y"] >= second["y"] + second["height"] or second["y"] >= first["y"] + first["height"]
+    )
+    return not beside and not apart
 
 
 async def test_states_are_gray_while_the_connection_is_lost(
@@ -264,7 +267,7 @@ async def test_every_view_is_accessible(
         # Added outside of the page's policy, like an extension.
         await page.add_init_script(path=axe)
         pins = [f"rdk:component:{name}" for name in ("motor/m", "sensor/s", "camera/c")]
-        views = [
+        views: list[tuple[str, str, dict[str, Any]]] = [
             *((view, text, {}) for view, text in VIEWS.items()),
             ("control", "px", {"pin": pins}),
             ("configure", "Connected to this computer", {"tab": "add"}),

@@ -344,6 +344,6 @@ def _render_graph(resources: list[dict[str, Any]], form: str) -> bytes:
 
 
 def _describe_node(resource: dict[str, Any]) -> dict[str, Any]:
-    optional = {"model": None, "depends_on": []}
+    optional: dict[str, Any] = {"model": None, "depends_on": []}
     keys = ("name", "model", "state", "reason", "depends_on")
     return {key: resource.get(key, optional.get(key)) for key in keys}

@@ -270,5 +270,5 @@ def test_misspelled_secret_is_masked() -> None:
 
 def test_text_that_is_not_json_is_refused() -> None:
     with pytest.raises(Unparsable) as refused:
-        migrate('{"debug": tru}', CONTEXT)
+        migrate('{"debug": yes}', CONTEXT)
     assert [each.diagnostic.code.id for each in refused.value.diagnostics] == [codes.NOT_JSON.id]
