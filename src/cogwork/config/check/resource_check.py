@@ -118,8 +118,9 @@ class ResourceCheck:
             else:
                 kind = resource.needs if isinstance(mention.marker, Dependency) else resource.wants
                 self._add_dependency(kind, mention.text, mention.marker.api, mention.pointer)
-        for ignored in attributes.ignored_values() if attributes is not None else ():
-            self._diagnostics.record(_describe_ignored(ignored, (*at, *ignored.path)))
+        if attributes is not None:
+            for ignored in attributes.ignored_values(config.attributes):
+                self._diagnostics.record(_describe_ignored(ignored, (*at, *ignored.path)))
         return replace_texts(attributes, at, paths) if paths else attributes
 
     def _add_dependency(

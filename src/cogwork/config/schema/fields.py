@@ -126,8 +126,12 @@ class Attributes(DocumentedModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
-    def ignored_values(self) -> tuple[IgnoredValue, ...]:
-        """Return the values that are valid, but not used or not used completely."""
+    def ignored_values(self, written: Mapping[str, JsonValue]) -> tuple[IgnoredValue, ...]:
+        """Return the values that are valid, but not used or not used completely.
+
+        `written`: the attributes as they stand in the file.
+        """
+        del written
         return ()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -94,6 +95,9 @@ class FakeCameraAttributes(Attributes):
         return self
 
 
+_IMAGE_FILES = ("color_image_file_path", "depth_image_file_path", "pointcloud_file_path")
+
+
 class ImageFileAttributes(Optics):
     """A camera that shows files: an image, depth or a point cloud."""
 
@@ -108,22 +112,23 @@ class ImageFileAttributes(Optics):
     preloaded_image: Annotated[str, UnsetIfZero()] | None = None
     """Not available: the images `pizza`, `dog` and `crowd` of viam-server are not included."""
 
-    def ignored_values(self) -> tuple[IgnoredValue, ...]:
-        if self.preloaded_image is None:
+    def ignored_values(self, written: Mapping[str, JsonValue]) -> tuple[IgnoredValue, ...]:
+        if not written.get("preloaded_image"):
             return ()
-        return (
-            IgnoredValue(
-                ("preloaded_image",),
-                f'the image "{self.preloaded_image}" is not included; the files are shown',
-                is_removable=True,
-            ),
-        )
+        message = "the images of viam-server are not included; the files are shown"
+        return (IgnoredValue(("preloaded_image",), message, is_removable=True),)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_unused_image(cls, data: Any) -> Any:
+        """Drop the image if there are files, so that the same runs without it."""
+        if isinstance(data, dict) and any(data.get(key) for key in _IMAGE_FILES):
+            return {key: value for key, value in data.items() if key != "preloaded_image"}
+        return data
 
     @model_validator(mode="after")
     def _check_any_file(self) -> Self:
-        if not (
-            self.color_image_file_path or self.depth_image_file_path or self.pointcloud_file_path
-        ):
+        if not any(getattr(self, key) for key in _IMAGE_FILES):
             if self.preloaded_image is not None:
                 raise fault(
                     codes.NOT_TAKEN_OVER,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from cogwork.config.schema import codes
 from cogwork.config.schema.fields import (
@@ -95,7 +96,7 @@ class GpioMotorAttributes(Attributes):
     """Encoder ticks per revolution. With 0, which is the default, the position is unknown, and an
     encoder with one signal only learns the direction from the motor."""
 
-    def ignored_values(self) -> tuple[IgnoredValue, ...]:
+    def ignored_values(self, written: Mapping[str, JsonValue]) -> tuple[IgnoredValue, ...]:
         if self.encoder and not self.ticks_per_rotation:
             return (
                 IgnoredValue(
@@ -105,7 +106,7 @@ class GpioMotorAttributes(Attributes):
                     'set "ticks_per_rotation" to the ticks of the encoder per revolution',
                 ),
             )
-        if self.ticks_per_rotation and not self.encoder:
+        if written.get("ticks_per_rotation") and not self.encoder:
             return (
                 IgnoredValue(
                     ("ticks_per_rotation",),
@@ -115,6 +116,14 @@ class GpioMotorAttributes(Attributes):
                 ),
             )
         return ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_unused_ticks(cls, data: Any) -> Any:
+        """Drop the ticks if there is no encoder, so that the same runs without them."""
+        if isinstance(data, dict) and not data.get("encoder"):
+            return {key: value for key, value in data.items() if key != "ticks_per_rotation"}
+        return data
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:

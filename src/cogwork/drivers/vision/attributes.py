@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, JsonValue
 
 from cogwork.config.schema.fields import (
     Attributes,
@@ -17,7 +18,12 @@ from cogwork.config.schema.fields import (
 
 _CHANNELS = 3
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
-ChannelValues = Annotated[list[float], Field(min_length=_CHANNELS), UnsetIfZero()]
+ChannelValues = Annotated[
+    list[float],
+    Field(min_length=_CHANNELS),
+    AfterValidator(lambda values: values[:_CHANNELS]),
+    UnsetIfZero(),
+]
 CameraName = Annotated[str, OptionalDependency("rdk:component:camera"), UnsetIfZero()]
 
 MAX_DETECTIONS = 10_000
@@ -78,20 +84,19 @@ class MlmodelVisionAttributes(Attributes):
     """IoU above which the less confident of two boxes with the same label is dropped, for families
     without built-in non-maximum suppression."""
 
-    def ignored_values(self) -> tuple[IgnoredValue, ...]:
+    def ignored_values(self, written: Mapping[str, JsonValue]) -> tuple[IgnoredValue, ...]:
         channels = {
-            "input_image_mean_value": self.input_image_mean_value,
-            "input_image_std_dev": self.input_image_std_dev,
+            key: written.get(key) for key in ("input_image_mean_value", "input_image_std_dev")
         }
         return tuple(
             IgnoredValue(
                 (key,),
                 f"only the first {_CHANNELS} values are used, one for each channel of the image",
                 f"write {_CHANNELS} values",
-                list(values[:_CHANNELS]),
+                values[:_CHANNELS],
             )
             for key, values in channels.items()
-            if values is not None and len(values) > _CHANNELS
+            if isinstance(values, list) and len(values) > _CHANNELS
         )
 
 

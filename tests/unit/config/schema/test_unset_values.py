@@ -13,6 +13,7 @@ from cogwork.config.check.load_context import LoadContext
 from cogwork.config.check.loader import LoadedConfig, load
 from cogwork.config.schema import codes
 from cogwork.drivers.builtin_models import builtin_models
+from cogwork.graph.spec import Spec
 from cogwork.resource.registry import Registry
 
 REGISTRY = Registry(builtin_models())
@@ -39,12 +40,16 @@ def load_resource(kind: str, api: str, model: str, attributes: dict[str, Any]) -
     return load(json.dumps({"components": components, "services": services}), CONTEXT)
 
 
+def spec_of(loaded: LoadedConfig) -> Spec:
+    return next(spec for spec in loaded.result.specs if spec.name.name == "r")
+
+
 @pytest.mark.parametrize(
     ("kind", "api", "model", "required", "zeros"),
     [
         ("component", "camera", "webcam", {}, {
             "video_path": "", "format": "", "width_px": 0, "height_px": 0, "frame_rate": 0,
-            "intrinsic_parameters": NO_LENS, "distortion_parameters": {}}),
+            "intrinsic_parameters": NO_LENS}),
         ("component", "camera", "fake", {}, {"width": 0, "height": 0}),
         ("component", "camera", "image_file", {"color_image_file_path": "/a"}, {
             "depth_image_file_path": "", "pointcloud_file_path": ""}),
@@ -78,7 +83,7 @@ def test_zero_counts_as_unset(
     unset = load_resource(kind, api, model, required)
     zero = load_resource(kind, api, model, {**required, **zeros})
     assert unset.diagnostics == zero.diagnostics == ()
-    assert zero.result.specs[-1].settings == unset.result.specs[-1].settings
+    assert spec_of(zero).settings == spec_of(unset).settings
 
 
 def test_zero_section_counts_as_unset() -> None:
@@ -106,7 +111,7 @@ def test_encoder_without_ticks_is_a_warning() -> None:
     loaded = load_resource("component", "motor", "gpio", {**GPIO_MOTOR, "encoder": "e"})
     (found,) = loaded.diagnostics
     assert found.diagnostic.code is codes.IGNORED_VALUE
-    assert loaded.result.specs[-1].fault is None
+    assert spec_of(loaded).fault is None
 
 
 def test_surplus_channel_is_a_warning_with_a_fix() -> None:
@@ -120,3 +125,25 @@ def test_surplus_channel_is_a_warning_with_a_fix() -> None:
 def test_too_few_channels_are_an_error() -> None:
     means = {"mlmodel_name": "ml", "input_image_mean_value": [0.1, 0.2]}
     assert load_resource("service", "vision", "mlmodel", means).has_errors
+
+
+def test_value_without_effect_changes_nothing() -> None:
+    """Its fix removes it, so the same must run without it."""
+    for api, model, used, ignored in (
+        ("motor", "gpio", GPIO_MOTOR, {"ticks_per_rotation": 600}),
+        ("camera", "image_file", {"color_image_file_path": "/a"}, {"preloaded_image": "dog"}),
+    ):
+        plain = load_resource("component", api, model, used)
+        loaded = load_resource("component", api, model, {**used, **ignored})
+        (found,) = loaded.diagnostics
+        assert found.diagnostic.fix is not None
+        assert found.diagnostic.fix.kind is FixKind.REMOVE
+        assert spec_of(loaded).settings == spec_of(plain).settings
+
+
+def test_preloaded_image_alone_says_what_to_do() -> None:
+    loaded = load_resource("component", "camera", "image_file", {"preloaded_image": "dog"})
+    assert not loaded.has_errors
+    fault = spec_of(loaded).fault
+    assert fault is not None
+    assert 'write the path of an image as "color_image_file_path"' in fault

@@ -89,7 +89,7 @@ def plan_input(
     input_shape = _parse_input_shape(tensor)
     if isinstance(input_shape, Mismatch):
         return input_shape
-    if min(map(abs, _to_triple(settings.input_image_std_dev or _HALF))) < _MIN_STD:
+    if min(map(abs, settings.input_image_std_dev or _HALF)) < _MIN_STD:
         return Mismatch(
             ("input_image_std_dev contains 0, but values are divided by it: use other values",)
         )
@@ -228,7 +228,7 @@ def _format_triple(values: Triple) -> str:
 
 
 def _to_triple(values: Sequence[float]) -> Triple:
-    first, second, third, *_ = values
+    first, second, third = values
     return first, second, third
 
 
