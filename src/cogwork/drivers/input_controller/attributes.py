@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Duration, UnsetIfZero, fault
+from cogwork.config.schema.fields import Attributes, Duration, fault
 
 ControlName = Literal[
     "AbsoluteX",
@@ -74,7 +74,7 @@ class FakeInputControllerAttributes(Attributes):
     "event": "ButtonPress", "value": 1}`."""
     round: Annotated[Duration, Field(ge=_MIN_INTERVAL)] | None = None
     """Duration of a round; by default one second longer than its last event."""
-    callback_delay_sec: Annotated[float, Field(ge=_MIN_INTERVAL), UnsetIfZero()] | None = None
+    callback_delay_sec: Annotated[float, Field(ge=_MIN_INTERVAL)] | None = None
     """Interval in seconds at which every control reports `event_value`. Cannot be combined with
     `events`."""
     event_value: Value = 0.7
