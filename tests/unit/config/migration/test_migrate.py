@@ -41,7 +41,11 @@ OLD = """\
   "network": {"bind_address": "${HOST}:8080"}
 }
 """
-FILES = sorted((Path(__file__).parent / "files").glob("*.json"))
+FILES = sorted(
+    file
+    for directory in (Path(__file__).parent / "files", Path(__file__).parents[1] / "existing")
+    for file in directory.glob("*.json")
+)
 
 NEW = """\
 {
@@ -128,7 +132,7 @@ def test_second_run_changes_nothing() -> None:
     assert (again.text, again.changes) == (NEW, ())
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_existing_file_runs_the_same_machine_after_one_migration(file: Path) -> None:
     text = file.read_text()
     before, migration = load(text, CONTEXT), migrate(text, CONTEXT)
