@@ -80,10 +80,10 @@ async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
         address = f"localhost:{server.port}"
         moving = await run_command("call", "wheel", "is_moving", "--address", address)
         position = await run_command("call", "wheel", "get_position", "--address", address)
-        stopped = await run_command("call", "wheel", "stop", "--address", address)
+        stopxed = await run_command("call", "wheel", "stop", "--address", address)
     assert (moving.code, json.loads(moving.out)) == (0, {"is_moving": False})
     assert (position.code, json.loads(position.out)) == (0, {"position": 0.0})
-    assert (stopped.code, json.loads(stopped.out)) == (0, {})
+    assert (stopxed.code, json.loads(stopxed.out)) == (0, {})
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,7 @@ async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
         (["whel", "stop"], 2, 'the machine has no resource "whel"; did you mean "wheel"?'),
         (["x", "stop"], 2, 'the machine has no resource "x"; it has wheel; see `cogwork status`'),
         (["wheel"], 2, f"name a method of wheel: {', '.join(METHODS)}"),
-        (
-            ["wheel", "stopped"],
-            2,
-            f'wheel ({SERVICE}) has no method "stopped"; did you mean "Stop"?',
-        ),
+        (["wheel", "stopx"], 2, f'wheel ({SERVICE}) has no method "stopx"; did you mean "Stop"?'),
         (
             ["wheel", "set_power", '{"powr": 1}'],
             2,

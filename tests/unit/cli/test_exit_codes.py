@@ -52,7 +52,10 @@ ONLINE_COMMANDS = [
             ("status", "--adress=x:1"),
             'cogwork status: unknown option --adress; did you mean "--address"?',
         ),
-        (("status", "belt"), 'cogwork status: unexpected argument "belt"'),
+        (
+            ("status", "belt"),
+            'cogwork status: unexpected argument "belt"; put an argument with spaces in quotes',
+        ),
         (
             ("graph", "--format", "svgg"),
             'cogwork graph: argument --format: invalid value "svgg"; did you mean "svg"?',
@@ -75,7 +78,7 @@ ONLINE_COMMANDS = [
             "localhost:8080",
         ),
         ((), "cogwork: the following arguments are required: COMMAND"),
-        (("call", "belt"), "cogwork call: the following arguments are required: METHOD"),
+        (("call",), "cogwork call: the following arguments are required: RESOURCE"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
