@@ -232,13 +232,12 @@ async def overlap(one: Locator, other: Locator) -> bool:
     first, second = await one.bounding_box(), await other.bounding_box()
     if first is None or second is None:
         return False
-    beside = (
-        first["x"] >= second["x"] + second["width"] or second["x"] >= first["x"] + first["width"]
+    return (
+        first["x"] < second["x"] + second["width"]
+        and second["x"] < first["x"] + first["width"]
+        and first["y"] < second["y"] + second["height"]
+        and second["y"] < first["y"] + first["height"]
     )
-    apart = (
-        first["y"] >= second["y"] + second["height"] or second["y"] >= first["y"] + first["height"]
-    )
-    return not beside and not apart
 
 
 async def test_states_are_gray_while_the_connection_is_lost(
