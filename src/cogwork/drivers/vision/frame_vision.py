@@ -354,9 +354,8 @@ class FrameVision(Vision, FrameAnalyzer):
         objects = await run(build_point_clouds, *found) if query.objects else []
         detections_3d = await run(build_detections_3d, *found) if query.detections_3d else []
         is_flat = bool(result.detections) and not objects and not detections_3d
-        self._report_flat_scene(
-            await run(explain_flat_scene, result.detections, scene) if is_flat else None
-        )
+        reason = await run(explain_flat_scene, result.detections, scene) if is_flat else None
+        self._report_flat_scene(reason)
         return replace(result, objects=objects, detections_3d=detections_3d)
 
     def _report_flat_scene(self, reason: str | None) -> None:
