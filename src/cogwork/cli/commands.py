@@ -24,6 +24,7 @@ _COMMANDS = (
     observation.LOGS,
     observation.GRAPH,
     resource.CALL,
+    resource.JOB,
     resource.CAMERA,
     remote_access.TUNNEL,
     remote_access.SHELL,

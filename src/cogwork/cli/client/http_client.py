@@ -28,11 +28,15 @@ LOGIN_HINT = f"set {KEY_ID_VARIABLE} and {KEY_VARIABLE} to an API key"
 API_KEY_TYPE = "api-key"
 
 _TIMEOUT = 10.0
+_JOB_PATH = "/job/run"
+_JOB_TIMEOUT = 630.0
+"""The machine ends a run after ten minutes, and tells so."""
 _NO_HTTP1 = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
 """The error of a TLS server that only speaks HTTP/2."""
 _DECLINED_STATUSES = (
     http.client.BAD_REQUEST,
     http.client.FORBIDDEN,
+    http.client.CONFLICT,
     http.client.TOO_MANY_REQUESTS,
     http.client.MISDIRECTED_REQUEST,
     http.client.SERVICE_UNAVAILABLE,
@@ -76,6 +80,32 @@ def stream_log_lines(address: str, query: Mapping[str, str]) -> Iterator[str]:
     """Yield log entries as JSON lines until the machine ends the response."""
     for line in _stream_response(address, "/logs.jsonl", query):
         yield line.decode().rstrip("\n")
+
+
+class JobOutcome(NamedTuple):
+    error: str | None
+    """Why the run failed; None if it succeeded."""
+    seconds: float
+
+
+def run_job(address: str, name: str) -> JobOutcome:
+    """Run a job of the machine, and return how the run ended."""
+    token = log_in(address)
+    headers = {
+        # Only a page of the machine may do this, and programs that say to be one: not other sites.
+        "Origin": address if address.startswith(TLS_PREFIX) else f"http://{address}",
+        **({"Authorization": f"Bearer {token}"} if token is not None else {}),
+    }
+    body = json.dumps({"name": name})
+    with _open_response(
+        address, "POST", _JOB_PATH, body=body, headers=headers, timeout=_JOB_TIMEOUT
+    ) as (response, _):
+        _check_response(response, address)
+        try:
+            reply = json.loads(response.read())
+            return JobOutcome(reply["error"], float(reply["seconds"]))
+        except (ValueError, KeyError, TypeError):
+            raise NotCogwork(address, f"the reply is not that of a run: {NOT_A_SERVER}") from None
 
 
 def _fetch_json(address: str, path: str, query: Mapping[str, str]) -> Any:
@@ -173,10 +203,11 @@ def _open_response(
     *,
     body: str | None = None,
     headers: Mapping[str, str] | None = None,
+    timeout: float = _TIMEOUT,
 ) -> Iterator[tuple[http.client.HTTPResponse, http.client.HTTPConnection]]:
     """Make a request. Raise Unreachable if the machine stops responding, even during the
     response."""
-    connection = _make_connection(address)
+    connection = _make_connection(address, timeout)
     response = None
     try:
         connection.request(method, target, body, dict(headers or {}))
@@ -209,10 +240,10 @@ def _explain_silence(
     return NotCogwork(address, why)
 
 
-def _make_connection(address: str) -> http.client.HTTPConnection:
+def _make_connection(address: str, timeout: float) -> http.client.HTTPConnection:
     if address.startswith(TLS_PREFIX):
-        return http.client.HTTPSConnection(address.removeprefix(TLS_PREFIX), timeout=_TIMEOUT)
-    return http.client.HTTPConnection(address, timeout=_TIMEOUT)
+        return http.client.HTTPSConnection(address.removeprefix(TLS_PREFIX), timeout=timeout)
+    return http.client.HTTPConnection(address, timeout=timeout)
 
 
 def _speaks_something_else(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""The commands that use a resource of a machine: `call` and `camera`."""
+"""The commands that use a resource of a machine: `call`, `job` and `camera`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,21 @@ CALL = command(
     ),
     add_address_option,
     epilog="Exit status: 0 if the call succeeds, 1 if it fails, 2 if it cannot be made.",
+)
+JOB = group(
+    "job",
+    "Run a machine's jobs",
+    command(
+        "run",
+        "Run a job once now, and wait for its end",
+        "cogwork.cli.machine.job:run",
+        argument("JOB", "job name, e.g. greet", dest="job"),
+        JSON,
+        add_address_option,
+        epilog="It runs as by its schedule: it goes on without this command, and StopAll ends what "
+        "it moves. Exit status: 0 if the run succeeds, 1 if it fails, 2 if it cannot be started, "
+        "such as while the job is running.",
+    ),
 )
 CAMERA = group(
     "camera",

@@ -167,11 +167,8 @@ class JobScheduler:
         StillRunning if the job is running already.
         """
         config = self.find(name)
-        if name in self._runs:
-            since = duration.render(self._clock.monotonic() - self._runs[name].since)
-            raise StillRunning(
-                f'job "{name}" has been running for {since}; run it again when it has ended'
-            )
+        if name in self._runs or name in self._requested:
+            raise StillRunning(f'job "{name}" is running; run it again when it has ended')
         _logger(name).info("run now, as %s asked for", who)
         task = self._create_task(self._run_once(config), f"requested run of job {name}")
         self._requested[name] = task

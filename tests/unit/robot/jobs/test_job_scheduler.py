@@ -18,9 +18,9 @@ from viam.resource.manager import ResourceNotFoundError  # type: ignore[attr-def
 
 from cogwork.config.schema.machine import JobConfig
 from cogwork.core.clock import ManualClock
-from cogwork.core.errors import CogworkError
+from cogwork.core.errors import CogworkError, Interrupted
 from cogwork.robot.jobs.job_record import JobFailure, JobRecord
-from cogwork.robot.jobs.job_scheduler import JobScheduler
+from cogwork.robot.jobs.job_scheduler import JobScheduler, StillRunning
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = 86400
@@ -583,3 +583,54 @@ class TestClose:
 
     async def test_close_without_jobs(self) -> None:
         assert await SchedulerHarness().jobs.aclose() == []
+
+
+class TestRunsOnRequest:
+    async def test_job_runs_at_once_and_keeps_its_schedule(self) -> None:
+        async with running_scheduler(job(schedule="60s")) as harness:
+            outcome = await harness.jobs.run_now("j", "someone")
+            assert outcome.reason is None
+            assert harness.record().successes == (0.0,)
+            await harness.clock.advance(60)
+            assert harness.times == [0, 60]
+
+    async def test_schedule_waits_for_a_requested_run(self) -> None:
+        async with running_scheduler(job(schedule="10s")) as harness:
+            harness.sleep_for(15)
+            request = asyncio.create_task(harness.jobs.run_now("j", "someone"))
+            await harness.clock.advance(14)
+            assert harness.times == [0]
+            await harness.clock.advance(1)
+            assert (await request).seconds == 15
+            assert harness.times == [0, 15]
+            assert harness.max_running == 1
+
+    async def test_cron_job_skips_what_is_due_during_a_requested_run(self) -> None:
+        async with running_scheduler(job(schedule="* * * * *")) as harness:
+            harness.sleep_for(70)
+            request = asyncio.create_task(harness.jobs.run_now("j", "someone"))
+            await harness.clock.advance(100)
+            assert (await request).reason is None
+            assert (harness.times, harness.record().skipped) == ([0], 1)
+
+    async def test_running_job_is_not_run_again(self) -> None:
+        async with running_scheduler(job(schedule="10s")) as harness:
+            harness.behavior = wait_forever
+            first = asyncio.create_task(harness.jobs.run_now("j", "someone"))
+            await harness.clock.settle()
+            with pytest.raises(StillRunning, match='job "j" is running; run it again'):
+                await harness.jobs.run_now("j", "someone")
+            harness.jobs.apply([])
+            with pytest.raises(Interrupted, match="removed or changed"):
+                await first
+            assert harness.running == 0
+
+    async def test_run_goes_on_without_the_one_who_asked(self) -> None:
+        async with running_scheduler(job(schedule="60s")) as harness:
+            harness.sleep_for(5)
+            request = asyncio.create_task(harness.jobs.run_now("j", "someone"))
+            await harness.clock.advance(1)
+            request.cancel()
+            await asyncio.wait({request})
+            await harness.clock.advance(4)
+            assert harness.record().successes == (5.0,)
