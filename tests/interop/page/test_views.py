@@ -25,6 +25,7 @@ from tests.support.control_page import (
     open_page,
     open_view,
 )
+from tests.support.machine.commands import run_command
 from tests.support.machine.login import config
 from tests.support.machine.running import run_server
 from tests.support.sizes import limit
@@ -225,6 +226,52 @@ async def test_log_follows_until_somebody_scrolls_up(machine: Machine) -> None:
     assert await machine.rows.first.inner_text() == top
     await follow.click()
     await expect(bird).to_be_visible()
+
+
+async def test_log_is_left_while_it_scrolls(machine: Machine) -> None:
+    """The browser reports the last scrolling of a list that is no longer there."""
+    await machine.log(*(f"many {number}" for number in range(300)))
+    await machine.show("logs", text="many")
+    await machine.see("many 299")
+    # Without the filter, the list has another height.
+    await machine.page.evaluate("() => { location.hash = '#/jobs' }")
+    await expect(machine.panel("job rare")).to_be_visible()
+
+
+async def test_count_of_lines_is_that_of_the_shown_lines(machine: Machine) -> None:
+    await machine.show("logs")
+    seen: str = await machine.page.evaluate(
+        """async () => {
+          const footer = () => document.querySelector('main footer').textContent;
+          const end = performance.now() + 1500;
+          while (performance.now() < end) {
+            const [shown, total] = footer().match(/[\\d,]+/g).map((each) => +each.replace(',', ''));
+            if (shown !== total) return footer();
+            await new Promise((resolve) => requestAnimationFrame(resolve));
+          }
+          return '';
+        }"""
+    )
+    assert seen == ""
+
+
+async def test_job_is_run_now(machine: Machine) -> None:
+    await machine.show("jobs")
+    job = machine.panel("job rare")
+    await expect(job.get_by_text("has not run yet")).to_be_visible()
+    await job.get_by_role("button", name="Run now").click()
+    await expect(job.get_by_role("status")).to_contain_text("Succeeded in")
+    await expect(job.get_by_text("succeeded", exact=False).first).to_be_visible()
+    (record,) = [each for each in (await machine.server.status())["jobs"] if each["name"] == "rare"]
+    assert len(record["successes"]) == 1
+    result = await run_command(
+        "job", "run", "rare", "--address", f"localhost:{machine.server.port}"
+    )
+    assert (result.code, result.out.startswith('job "rare" succeeded in')) == (0, True)
+    unknown = await run_command(
+        "job", "run", "rar", "--address", f"localhost:{machine.server.port}"
+    )
+    assert (unknown.code, "did you mean" in unknown.err) == (2, True)
 
 
 async def test_address_leads_to_a_line(machine: Machine) -> None:

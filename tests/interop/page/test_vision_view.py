@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -44,6 +45,8 @@ async def test_boxes_are_those_of_the_api(server: Server, page: Page) -> None:
         )
     assert reply.detections
     await open_vision(page, server)
+    assert await page.locator(".dropped[data-box]").count() == 0
+    await page.get_by_label("dropped").check()
     shown = await page.locator("[data-box]").evaluate_all(BOXES)
     kept = [each for each in shown if not each["dropped"]]
     assert sorted(each["box"] for each in kept) == sorted(
@@ -115,3 +118,30 @@ async def test_live_captures_follow_each_other(server: Server, page: Page) -> No
 
     await poll(read_rate, lambda seen: seen > 1)
     await expect(page.get_by_text("inference")).to_have_count(1)
+
+
+async def test_picture_of_another_camera_does_not_stay(page: Page, tmp_path: Path) -> None:
+    machine = dict(explained_machine(tmp_path))
+    fake = {"name": "other", "api": "rdk:component:camera", "model": "fake"}
+    watching = {
+        "name": "watching",
+        "api": "rdk:service:vision",
+        "model": "fake",
+        "attributes": {"camera_name": "other"},
+    }
+    machine["components"] = [*machine["components"], fake]
+    machine["services"] = [*machine["services"], watching]
+    async with run_server(machine, tmp_path) as server:
+        await server.wait_for_status(state="running")
+        await open_vision(page, server)
+        await page.route(re.compile("CaptureAllFromCamera"), lambda route: route.abort())
+        await page.get_by_label("camera").select_option("other")
+        await expect(page.get_by_text("no picture yet")).to_be_visible()
+        is_empty = (
+            "(canvas) => !canvas.getContext('2d').getImageData(0, 0, 9, 9).data.some(Boolean)"
+        )
+        assert await page.locator("[data-picture]").evaluate(is_empty)
+        await page.unroute(re.compile("CaptureAllFromCamera"))
+        # The link of a camera opens it with the service that is configured with it.
+        await open_view(page, server.url, "vision", camera="other")
+        await expect(page.get_by_label("service")).to_have_value("watching")

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ruleAgainst, select, toAttributes, type Candidate } from './selection';
+import { hideFarDropped, MAX_DROPPED, ruleAgainst, select, toAttributes, type Candidate } from './selection';
 
 const gear: Candidate = { label: 'gear', confidence: 0.93, rule: '' };
 const bolt: Candidate = { label: 'bolt', confidence: 0.31, rule: '0.31 < 0.40' };
@@ -36,5 +36,14 @@ describe('minimums', () => {
   it('become attributes of the service', () => {
     expect(toAttributes({ overall: 0.4, byLabel: {} })).toEqual({ default_minimum_confidence: 0.4 });
     expect(toAttributes({ overall: 0.4, byLabel: { bolt: 0.30004 } })).toEqual({ label_confidences: { bolt: 0.3 } });
+  });
+
+  it('show the dropped results that are nearest to them', () => {
+    const minimums = { overall: 0.4, byLabel: {} };
+    const many = Array.from({ length: 39 }, (_, index) => ({ ...bolt, confidence: (index + 1) / 100 }));
+    const shown = hideFarDropped(select([...many, gear], minimums, true), minimums);
+    expect(shown).toHaveLength(MAX_DROPPED + 1);
+    expect(shown[0]).toMatchObject({ label: 'gear', dropped: false });
+    expect(Math.min(...shown.map((each) => each.confidence))).toBeCloseTo(0.2);
   });
 });
