@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from tests.interop.test_vision import explained_machine
 from tests.support.control_page import needs_browser, open_view
 from tests.support.machine.running import Server, run_server
@@ -19,6 +19,7 @@ from viam.services.vision import VisionClient
 
 pytestmark = [needs_browser, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="module")]
 
+OTHER = {"name": "other", "api": "rdk:component:camera", "model": "fake"}
 BOXES = """(found) => found.map((each) => ({
   box: each.dataset.box.split(' ').map(Number),
   text: each.getAttribute('aria-label'),
@@ -28,7 +29,11 @@ BOXES = """(found) => found.map((each) => ({
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
-    async with run_server(explained_machine(tmp_path), tmp_path) as running:
+    machine = dict(explained_machine(tmp_path))
+    attributes = {"scene": "conveyor"}
+    belt = {**OTHER, "name": "belt", "attributes": attributes}
+    machine["components"] = [*machine["components"], belt]
+    async with run_server(machine, tmp_path) as running:
         await running.wait_for_status(state="running")
         yield running
 
@@ -109,7 +114,8 @@ async def test_sliders_act_at_once_and_are_written_through_the_plan(
 
 
 async def test_live_captures_follow_each_other(server: Server, page: Page) -> None:
-    await open_vision(page, server)
+    # A still image would be one frame, however often it is captured.
+    await open_view(page, server.url, "vision", camera="belt", service="default")
     await page.get_by_role("button", name="Live").click()
     rate = page.locator("[data-rate]")
 
@@ -120,21 +126,24 @@ async def test_live_captures_follow_each_other(server: Server, page: Page) -> No
     await expect(page.get_by_text("inference")).to_have_count(1)
 
 
+async def hold(_: Route) -> None:
+    """Leave a call without an answer."""
+
+
 async def test_picture_of_another_camera_does_not_stay(page: Page, tmp_path: Path) -> None:
     machine = dict(explained_machine(tmp_path))
-    fake = {"name": "other", "api": "rdk:component:camera", "model": "fake"}
     watching = {
         "name": "watching",
         "api": "rdk:service:vision",
         "model": "fake",
         "attributes": {"camera_name": "other"},
     }
-    machine["components"] = [*machine["components"], fake]
+    machine["components"] = [*machine["components"], OTHER]
     machine["services"] = [*machine["services"], watching]
     async with run_server(machine, tmp_path) as server:
         await server.wait_for_status(state="running")
         await open_vision(page, server)
-        await page.route(re.compile("CaptureAllFromCamera"), lambda route: route.abort())
+        await page.route(re.compile("CaptureAllFromCamera"), hold)
         await page.get_by_label("camera").select_option("other")
         await expect(page.get_by_text("no picture yet")).to_be_visible()
         is_empty = (
