@@ -206,7 +206,7 @@ class ObjectKeys:
     """Marks an object whose keys are known, although its type does not name them."""
 
     keys: Mapping[str, ObjectKeys | None]
-    """The keys, and those of their values; None for values without known keys."""
+    """The keys, and the keys of their values; None for values without known keys."""
 
 
 def fault(code: Code, message: str) -> PydanticCustomError:

@@ -55,7 +55,7 @@ const APIS: Readonly<Record<string, ApiWords>> = {
 };
 const FAKE = 'fake';
 
-/** Every model as an offer: the models of the server, and those of modules. */
+/** Every model as an offer: the models of the server and of modules. */
 export function listOffers(
   models: readonly KnownModel[],
   modular: readonly { readonly moduleName: string; readonly model: string; readonly api: string }[],

@@ -10,7 +10,7 @@ const RETRY = 1000;
 const TIMEOUT = 60_000;
 /** Milliseconds until a camera that had no new picture is asked again. */
 const SAME_PICTURE_PAUSE = 20;
-/** The rate is that of the last frames: at most so many, and not older than so many milliseconds. */
+/** The rate counts the last frames: at most so many, and not older than so many milliseconds. */
 const RATE_FRAMES = 12;
 const RATE_SPAN = 10_000;
 

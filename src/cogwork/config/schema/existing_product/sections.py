@@ -95,5 +95,5 @@ SECTION_KEYS: Mapping[str, tuple[Difference, ...]] = MappingProxyType(
         ),
     }
 )
-"""The settings by section. The section "" is the top level. Those of a list are settings of its
+"""The settings by section. The section "" is the top level. A list has the settings of its
 entries."""
