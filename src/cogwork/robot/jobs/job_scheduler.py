@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.config.schema.machine import JobConfig
@@ -39,6 +39,7 @@ from cogwork.robot.jobs.job_record import JobFailure, JobOutcome, JobRecord
 MAX_RUN_SECONDS = 600.0
 """Timeout of a run in seconds."""
 
+T = TypeVar("T")
 JobCall = Callable[[JobConfig], Awaitable[None]]
 """A function that runs a job once."""
 
@@ -351,7 +352,7 @@ class JobScheduler:
         error = run.exception()
         return self._redact(error_text(error))[:_MAX_REASON_LENGTH] if error is not None else None
 
-    def _create_task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def _create_task(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
