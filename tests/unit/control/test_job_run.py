@@ -100,7 +100,7 @@ async def test_job_of_a_method_for_owners_needs_an_owner(
 
 @pytest.mark.parametrize(
     ("body", "text"),
-    [({"name": "raed"}, 'there is no job "raed"; did you mean'), ({"job": 1}, "expected")],
+    [({"name": "reed"}, 'there is no job "reed"; did you mean'), ({"job": 1}, "expected")],
 )
 async def test_refusals_say_what_to_do(
     bench: Bench, reads: list[str], body: Any, text: str
