@@ -21,6 +21,7 @@ MODULES: Final = (
     "core/errors",
     "core/files/atomic",
     "core/files/complete_write",
+    "core/os_error_text",
     "core/versions/product",
     "core/versions/version_order",
     "systemd/notify_socket",

@@ -23,6 +23,7 @@ from typing import Any
 
 from cogwork.config.text.json_errors import clip
 from cogwork.core.errors import CogworkError
+from cogwork.core.os_error_text import os_reason
 
 MAX_CHARACTERS = 1 << 20
 """Maximum length of a label file in characters."""
@@ -57,7 +58,7 @@ def load_labels(path: str) -> Labels:
     try:
         return parse_labels(Path(path).read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidLabels(f"{path} cannot be read: {error}") from error
+        raise InvalidLabels(f"{path} cannot be read: {os_reason(error)}") from error
     except InvalidLabels as error:
         raise InvalidLabels(f"{path}: {error}") from error
 

@@ -33,11 +33,14 @@ it('says nothing about what runs instead of a refused file', () => {
 
 it('knows a reason that the faults say already', () => {
   const status = { name: 'rdk:component:motor/m', model: 'fake', state: 'unhealthy', since: 0, depends_on: [] } as const;
-  const [faulty, broken] = [
+  const [faulty, broken, waiting] = [
     { ...status, reason: 'a (at /components/0/attributes/x)' },
     { ...status, reason: 'no such device' },
+    { ...status, reason: 'depends on "x"' },
   ].map((each) => parseResources([each], [])[0]!);
   expect(isExplained(faulty!, REPORT)).toBe(true);
   expect(isExplained(broken!, REPORT)).toBe(false);
+  const missing = { ...REPORT.diagnostics[0]!, message: '"m" depends on "x", which is not configured' };
+  expect(isExplained(waiting!, { ...REPORT, diagnostics: [missing] })).toBe(true);
   expect(isExplained(faulty!, null)).toBe(false);
 });

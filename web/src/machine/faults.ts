@@ -10,7 +10,10 @@ export function describeCounts({ errors, warnings }: { readonly errors: number; 
 
 /** Whether the reason of a resource is only what is wrong with its configuration. */
 export function isExplained({ fullName, reason }: Resource, report: ConfigReport | null | undefined): boolean {
-  return report?.diagnostics.some((each) => each.resource === fullName && reason?.includes(each.message)) ?? false;
+  if (!reason || !report) return false;
+  return report.diagnostics.some(
+    ({ resource, message }) => resource === fullName && (reason.includes(message) || message.includes(reason)),
+  );
 }
 
 /** The errors and warnings of each resource that runs, by its full name. */

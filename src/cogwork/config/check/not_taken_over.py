@@ -11,13 +11,14 @@ from cogwork.config.text.positions import Json, Pointer
 
 def not_taken_over(difference: Difference, value: Json, pointer: Pointer) -> Diagnostic:
     """Return the diagnostic about a setting. `pointer` leads to its key."""
-    is_required = difference.treatment is Treatment.REQUIRED and bool(value)
+    is_empty = value is None or value in ("", [], {})
+    is_required = difference.treatment is Treatment.REQUIRED and not is_empty
     return Diagnostic(
         codes.NOT_TAKEN_OVER,
-        difference.describe(str(pointer[-1]), is_empty=not value),
+        difference.describe(str(pointer[-1]), is_empty=is_empty),
         ConfigLocation(pointer, at_key=True),
         Effect.UNHEALTHY if is_required else Effect.IGNORED,
-        difference.advice or None,
+        None if is_empty else difference.advice or None,
         fix=None if is_required else Fix(FixKind.REMOVE, pointer),
     )
 

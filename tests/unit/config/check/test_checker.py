@@ -144,7 +144,7 @@ CASES = [
     ),
     Case(
         codes.NOT_TAKEN_OVER,
-        '{\n  «"triggers": []\n}',
+        '{\n  «"triggers": [{}]\n}',
         "nothing watches for events",
         IGNORED,
         'let a program call the machine and send the notification, such as an entry of "processes"',

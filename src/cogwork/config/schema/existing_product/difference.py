@@ -44,9 +44,9 @@ class Difference:
 
     def describe(self, key: str, *, is_empty: bool = False) -> str:
         """Return the sentence about a key as it stands in the file."""
+        if is_empty:
+            return f'"{key}" has no effect here: it is empty'
         match self.treatment:
-            case Treatment.REQUIRED if is_empty:
-                return f'"{key}" has no effect here: it is empty'
             case Treatment.RENAMED:
                 return f'"{key}" is called "{self.new_key}" here'
             case Treatment.NO_EFFECT:
