@@ -105,7 +105,7 @@ def run_job(address: str, name: str) -> JobOutcome:
             reply = json.loads(response.read())
             return JobOutcome(reply["error"], float(reply["seconds"]))
         except (ValueError, KeyError, TypeError):
-            raise NotCogwork(address, f"the reply does not describe a run: {NOT_A_SERVER}") from None
+            raise NotCogwork(address, f"the reply is not about a run: {NOT_A_SERVER}") from None
 
 
 def _fetch_json(address: str, path: str, query: Mapping[str, str]) -> Any:
