@@ -111,17 +111,9 @@ class _Candidates:
     def __init__(self, declared: Sequence[DeclaredDependencies]) -> None:
         self._by_short = group_by_short_name(item.name for item in declared)
         self._defaults = frozenset(item.name for item in declared if item.is_default)
-        self._on_remotes: dict[str, list[ResourceName]] = {}
-        for item in declared:
-            if item.name.remote:
-                self._on_remotes.setdefault(item.name.name, []).append(item.name)
 
     def find(self, reference: Reference) -> list[ResourceName]:
-        """Return the resources with this name. It may omit the name of a remote if no resource of
-        this machine has it."""
-        return find_candidates(reference, self._by_short, self._defaults) or find_candidates(
-            reference, self._on_remotes
-        )
+        return find_candidates(reference, self._by_short, self._defaults)
 
 
 def find_candidates(

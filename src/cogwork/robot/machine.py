@@ -116,6 +116,7 @@ class Machine:
         """Whether a configuration was applied. Until then, it is unknown whether it has services
         with the names of the default ones."""
         self._ignored_settings: Mapping[ResourceName, list[str]] = {}
+        self._is_halted = False
         self._names_before_stop: tuple[ResourceName, ...] = ()
         self._services_before_stop: Mapping[Api, str] = {}
         self._reconciler = Reconciler(
@@ -301,15 +302,22 @@ class Machine:
         node = self.nodes.get(name)
         return self._names.explain_unknown(name) if node is None else explain_unavailable(node)
 
+    async def halt(self) -> None:
+        """End all jobs and stop all motion before the machine closes. Further calls do nothing."""
+        if self._is_halted:
+            return
+        self._is_halted = True
+        self.begin_stopping()
+        _, running = await asyncio.gather(self.motion.halt(), self.jobs.aclose())
+        for name in running:
+            _log.error("job %s did not end in time; it may still be running", name)
+
     async def aclose(self, budget: float = 20.0) -> list[ResourceName]:
         """Stop all motion, then close all resources, dependents first.
 
         Return the resources that did not close within `budget` seconds.
         """
-        self.begin_stopping()
-        _, running = await asyncio.gather(self.motion.halt(), self.jobs.aclose())
-        for name in running:
-            _log.error("job %s did not end in time; it may still be running", name)
+        await self.halt()
         unfinished = await self._reconciler.aclose(budget)
         await self.motion.aclose()
         return unfinished
@@ -324,7 +332,8 @@ class Machine:
         if isinstance(outcome.result(), Applied):
             self.state = MachineState.RUNNING
             self.applied_at = self._clock.time()
-            self.jobs.apply(self.config.jobs)
+            if not self._is_halted:
+                self.jobs.apply(self.config.jobs)
 
 
 def _revision_of(loaded: LoadedConfig) -> str:

@@ -41,6 +41,8 @@ def list_closing_steps(parts: ServerParts) -> Sequence[ClosingStep]:
     return (
         ClosingStep("new connections", lambda _: parts.listeners.stop_accepting()),
         ClosingStep("offers of WebRTC clients", stop_answering),
+        # Before anything that waits for a disk, which may hang.
+        ClosingStep("motion and jobs", lambda _: parts.machine.halt()),
         # A client may disconnect while resources close, so stop the session watcher only
         # afterwards.
         ClosingStep("background tasks", lambda _: parts.tasks.cancel(keep={SESSIONS_TASK})),

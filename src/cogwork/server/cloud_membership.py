@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cogwork.config.check.key_shapes import name_section_keys
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.source.config_history import ConfigHistory
 from cogwork.config.source.last_good import LastGood, last_good_for
@@ -93,7 +94,7 @@ class CloudMembership:
             text = self._config_file.read_text()
         except FileNotFoundError:
             return
-        if _CLOUD_KEY not in text and not self._home.is_dir():
+        if _CLOUD_KEY not in text.lower() and not self._home.is_dir():
             return  # the machine has never joined a cloud
         from cogwork.uplink.stored_logins import PartAccess, StoredCopies, purge_logins
 
@@ -137,9 +138,10 @@ class CloudMembership:
 
     def _parse(self, text: str) -> Any:
         try:
-            return read_json(substitute(text, self._environment).text).value
+            found = read_json(substitute(text, self._environment).text).value
         except JsonSyntaxError as error:
             raise ValueError(error.message) from None
+        return name_section_keys(found) if isinstance(found, dict) else found
 
     def _connect(self, cloud: CloudConfig) -> CloudLink:
         # Most machines have no cloud, and start faster without these imports.

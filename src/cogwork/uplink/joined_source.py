@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pydantic import ValidationError
@@ -21,7 +22,7 @@ from cogwork.core.backoff import Backoff, RetryPolicy
 from cogwork.core.clock import Clock
 from cogwork.core.error_text import error_text
 from cogwork.core.errors import CogworkError
-from cogwork.core.workers import TooMuchWork, run_in_thread
+from cogwork.core.workers import TooMuchWork, Workers, await_future, run_in_thread
 from cogwork.uplink.errors import CloudUnavailable
 
 _TIMEOUT: Final = 15.0
@@ -87,12 +88,15 @@ class JoinedSource:
         self._following_file: asyncio.Task[ConfigCandidate] | None = None
         self._local: ConfigCandidate | None = None
         self._document: dict[str, Any] = {}
+        self._directory: Path | None = None
         self._cloud: CloudConfig | None = None
         self._link: CloudLink | None = None
         self._has_started = False
         """Whether the cloud in the current file has been asked for a first configuration."""
         self._text = ""
         """The text of the last candidate."""
+        # One thread, so that a save that hangs is never completed after a later one.
+        self._storing = Workers("cloud configuration")
         self._stored: tuple[str, bytes] | None = None
         """The part and the message in the cache, if they are known."""
         self._backoff = Backoff(_RETRY)
@@ -124,6 +128,7 @@ class JoinedSource:
         if self._link is not None:
             await self._link.stop_following()
         await self._file.aclose()
+        self._storing.close()
 
     async def leave(self) -> None:
         """Close the connection to the cloud."""
@@ -137,6 +142,7 @@ class JoinedSource:
         self._link = self._cloud = None
         self._has_started, self._text = False, ""
         self._document = await _parse_document(candidate, self._parse)
+        self._directory = candidate.directory
         cloud = _parse_cloud(self._document)
         if cloud is None or not cloud.app_address:
             self._local = candidate
@@ -187,7 +193,7 @@ class JoinedSource:
                 "running only the machine's own file until the cloud %s",
                 "sends a configuration that can be read" if has_answered else "answers",
             )
-        return found or ConfigCandidate(json.dumps(self._document))
+        return found or ConfigCandidate(json.dumps(self._document), directory=self._directory)
 
     async def _poll(self, link: CloudLink, cloud: CloudConfig) -> ConfigCandidate | None:
         """Wait until a fetch is due. Return the cloud's configuration if it has changed."""
@@ -233,7 +239,8 @@ class JoinedSource:
         if text == self._text:
             return None
         self._text = text
-        return ConfigCandidate(text, store=partial(self._save, cloud.id, message))
+        store = partial(self._save, cloud.id, message)
+        return ConfigCandidate(text, store=store, directory=self._directory)
 
     async def _read_cache(self, part: str) -> bytes | None:
         try:
@@ -252,7 +259,8 @@ class JoinedSource:
             return
         content = json.dumps({"part": part, "message": message.hex()})
         try:
-            await run_in_thread("cloud configuration", _CACHE_TIMEOUT, self._cache.save, content)
+            async with asyncio.timeout(_CACHE_TIMEOUT):
+                await await_future(self._storing.submit(self._cache.save, content))
         except (OSError, TimeoutError, TooMuchWork) as error:
             _log.warning(
                 "cannot store the configuration from the cloud: %s; until a later one is stored, "
@@ -271,7 +279,7 @@ class JoinedSource:
 
 async def _parse_document(candidate: ConfigCandidate, parse: ParseText) -> dict[str, Any]:
     """Return the parsed file; empty if it names no cloud or is malformed."""
-    if not isinstance(candidate.content, str) or _CLOUD_KEY not in candidate.content:
+    if not isinstance(candidate.content, str) or _CLOUD_KEY not in candidate.content.lower():
         return {}
     try:
         found = await run_in_thread("machine file", _PARSE_TIMEOUT, parse, candidate.content)

@@ -39,7 +39,13 @@ WITHOUT_JSON = {
     # They show a live picture, a terminal or a log until they are stopped.
     *("cogwork camera watch", "cogwork demo", "cogwork module run", "cogwork shell"),
     # They change something, and report it in one line.
-    *("cogwork config restore", "cogwork copy", "cogwork model demo", "cogwork module new"),
+    *(
+        "cogwork auth remove",
+        "cogwork config restore",
+        "cogwork copy",
+        "cogwork model demo",
+        "cogwork module new",
+    ),
     *("cogwork fleet config edit", "cogwork fleet config restore", "cogwork fleet key delete"),
     *("cogwork fleet logout", "cogwork fleet machine delete", "cogwork fleet machine rename"),
     "cogwork fleet restart",

@@ -16,7 +16,7 @@ from cogwork.config.schema.codes import CODES
     ("line", "candidates"),
     [
         ("cogwork con", ["config"]),
-        ("cogwork config ", ["check", "diff", "history", "show", "restore", "schema"]),
+        ("cogwork config ", ["check", "diff", "migrate", "history", "show", "restore", "schema"]),
         ("cogwork config history --config ", [FILES]),
         ("cogwork config check ", [FILES]),
         ("cogwork config check machine.json ", []),

@@ -302,7 +302,7 @@ def keys_in_other_case() -> JsonValue:
 
 
 def existing_keys() -> JsonValue:
-    return {"components": [sensor(f"s{n}", notes="x", UI_Folder={}) for n in range(10_000)]}
+    return {"components": [sensor(f"s{n}", notes="x", UI_Folder={}) for n in range(5_000)]}
 
 
 SIZES: list[tuple[Callable[[], JsonValue], set[str], int]] = [
@@ -316,7 +316,7 @@ SIZES: list[tuple[Callable[[], JsonValue], set[str], int]] = [
     (long_strings, {"E101", "E201", "E402", "E104", "E401"}, 5),
     (many_errors_in_many_resources, {"E103", "E201", "E203", "E204"}, 4000),
     (keys_in_other_case, {"E003", "W106"}, 21_000),
-    (existing_keys, {"W409"}, 20_000),
+    (existing_keys, {"W409"}, 10_000),
 ]
 
 

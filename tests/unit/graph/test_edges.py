@@ -57,25 +57,10 @@ def test_dependency_in_needs_and_wants_is_a_need() -> None:
     assert edges.wants[full_name("b")] == ()
 
 
-def test_reference_may_omit_the_name_of_the_remote() -> None:
-    edges = resolve_edges({"line:a": "", "cell:line:c": "", "b": ["a"]}, {"b": ["c"]})
-    b = full_name("b")
-    assert short_names(edges.needs[b]) == ["line:a"]
-    assert short_names(edges.wants[b]) == ["cell:line:c"]
-    assert edges.faults == {}
-
-
 def test_resource_of_this_machine_takes_precedence_over_those_of_remotes() -> None:
     edges = resolve_edges({"line:a": "", "a": "", "b": ["a"], "c": ["line:a"]})
     assert short_names(edges.needs[full_name("b")]) == ["a"]
     assert short_names(edges.needs[full_name("c")]) == ["line:a"]
-
-
-def test_name_on_several_remotes_is_ambiguous_and_lists_them() -> None:
-    edges = resolve_edges({"line:a": "", "cell:a": "", "b": ["a"]})
-    (message,) = fault_messages(edges, "b")
-    assert message.startswith('depends on "a", which matches several resources: write ')
-    assert '/line:a" or "' in message
 
 
 def test_missing_need_is_a_fault_and_missing_want_is_not() -> None:

@@ -135,14 +135,12 @@ async def test_all_follow_their_provider() -> None:
         assert {node.state for node in world.graph.nodes.values()} == {NodeState.READY}
 
 
-@pytest.mark.parametrize("reference", ["far:s0", "s0"])
-async def test_reference_from_the_configuration_keeps_the_object(reference: str) -> None:
-    """The name may omit the remote."""
+async def test_reference_from_the_configuration_keeps_the_object() -> None:
     async with World() as world:
         world.graph.set_discovered([far(0), far(1)])
         await world.advance(1)
         before = world.thing("far:s0")
-        await world.run(spec("user", needs=reference))
+        await world.run(spec("user", needs="far:s0"))
         assert world.state("user") is NodeState.READY
         await world.run()
         await world.advance(1)

@@ -12,6 +12,7 @@ from cogwork.serving.shutdown import SHUTDOWN_TIMEOUT, Shutdown
 ORDER = [
     "listeners.stop_accepting",
     "webrtc.stop_answering",
+    "machine.halt",
     "tasks.cancel",
     "config_watcher.aclose",
     "applier.aclose",
@@ -43,6 +44,9 @@ class Recorder:
 
     async def cancel(self, *, keep: object = None) -> None:
         self._calls.append((f"{self._name}.cancel", keep))
+
+    async def halt(self) -> None:
+        self._calls.append((f"{self._name}.halt", None))
 
     async def aclose(self, budget: float | None = None) -> list[str] | None:
         self._calls.append((f"{self._name}.aclose", budget))

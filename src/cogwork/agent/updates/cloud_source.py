@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from cogwork.agent.errors import SourceUnavailable
 from cogwork.agent.release.manifest import find_version, is_version
 from cogwork.agent.updates.source import UpdateTarget
+from cogwork.config.check.key_shapes import name_section_keys
 from cogwork.config.schema.cloud import CloudConfig
 from cogwork.config.text.json_errors import JsonSyntaxError
 from cogwork.config.text.json_reader import read_json
@@ -134,7 +135,7 @@ def read_cloud(config: Path) -> CloudConfig:
         document: Any = read_json(
             substitute(config.read_text(encoding="utf-8"), os.environ).text
         ).value
-        return CloudConfig.model_validate(document["cloud"])
+        return CloudConfig.model_validate(_name_keys(document)["cloud"])
     except OSError as error:
         raise SourceUnavailable(f"{config} cannot be read: {os_reason(error)}") from None
     except (JsonSyntaxError, UnicodeDecodeError) as error:
@@ -144,6 +145,10 @@ def read_cloud(config: Path) -> CloudConfig:
             f'{config} names no cloud; join one, or set "updates" in the settings of the agent to '
             "a folder or an address with releases"
         ) from None
+
+
+def _name_keys(document: Any) -> Any:
+    return name_section_keys(document) if isinstance(document, dict) else document
 
 
 def _distribution() -> str:

@@ -131,7 +131,7 @@ class _Checker:
         in_file = found.written_keys.find_pointer
         return CheckResult(
             config,
-            build_specs(resources, found.static_faults()),
+            build_specs(resources, found.static_faults(), [each.name for each in config.remotes]),
             found.diagnostics,
             entries,
             found.omitted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from cogwork.config.check.checked_packages import CheckedPackages
 from cogwork.config.check.crosscheck import ParsedResource
@@ -19,6 +19,7 @@ from cogwork.config.check.references import (
 from cogwork.config.check.unsupported import warn_associated_configs
 from cogwork.config.check.validator import Validator
 from cogwork.config.schema import codes
+from cogwork.config.schema.default_services import DEFAULT_SERVICES
 from cogwork.config.schema.existing_product.lookup import (
     attribute_differences,
     section_differences,
@@ -34,7 +35,7 @@ from cogwork.config.schema.machine import ComponentConfig, ResourceConfig, Servi
 from cogwork.config.schema.model_catalog import ModelCatalog, ModelSchema
 from cogwork.config.text.positions import Json, Pointer
 from cogwork.core.errors import InvalidName
-from cogwork.graph.name import Api, ModelName, Reference, ResourceName
+from cogwork.graph.name import REMOTE_SEPARATOR, Api, ModelName, Reference, ResourceName
 from cogwork.graph.spec import Spec
 
 RESOURCE_SECTIONS: dict[str, type[ResourceConfig]] = {
@@ -149,19 +150,30 @@ def _describe_ignored(ignored: IgnoredValue, at: Pointer) -> Diagnostic:
 
 
 def build_specs(
-    resources: Iterable[ParsedResource], faults: Mapping[Pointer, str]
+    resources: Sequence[ParsedResource], faults: Mapping[Pointer, str], remotes: Sequence[str] = ()
 ) -> tuple[Spec, ...]:
     """Return the specs of the graph.
 
-    `faults` has the reasons why resources cannot run, by their JSON pointers.
+    `faults` has the reasons why resources cannot run, by their JSON pointers. `remotes` are the
+    names of the configured remotes.
     """
+    here = {name.short for name in (*DEFAULT_SERVICES, *(each.name for each in resources))}
+
+    def add_remote(reference: Reference) -> Reference:
+        # With several remotes, the name must say which one: otherwise, it would depend on the
+        # connections which machine a resource moves.
+        is_plain = REMOTE_SEPARATOR not in reference.short
+        if len(remotes) == 1 and is_plain and reference.short not in here:
+            return Reference(f"{remotes[0]}{REMOTE_SEPARATOR}{reference.short}", reference.api)
+        return reference
+
     return tuple(
         Spec(
             resource.name,
             resource.config.model if resource.config else _NO_MODEL,
             resource.settings,
-            tuple(resource.needs),
-            tuple(resource.wants),
+            tuple(map(add_remote, resource.needs)),
+            tuple(map(add_remote, resource.wants)),
             _DISABLED if _is_disabled(resource) else faults.get(resource.pointer),
             json.dumps(resource.config.attributes, sort_keys=True) if resource.config else "",
         )

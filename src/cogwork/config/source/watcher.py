@@ -43,7 +43,7 @@ from cogwork.core.clock import Clock, SystemClock
 from cogwork.core.errors import CogworkError
 from cogwork.core.os_error_text import write_reason
 from cogwork.core.shield import await_shielded
-from cogwork.core.workers import TooMuchWork, Workers, run_in_thread
+from cogwork.core.workers import TooMuchWork, Workers, await_future, run_in_thread
 from cogwork.graph.reconciler import Applied, Outcome, Superseded
 from cogwork.logs.pipeline import EXTRA_LINES
 
@@ -82,6 +82,8 @@ class ConfigWatcher:
         self._history = history
         self._store_lock = asyncio.Lock()
         """Keeps the order in which configurations were applied when they are stored."""
+        self._newest: ConfigCandidate | None = None
+        """The configuration that was applied last. Earlier ones need not be stored any more."""
         self._history_lock = asyncio.Lock()
         """The same for the history."""
         self._applying: set[asyncio.Task[None]] = set()
@@ -89,6 +91,8 @@ class ConfigWatcher:
         # Two threads, so that the next check does not wait for a superseded one that is still
         # running.
         self._thread = Workers("config", threads=2)
+        # One thread, so that a save that hangs is never completed after a later one.
+        self._storing = Workers("last-good")
         self._has_loaded_first = False
         self._first: tuple[ConfigCandidate, LoadedConfig] | None = None
         self._publish = publish
@@ -241,6 +245,7 @@ class ConfigWatcher:
             return
         try:
             if isinstance(verdict, Applied):
+                self._newest = candidate
                 # Finish storing it even if the server stops: the next start must not run an earlier
                 # configuration.
                 await await_shielded(self._store(candidate, loaded))
@@ -251,6 +256,8 @@ class ConfigWatcher:
 
     async def _store(self, candidate: ConfigCandidate, loaded: LoadedConfig) -> None:
         async with self._store_lock:
+            if candidate is not self._newest:
+                return
             if candidate.store is not None:
                 await candidate.store()
             if self._last_good is not None:
@@ -260,7 +267,8 @@ class ConfigWatcher:
 
     async def _save_last_good(self, last_good: LastGood, text: str) -> None:
         try:
-            await run_in_thread("last-good", _STORE_TIMEOUT, last_good.save, text)
+            async with asyncio.timeout(_STORE_TIMEOUT):
+                await await_future(self._storing.submit(last_good.save, text))
         except TimeoutError:
             _log.warning("the disk is too slow to store the last good configuration")
         except (OSError, ValueError, TooMuchWork) as error:
@@ -285,6 +293,7 @@ class ConfigWatcher:
         await asyncio.gather(*self._applying, return_exceptions=True)
         await self._source.aclose()
         self._thread.close()
+        self._storing.close()
 
     async def _load_once(self, candidate: ConfigCandidate) -> LoadedConfig:
         try:

@@ -97,25 +97,35 @@ class GpioMotorAttributes(Attributes):
     encoder with one signal only learns the direction from the motor."""
 
     def ignored_values(self, written: Mapping[str, JsonValue]) -> tuple[IgnoredValue, ...]:
+        found = []
+        if written.get("max_power_pct") == 0:
+            found.append(
+                IgnoredValue(
+                    ("max_power_pct",),
+                    '"max_power_pct" 0 counts as not set, so the maximum is full power',
+                    "set the maximum power, from 0 to 1",
+                    is_removable=True,
+                )
+            )
         if self.encoder and not self.ticks_per_rotation:
-            return (
+            found.append(
                 IgnoredValue(
                     ("encoder",),
                     'the motor does not know its position, because "ticks_per_rotation" is not '
                     "set: it turns for the time that it computes from its speed",
                     'set "ticks_per_rotation" to the ticks of the encoder per revolution',
-                ),
+                )
             )
         if written.get("ticks_per_rotation") and not self.encoder:
-            return (
+            found.append(
                 IgnoredValue(
                     ("ticks_per_rotation",),
                     '"ticks_per_rotation" has no effect without an encoder',
                     'name the encoder of the motor as "encoder"',
                     is_removable=True,
-                ),
+                )
             )
-        return ()
+        return tuple(found)
 
     @model_validator(mode="before")
     @classmethod

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from cogwork.config.schema import codes
-from cogwork.config.schema.fields import Attributes, Dependency, UnsetIfZero, fault
+from cogwork.config.schema.fields import Attributes, Dependency, IgnoredValue, UnsetIfZero, fault
 
 _Angle = Annotated[int, Field(ge=0, lt=2**32)]
 _FineAngle = Annotated[float, Field(ge=0, le=360)]
@@ -55,6 +56,14 @@ class GpioServoAttributes(Attributes):
     degrees_per_second: Annotated[float, Field(gt=0)] | None = None
     """Speed of rotation. Without it, the servo moves as fast as it can, and a move returns
     immediately."""
+
+    def ignored_values(self, written: Mapping[str, JsonValue]) -> tuple[IgnoredValue, ...]:
+        if written.get("max_angle_deg") != 0:
+            return ()
+        message = '"max_angle_deg" 0 counts as not set, so the servo turns up to 180 degrees'
+        return (
+            IgnoredValue(("max_angle_deg",), message, "set the largest angle", is_removable=True),
+        )
 
     @property
     def start_angle(self) -> float:

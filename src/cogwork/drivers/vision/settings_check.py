@@ -33,9 +33,11 @@ def find_wrong_remaps(view: ModelView, settings: MlmodelVisionAttributes) -> lis
     """
     return [
         *_check_remap("remap_input_names", settings.remap_input_names, view.inputs),
-        *_check_targets("remap_input_names", settings.remap_input_names, (IMAGE,)),
+        *_check_targets("remap_input_names", settings.remap_input_names, view.inputs, (IMAGE,)),
         *_check_remap("remap_output_names", settings.remap_output_names, view.outputs),
-        *_check_targets("remap_output_names", settings.remap_output_names, _REQUIRED_OUTPUTS),
+        *_check_targets(
+            "remap_output_names", settings.remap_output_names, view.outputs, _REQUIRED_OUTPUTS
+        ),
     ]
 
 
@@ -60,11 +62,12 @@ def _check_remap(
 
 
 def _check_targets(
-    setting: str, remap: Mapping[str, str], required: Sequence[str]
+    setting: str, remap: Mapping[str, str], tensors: Sequence[TensorSpec], required: Sequence[str]
 ) -> Iterator[str]:
     """Yield a sentence for each name that a tensor is mapped to, but that no decoder looks for."""
+    own_names = {each.name for each in tensors}  # `_check_remap` reports reversed entries
     for own, target in remap.items():
-        if target in required or target == own or is_known_output(target):
+        if target in required or target in own_names or is_known_output(target):
             continue
         hint = did_you_mean(target, required) or f"use {', '.join(required)}"
         yield f'{setting} maps "{own}" to "{target}", which has no effect: {hint}'

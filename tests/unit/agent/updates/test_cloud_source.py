@@ -194,8 +194,14 @@ def test_file_without_a_cloud(tmp_path: Path, text: str | bytes | None, reason: 
         read_cloud(file)
 
 
-def test_file_may_have_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_may_have_variables_and_keys_in_any_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PART_SECRET", "s")
     file = tmp_path / "machine.json"
-    file.write_text('{"cloud": {"id": "part", "secret": "${PART_SECRET}"}}')
-    assert read_cloud(file).secret == "s"
+    for text in (
+        '{"cloud": {"id": "part", "secret": "${PART_SECRET}"}}',
+        '{"Cloud": {"ID": "part", "Secret": "s"}}',
+    ):
+        file.write_text(text)
+        assert read_cloud(file).secret == "s"

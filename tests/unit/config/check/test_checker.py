@@ -1159,7 +1159,19 @@ def test_unknown_dependency_is_accepted_when_a_remote_is_configured() -> None:
         }
     )
     assert codes_of(load) == []
-    assert spec_of(load, "a").needs == (Reference("r:b"), Reference("c"))
+    # With a single remote, the name may omit it.
+    assert spec_of(load, "a").needs == (Reference("r:b"), Reference("r:c"))
+
+
+def test_dependency_names_its_remote_if_there_are_several() -> None:
+    """Otherwise, it would depend on the connections which machine a resource moves."""
+    load = load_config(
+        {
+            "remotes": [{"name": "r", "address": "h:1"}, {"name": "q", "address": "h:2"}],
+            "components": [sensor("a", depends_on=["c", "b", "builtin"]), sensor("b")],
+        }
+    )
+    assert spec_of(load, "a").needs == (Reference("c"), Reference("b"), Reference("builtin"))
 
 
 def test_unknown_namespaced_model_is_accepted_when_a_module_is_configured() -> None:

@@ -55,11 +55,11 @@ def spec_of(loaded: LoadedConfig) -> Spec:
             "depth_image_file_path": "", "pointcloud_file_path": ""}),
         ("component", "camera", "ffmpeg", {"video_path": "/v"}, {"filters": None}),
         ("component", "motor", "gpio", GPIO_MOTOR, {
-            "encoder": "", "ticks_per_rotation": 0, "max_power_pct": 0, "pwm_freq": 0,
+            "encoder": "", "ticks_per_rotation": 0, "pwm_freq": 0,
             "min_power_pct": 0, "max_rpm": 0}),
         ("component", "motor", "fake", {}, {"max_rpm": 0}),
         ("component", "servo", "gpio", SERVO, {
-            "frequency_hz": 0, "min_width_us": 0, "max_width_us": 0, "max_angle_deg": 0}),
+            "frequency_hz": 0, "min_width_us": 0, "max_width_us": 0}),
         ("component", "base", "wheeled", {
             "left": ["m"], "right": ["n"], "width_mm": 1, "wheel_circumference_mm": 1},
             {"spin_slip_factor": 0}),
@@ -105,6 +105,18 @@ def test_zero_section_counts_as_unset() -> None:
     first, second = (load(json.dumps(each), CONTEXT) for each in (plain, zeros))
     assert first.diagnostics == second.diagnostics == ()
     assert first.result.config == second.result.config
+
+
+@pytest.mark.parametrize(
+    ("api", "required", "limit"),
+    [("motor", GPIO_MOTOR, "max_power_pct"), ("servo", SERVO, "max_angle_deg")],
+)
+def test_limit_of_zero_is_a_warning(api: str, required: dict[str, Any], limit: str) -> None:
+    """The author may have meant that nothing moves."""
+    loaded = load_resource("component", api, "gpio", {**required, limit: 0})
+    (found,) = loaded.diagnostics
+    assert found.diagnostic.code is codes.IGNORED_VALUE
+    assert "counts as not set" in found.diagnostic.message
 
 
 def test_encoder_without_ticks_is_a_warning() -> None:

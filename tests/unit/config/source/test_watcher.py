@@ -176,6 +176,55 @@ async def test_configuration_is_stored_before_the_verdict_even_if_the_server_sto
     assert machine.last_good.read() == candidate.content
 
 
+async def test_slow_disk_stores_only_the_newest_configuration(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[str] = []
+    may_save = threading.Event()
+
+    def save_slowly(_: LastGood, text: str) -> None:
+        saved.append(json.loads(text)["revision"])
+        may_save.wait(10.0)
+
+    monkeypatch.setattr(LastGood, "save", save_slowly)
+    source = PushedSource()
+
+    async def push(revision: str) -> asyncio.Future[Verdict]:
+        verdict = source.push(machine_text("a", revision=revision))
+        await wait_until(lambda: machine.reconciler.revision == revision)
+        return verdict
+
+    async with machine.watching(source):
+        verdicts = [await push("1")]
+        await wait_until(lambda: saved == ["1"])
+        verdicts += [await push("2"), await push("3")]
+        await run_others(10)
+        may_save.set()
+        for verdict in verdicts:
+            assert isinstance(await wait_for_verdict(verdict), Applied)
+    assert saved == ["1", "3"]
+
+
+async def test_save_that_hangs_never_replaces_a_later_one(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_save = threading.Event()
+    save = LastGood.save
+
+    def save_late(last_good: LastGood, text: str) -> None:
+        may_save.wait(10.0)
+        save(last_good, text)
+
+    monkeypatch.setattr(watcher, "_STORE_TIMEOUT", 0.01)
+    monkeypatch.setattr(LastGood, "save", save_late)
+    async with machine.watching(source := PushedSource()):
+        for revision in ("1", "2"):
+            await wait_for_verdict(source.push(machine_text("a", revision=revision)))
+        may_save.set()
+        newest = machine_text("a", revision="2")
+        await wait_until(lambda: machine.last_good.read() == newest)
+
+
 @pytest.mark.parametrize("text", ["{", '{"network": {"bind_address": 5}}'])
 async def test_refused_configuration_is_not_stored(machine: Machine, text: str) -> None:
     async def store() -> None:

@@ -253,7 +253,9 @@ async def test_close_interrupts_waiting_readers(build: Build) -> None:
         await camera.frames()
 
 
-@pytest.mark.parametrize("wrong", [{"width": 321}, {"height": 0}, {"seed": -1}, {"frame_rate": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"width": 321}, {"height": -2}, {"seed": -1}, {"frame_rate": -1}]
+)
 def test_invalid_attributes_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         FakeCameraAttributes.model_validate(wrong)
