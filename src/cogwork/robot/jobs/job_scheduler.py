@@ -306,12 +306,17 @@ class JobScheduler:
             await self._clock.sleep(max(pause, self._budget.spend(meter.seconds)))
 
     async def _wait_for_requested_run(self, name: str) -> bool:
-        """Wait until a run that a client asked for has ended. Return whether there was one."""
-        requested = self._requested.get(name)
-        if requested is None:
-            return False
-        await asyncio.wait({requested})
-        return True
+        """Wait until the runs that clients asked for have ended. Return whether there were any."""
+        has_waited = False
+        # Look again after each wait: a client may have asked for another run meanwhile.
+        while (run := self._requested.get(name) or self._find_run(name)) is not None:
+            await asyncio.wait({run})
+            has_waited = True
+        return has_waited
+
+    def _find_run(self, name: str) -> asyncio.Task[None] | None:
+        run = self._runs.get(name)
+        return run.task if run is not None else None
 
     async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> JobOutcome:
         """Run a job once. `meter` measures the event loop time of the run."""
@@ -359,7 +364,8 @@ class JobScheduler:
         return task
 
     def _on_run_end(self, name: str, run: asyncio.Task[None]) -> None:
-        del self._runs[name]
+        if self._find_run(name) is run:
+            del self._runs[name]
         if not run.cancelled() and (error := run.exception()) is not None:
             _logger(name).debug("traceback of the failure", exc_info=error)
 

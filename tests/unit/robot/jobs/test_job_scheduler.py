@@ -605,6 +605,22 @@ class TestRunsOnRequest:
             assert harness.times == [0, 15]
             assert harness.max_running == 1
 
+    async def test_schedule_waits_for_each_of_several_requested_runs(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def request_twice() -> None:
+            for _ in range(2):
+                await harness.jobs.run_now("j", "someone")
+
+        async with running_scheduler(job(schedule="10s")) as harness:
+            harness.sleep_for(15)
+            requests = asyncio.create_task(request_twice())
+            await harness.clock.advance(31)
+            await requests
+            assert harness.times == [0, 15, 30]
+            assert harness.max_running == 1
+        assert caplog.messages == []
+
     async def test_cron_job_skips_what_is_due_during_a_requested_run(self) -> None:
         async with running_scheduler(job(schedule="* * * * *")) as harness:
             harness.sleep_for(70)
