@@ -41,7 +41,7 @@ from cogwork.core.clock import Clock
 from cogwork.core.limits.loop_throttle import LoopThrottle
 from cogwork.logs.ring_buffer import RingBuffer
 from cogwork.robot.event_journal import EventJournal
-from cogwork.robot.jobs.job_call import find_job_role, resolve_name
+from cogwork.robot.jobs.job_call import JobMethod, find_job_method, resolve_name
 from cogwork.robot.machine import Machine
 from cogwork.robot.middleware.authentication import Authentication
 from cogwork.robot.status.maintenance import check_maintenance
@@ -137,16 +137,16 @@ class MachineApp:
                 Route("/history.json", self._history),
                 Route("/camera/{name}", self._camera_image),
                 session_end_route(machine.sessions),
-                job_run_route(machine.jobs, self._find_job_role),
+                job_run_route(machine.jobs, self._find_job_method),
                 *configuration_routes(self._editor, lambda: machine.revision, self._meter),
             ],
             exception_handlers={404: _refuse_path},
         )
 
-    def _find_job_role(self, config: JobConfig) -> Role:
+    def _find_job_method(self, config: JobConfig) -> JobMethod:
         machine = self._machine
-        return find_job_role(
-            self._table, lambda text: resolve_name(text, machine.nodes), machine, config
+        return find_job_method(
+            self._table, lambda text: resolve_name(text, machine.names()), machine, config
         )
 
     async def _plain_page(self, _: Request) -> MeteredResponse:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
+from tests.unit.auth.parts import ADDRESS, SECRETS, make_authenticator
 from tests.unit.control.asgi import AsgiResponse, send_body
-from tests.unit.robot.bench import Bench, probe
+from tests.unit.robot.bench import (
+    MOTION,
+    NO_LOGIN,
+    NO_SITE,
+    Bench,
+    ThingAttributes,
+    full_name,
+    probe,
+    running_bench,
+    thing,
+)
 from tests.unit.robot.conftest import bench
 
-from cogwork.auth.identity import CredentialType, Identity
 from cogwork.auth.roles import ROLE_BY_PATH, Role
-from cogwork.config.schema.machine import JobConfig
-from cogwork.control.browser_guard import BrowserGuard
-from cogwork.control.http_login import IDENTITY_KEY
-from cogwork.control.job_run import PATH, job_run_route
-from cogwork.robot.jobs.job_call import find_job_role, resolve_name
+from cogwork.control.http import MachineApp
+from cogwork.control.job_run import PATH
+from cogwork.graph.name import ModelName, ResourceName
+from cogwork.graph.spec import Spec
+from cogwork.logs.ring_buffer import RingBuffer
+from cogwork.robot.event_journal import EventJournal
+from cogwork.robot.middleware.authentication import Authentication
+from cogwork.robot.middleware.operations import Operations
 
 __all__ = ["bench"]
 
@@ -30,23 +46,37 @@ JOBS = [
 ]
 
 
+@contextlib.contextmanager
+def open_app(bench: Bench, authentication: Authentication) -> Iterator[MachineApp]:
+    with tempfile.TemporaryDirectory() as directory:
+        journal = EventJournal(Path(directory) / "journal.jsonl", bench.clock)
+        try:
+            yield MachineApp(
+                bench.machine,
+                bench.report,
+                bench.clock,
+                RingBuffer(),
+                journal,
+                authentication,
+                bench.table,
+                NO_SITE,
+            )
+        finally:
+            journal.close()
+
+
 async def run(bench: Bench, body: Any, role: Role | None = None, **options: Any) -> AsgiResponse:
-    nodes = bench.machine.nodes
-
-    def find_role(config: JobConfig) -> Role:
-        return find_job_role(
-            bench.table, lambda text: resolve_name(text, nodes), bench.machine.modules, config
-        )
-
-    routes = Starlette(routes=[job_run_route(bench.machine.jobs, find_role)])
-
-    async def log_in(scope: Any, receive: Any, send: Any) -> None:
-        identity = Identity("someone", CredentialType.API_KEY, role) if role is not None else None
-        scope["state"][IDENTITY_KEY] = identity
-        await routes(scope, receive, send)
-
-    guard = BrowserGuard(log_in, lambda: ["localhost"], list)
-    return await send_body(guard, PATH, json.dumps(body).encode(), **{"headers": PAGE} | options)
+    authentication, headers = NO_LOGIN, PAGE
+    if role is not None:
+        authenticator = make_authenticator(clock=bench.clock)
+        authentication = Authentication(Operations(bench.clock))
+        authentication.use(authenticator)
+        name = role.name.lower()
+        token = authenticator.log_in(name, "api-key", SECRETS[name], ADDRESS)
+        headers = {**PAGE, "authorization": f"Bearer {token}"}
+    with open_app(bench, authentication) as app:
+        data = json.dumps(body).encode()
+        return await send_body(app, PATH, data, **{"headers": headers} | options)
 
 
 @pytest.fixture
@@ -72,7 +102,7 @@ async def test_job_runs_and_its_outcome_is_told(bench: Bench, reads: list[str]) 
 
 
 async def test_failed_run_tells_its_reason(bench: Bench, reads: list[str]) -> None:
-    answer = await run(bench, {"name": "lost"}, Role.OPERATOR)
+    answer = await run(bench, {"name": "lost"}, Role.OWNER)
     assert answer.status == 200
     assert 'there is no resource "nothing"' in json.loads(answer.body)["error"]
     assert reads == []
@@ -96,6 +126,55 @@ async def test_job_of_a_method_for_owners_needs_an_owner(
     assert (answer.status, reads) == (403, [])
     assert b"requires the role owner" in answer.body
     assert (await run(bench, {"name": "read"}, Role.OWNER)).status == 200
+
+
+async def test_job_whose_method_is_not_found_needs_an_owner(bench: Bench, reads: list[str]) -> None:
+    answer = await run(bench, {"name": "lost"}, Role.OPERATOR)
+    assert answer.status == 403
+    assert answer.body.decode() == (
+        'running job "lost" while its method is not found (there is no resource "nothing"; add it '
+        'to the configuration) requires the role owner; api-key "operator" has the role operator\n'
+    )
+
+
+async def test_run_uses_the_method_that_was_checked(
+    bench: Bench, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resources of the machine may change after the check."""
+    commands: list[Any] = []
+
+    async def order(command: Any) -> None:
+        commands.append(command)
+
+    bench.behaviors["b"] = order
+    await bench.apply(probe("a"), thing("b"), jobs=[{**JOBS[1], "resource": "b"}])
+    jobs = bench.machine.jobs
+
+    def list_names() -> list[ResourceName]:
+        is_running = any(each.running_since is not None for each in jobs.statuses())
+        return [] if is_running else [full_name("b")]
+
+    monkeypatch.setattr(bench.machine, "names", list_names)
+    answer = await run(bench, {"name": "order"}, Role.OPERATOR)
+    assert (answer.status, json.loads(answer.body)["error"]) == (200, None)
+    assert commands == [{}]
+
+
+async def test_role_for_a_default_service_that_is_not_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = ResourceName(MOTION, "builtin")
+    spec = Spec(name, ModelName.parse("planner"), ThingAttributes(), is_default=True)
+    job = {**JOBS[0], "resource": "builtin", "method": "ListPlanStatuses"}
+    async with running_bench({name: lambda: spec}) as bench:
+        await bench.apply(jobs=[job])
+        path = "/viam.service.motion.v1.MotionService/ListPlanStatuses"
+        with monkeypatch.context() as patch:
+            patch.setitem(ROLE_BY_PATH, path, Role.OWNER)
+            answer = await run(bench, {"name": "read"}, Role.OPERATOR)
+            assert answer.status == 403
+            assert answer.body.startswith(b'running job "read" requires the role owner')
+        assert (await run(bench, {"name": "read"}, Role.OPERATOR)).status == 200
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from google.protobuf import descriptor_pool
@@ -14,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 from cogwork.auth.roles import Role
 from cogwork.config.check.diagnostics import did_you_mean
 from cogwork.config.schema.machine import JobConfig
-from cogwork.core.errors import CogworkError, InvalidRequest, NotFound, Unsupported
+from cogwork.core.errors import InvalidRequest, NotFound, Unsupported
 from cogwork.graph.name import Api, ResourceName
 from cogwork.graph.public_apis import SERVICE_BY_API
 from cogwork.resource.messages.structs import to_struct_async
@@ -42,29 +43,43 @@ def make_job_call(
     """Return the function that performs a job."""
 
     async def call(config: JobConfig) -> None:
-        name = find_name(config.resource)
-        method = _find_method(table, name.api, custom(), config.method)
-        path = _path_of(method)
-        request = await _build_request(method, name, config)
-        await in_process_call.call(
-            table, path, request, peer=f"job:{config.name}", timeout=MAX_RUN_SECONDS
-        )
+        await find_job_method(table, find_name, custom(), config).call(config)
 
     return call
 
 
-def find_job_role(
+@dataclass(frozen=True, slots=True)
+class JobMethod:
+    """A method of a resource, as a job calls it."""
+
+    table: HandlerTable
+    resource: ResourceName
+    descriptor: MethodDescriptor
+
+    @property
+    def role(self) -> Role:
+        """The role of clients that may run the job: an operator, or an owner if the method requires
+        one."""
+        method = self.table.find(self._path)
+        return max(Role.OPERATOR, role_of(method)) if method is not None else Role.OWNER
+
+    async def call(self, config: JobConfig) -> None:
+        request = await _build_request(self.descriptor, self.resource, config)
+        await in_process_call.call(
+            self.table, self._path, request, peer=f"job:{config.name}", timeout=MAX_RUN_SECONDS
+        )
+
+    @property
+    def _path(self) -> str:
+        return f"/{self.descriptor.containing_service.full_name}/{self.descriptor.name}"
+
+
+def find_job_method(
     table: HandlerTable, find_name: FindName, custom: CustomServices, config: JobConfig
-) -> Role:
-    """Return the role of those who may run a job: an operator, or an owner if its method requires
-    one."""
-    try:
-        found = _find_method(table, find_name(config.resource).api, custom, config.method)
-    except CogworkError:
-        # The run will fail with this error.
-        return Role.OPERATOR
-    method = table.find(_path_of(found))
-    return Role.OPERATOR if method is None else max(Role.OPERATOR, role_of(method))
+) -> JobMethod:
+    """Return the method that a job calls now. Raise CogworkError if it is not found."""
+    name = find_name(config.resource)
+    return JobMethod(table, name, _find_method(table, name.api, custom, config.method))
 
 
 def resolve_name(text: str, names: Iterable[ResourceName]) -> ResourceName:
@@ -91,10 +106,6 @@ def _find_method(
 ) -> MethodDescriptor:
     service = _find_public_service(table, api) or _find_custom_service(custom, api)
     return _find_unary_method(service, name)
-
-
-def _path_of(method: MethodDescriptor) -> str:
-    return f"/{method.containing_service.full_name}/{method.name}"
 
 
 def _find_public_service(table: HandlerTable, api: Api) -> ServiceDescriptor | None:

@@ -161,17 +161,18 @@ class JobScheduler:
             raise NotFound(f'there is no job "{name}"; {hint}')
         return job.config
 
-    async def run_now(self, name: str, who: str) -> JobOutcome:
+    async def run_now(self, name: str, who: str, call: JobCall | None = None) -> JobOutcome:
         """Run a job once, beside its schedule, and return how the run ended.
 
-        The run goes on if the caller is cancelled. `who` asked for it. Raise NotFound, or
-        StillRunning if the job is running already.
+        The run goes on if the caller is cancelled. `who` asked for it. `call` runs the job;
+        by default, the job runs as on its schedule. Raise NotFound, or StillRunning if the job is
+        running already.
         """
         config = self.find(name)
         if name in self._runs or name in self._requested:
             raise StillRunning(f'job "{name}" is running; run it again when it has ended')
         _logger(name).info("run now, as %s asked for", who)
-        task = self._create_task(self._run_once(config), f"requested run of job {name}")
+        task = self._create_task(self._run_once(config, call=call), f"requested run of job {name}")
         self._requested[name] = task
         task.add_done_callback(lambda _: self._requested.pop(name, None))
         try:
@@ -318,11 +319,13 @@ class JobScheduler:
         run = self._runs.get(name)
         return run.task if run is not None else None
 
-    async def _run_once(self, config: JobConfig, meter: LoopMeter | None = None) -> JobOutcome:
+    async def _run_once(
+        self, config: JobConfig, meter: LoopMeter | None = None, call: JobCall | None = None
+    ) -> JobOutcome:
         """Run a job once. `meter` measures the event loop time of the run."""
         name = config.name
         started = self._clock.monotonic()
-        work = _call_trapping_exit(self._call, config)
+        work = _call_trapping_exit(call or self._call, config)
         work = meter.measure(work) if meter is not None else work
         run = self._create_task(work, f"run of job {name}")
         self._runs[name] = _Run(run, started)
