@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("rdk.modmanager")
 
 
-_DISABLED = Unavailable('it is disabled in the configuration; remove "disabled" to run it')
+_DISABLED = 'it is disabled in the configuration; remove "disabled" to run it'
 
 
 class ModuleManager:
@@ -60,7 +60,10 @@ class ModuleManager:
         self._waiting: dict[str, ModuleStatus] = {}
         """Modules that cannot be started yet, because something that they need is missing."""
         self._idle: dict[str, ModuleStatus] = {}
-        """Modules that are not started, because they are not trusted or are disabled."""
+        """Modules that are not started, because they are not trusted."""
+        self._disabled: dict[str, str] = {}
+        """The namespaces of the disabled modules, by name; empty if a module has no ID. Such a
+        module has no status, because nothing is wrong with it."""
 
     @property
     def by_name(self) -> Mapping[str, Module]:
@@ -79,12 +82,14 @@ class ModuleManager:
         additional modules that cannot be started yet, and the reasons. Disabled modules are not
         started, either.
         """
+        enabled = [config for config in configs if not config.disabled]
+        self._disabled = {
+            config.name: _namespace_of(config) for config in configs if config.disabled
+        }
         self._waiting = self._make_statuses(waiting or {}, self._waiting)
         self._withheld = withheld
-        refusals = self._find_refusals(config for config in configs if not config.disabled)
-        disabled = {config.name: _DISABLED for config in configs if config.disabled}
-        self._idle = self._make_statuses({**refusals, **disabled}, self._idle)
-        wanted = {config.name: config for config in configs if config.name not in self._idle}
+        self._idle = self._make_statuses(self._find_refusals(enabled), self._idle)
+        wanted = {config.name: config for config in enabled if config.name not in self._idle}
         self._restricted = frozenset(
             name for name, config in wanted.items() if config.access == "dependencies"
         )
@@ -118,10 +123,21 @@ class ModuleManager:
         module = self._module_by_model.get((spec.name.api, spec.model))
         if module is not None:
             return module.offer(spec)
-        if self._pending is None:
+        reasons, soon = self._pending or ("", False)
+        disabled = self._format_disabled(spec.model)
+        if not reasons and not disabled:
             return None
-        reasons, soon = self._pending
+        reasons = "; ".join(filter(None, (reasons, disabled)))
         return Unavailable(f"no module provides model {spec.model} yet: {reasons}", soon)
+
+    def _format_disabled(self, model: ModelName) -> str:
+        """Return which disabled modules may provide a model: modules without an ID may provide any
+        model."""
+        return "; ".join(
+            f'module "{name}" does not run: {_DISABLED}'
+            for name, namespace in self._disabled.items()
+            if namespace in ("", model.namespace)
+        )
 
     def services(self) -> dict[Api, str]:
         """Return the gRPC services of the APIs that modules provide."""
@@ -252,7 +268,7 @@ class ModuleManager:
         """Return the modules that are not trusted, with the reasons. Log each of them once."""
         found = {}
         for config in configs:
-            namespace = config.module_id.partition(":")[0]
+            namespace = _namespace_of(config)
             if self._trusted is None or (namespace and namespace in self._trusted):
                 continue
             why = _describe_refusal(namespace)
@@ -275,6 +291,10 @@ def _make_module(config: ModuleConfig, context: ModuleContext) -> Module:
     from cogwork.modules.module import Module
 
     return Module(config, context)
+
+
+def _namespace_of(config: ModuleConfig) -> str:
+    return config.module_id.partition(":")[0]
 
 
 def _describe_refusal(namespace: str) -> str:

@@ -98,6 +98,32 @@ def test_resource_of_a_disabled_module_says_why_it_does_not_run(pending: ModuleM
     assert not pending.any_configured()
 
 
+def test_disabled_module_has_no_status(tmp_path: Path) -> None:
+    manager = make_manager(tmp_path)
+    manager.apply([ModuleConfig(name="drivers", executable_path="/bin/drivers", disabled=True)])
+    assert manager.statuses() == []
+    assert manager.pending_reason() is None
+
+
+def test_disabled_module_is_named_only_for_models_that_it_may_provide(tmp_path: Path) -> None:
+    manager = make_manager(tmp_path)
+    module = ModuleConfig(
+        name="drivers", executable_path="/bin/drivers", module_id="acme:drivers", disabled=True
+    )
+    manager.apply([module], waiting={"maps": Unavailable("its package is missing", True)})
+    answer = manager.offer(sensor("other:test:scale"))
+    assert answer == Unavailable(
+        'no module provides model other:test:scale yet: module "maps" waits: its package is '
+        "missing",
+        is_temporary=True,
+    )
+    manager.apply([module])
+    assert manager.offer(sensor("other:test:scale")) is None
+    answer = manager.offer(sensor("acme:test:scale"))
+    assert isinstance(answer, Unavailable)
+    assert 'module "drivers" does not run: it is disabled' in answer.reason
+
+
 def test_module_that_is_not_ready_is_not_blamed_for_an_unknown_builtin_model(
     pending: ModuleManager,
 ) -> None:
