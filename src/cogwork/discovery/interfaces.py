@@ -62,6 +62,8 @@ class Endpoint(NamedTuple):
 
     socket: socket.socket
     group: tuple[str, int] | tuple[str, int, int, int]
+    interface: int
+    """The index of the interface in the kernel."""
 
 
 def open_endpoints(interface: Interface, port: int = PORT) -> list[Endpoint]:
@@ -103,7 +105,7 @@ def _open_v4(interface: Interface, port: int) -> Endpoint:
     except OSError:
         opened.close()
         raise
-    return Endpoint(opened, (_GROUP_V4, PORT))
+    return Endpoint(opened, (_GROUP_V4, PORT), interface.number)
 
 
 def _open_v6(interface: Interface, port: int) -> Endpoint:
@@ -126,7 +128,7 @@ def _open_v6(interface: Interface, port: int) -> Endpoint:
     except OSError:
         opened.close()
         raise
-    return Endpoint(opened, (_GROUP_V6, PORT, 0, interface.number))
+    return Endpoint(opened, (_GROUP_V6, PORT, 0, interface.number), interface.number)
 
 
 def _open(family: socket.AddressFamily) -> socket.socket:

@@ -97,20 +97,23 @@ def _read(
     try:
         data, sender = endpoint.socket.recvfrom(MAX_SIZE)
         if budget.try_take(None):
-            on_answer(read_sightings(decode(data), sender[0].partition("%")[0], own))
+            address = sender[0].partition("%")[0]
+            on_answer(read_sightings(decode(data), address, own, endpoint.interface))
     except (OSError, InvalidMessage):
         return
 
 
-def read_sightings(message: Message, sender: str, own: Collection[str]) -> list[Sighting]:
+def read_sightings(
+    message: Message, sender: str, own: Collection[str], interface: int
+) -> list[Sighting]:
     """Return the machines in a response whose addresses can be reached from this computer.
 
     Some servers announce their loopback address to the whole network. `own` are the addresses of
-    this computer.
+    this computer, and `interface` is the index of its interface that received the response.
     """
     is_here = sender in own
     return [
-        Sighting(sender, machine, process_id)
+        Sighting(sender, machine, process_id, interface)
         for machine, process_id in read_machines(message)
         if is_here or not ipaddress.ip_address(machine.address).is_loopback
     ]

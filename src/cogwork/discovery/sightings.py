@@ -42,6 +42,8 @@ class Sighting(NamedTuple):
     machine: FoundMachine
     process_id: str = ""
     """The identifier of the server process; empty for servers that announce none."""
+    interface: int = 0
+    """The index of this computer's interface that received the answer."""
 
 
 class ThisComputer(NamedTuple):
@@ -57,14 +59,18 @@ def merge_sightings(seen: Iterable[Sighting], computer: ThisComputer) -> list[Fo
     """Return each machine once, with its best name and address."""
     sightings = sorted(seen)
     senders = {each.sender for each in sightings}
-    groups = _group(sightings, lambda each: _identify(each, senders, computer))
+    groups = [
+        part
+        for group in _group(sightings, lambda each: _identify(each, senders, computer))
+        for part in _split_rivals(group, computer)
+    ]
     public = [each for each in groups if not _is_local(each)]
     names = {name for each in public if _is_here(each, computer) for name in _names(each)}
     # All servers on this computer may announce the computer's name, so that name does not identify
     # a machine.
     names.discard(computer.name.replace(".", "-").lower())
     kept = public + [each for each in groups if _is_local(each) and not names & _names(each)]
-    return sorted(_choose(each, senders, computer) for each in kept)
+    return sorted({_choose(each, senders, computer) for each in kept})
 
 
 def _identify(
@@ -106,6 +112,28 @@ def _group(
     for key, sighting in first_keys:
         groups.setdefault(find_root(key), []).append(sighting)
     return groups.values()
+
+
+def _split_rivals(
+    group: Sequence[Sighting], computer: ThisComputer
+) -> Iterable[Sequence[Sighting]]:
+    """Split a group by sender if two senders on one network do not list each other's address.
+
+    A machine has one IPv4 address and one IPv6 address on a network, or lists all of them. So one
+    of these senders may have copied the identity of the other, and must not hide it.
+    """
+    networks: dict[tuple[int, bool], set[str]] = {}
+    listed: dict[str, set[str]] = {}
+    by_sender: dict[str, list[Sighting]] = {}
+    for each in group:
+        sender = computer.locate(each.sender)
+        networks.setdefault((each.interface, ":" in each.sender), set()).add(sender)
+        listed.setdefault(sender, {sender}).add(computer.locate(each.machine.address))
+        by_sender.setdefault(sender, []).append(each)
+    has_rivals = any(
+        not senders <= listed[sender] for senders in networks.values() for sender in senders
+    )
+    return by_sender.values() if has_rivals else [group]
 
 
 def _is_local(group: Sequence[Sighting]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import pytest
+
 from cogwork.discovery.announcement import SERVICE, Announcement
 from cogwork.discovery.dns_message import Record, RecordType, Service, decode, encode_response
 from cogwork.discovery.search import read_sightings
@@ -45,12 +47,15 @@ def announce_as_go(
                     packet(label, label, port, (*senders, *BRIDGES)),
                     packet(label, "vm", 39211, ["127.0.0.1"]),
                 ):
-                    yield from read_sightings(decode(data), sender, HERE.addresses)
+                    yield from read_sightings(decode(data), sender, HERE.addresses, 1)
 
 
-def announce(sender: str, announced: Announcement, addresses: Sequence[str]) -> Iterator[Sighting]:
+def announce(
+    sender: str, announced: Announcement, addresses: Sequence[str], interface: int = 1
+) -> Iterator[Sighting]:
     for records in announced.listings(addresses):
-        yield from read_sightings(decode(encode_response(records)), sender, HERE.addresses)
+        data = encode_response(records)
+        yield from read_sightings(decode(data), sender, HERE.addresses, interface)
 
 
 def test_machine_of_another_make_is_found_once_with_its_public_port() -> None:
@@ -90,7 +95,7 @@ def test_machine_is_found_once_although_it_answers_on_two_networks() -> None:
     seen = [
         *announce("192.0.2.7", belt, ADDRESSES),
         *announce("fe80::7", belt, ADDRESSES),
-        *announce("198.51.100.7", belt, ["198.51.100.7"]),
+        *announce("198.51.100.7", belt, ["198.51.100.7"], interface=2),
     ]
     assert merge_sightings(seen, HERE) == [FoundMachine(FQDN, "192.0.2.7", 8080, "vm.local", BOTH)]
 
@@ -100,10 +105,34 @@ def test_copies_of_a_machine_on_two_networks_are_told_apart() -> None:
     seen = [
         *announce("192.0.2.7", Announcement((FQDN,), 8080, "vm", process_id="5d3c"), ADDRESSES),
         *announce(
-            "198.51.100.7", Announcement((FQDN,), 8080, "vm", process_id="77aa"), ["198.51.100.7"]
+            "198.51.100.7",
+            Announcement((FQDN,), 8080, "vm", process_id="77aa"),
+            ["198.51.100.7"],
+            interface=2,
         ),
     ]
     assert [each.address for each in merge_sightings(seen, HERE)] == ["192.0.2.7", "198.51.100.7"]
+
+
+@pytest.mark.parametrize("listed", [["192.0.2.66"], ["192.0.2.66", *ADDRESSES]])
+@pytest.mark.parametrize("process_id", ["5d3c", ""])
+def test_copied_identity_does_not_hide_the_machine(listed: list[str], process_id: str) -> None:
+    """An impostor on the same network copies the names, the process ID and the addresses."""
+    belt = Announcement((FQDN,), 8080, "vm", process_id=process_id)
+    seen = [
+        *announce("192.0.2.7", belt, ADDRESSES),
+        *announce("fe80::7", belt, ADDRESSES),
+        *announce("192.0.2.66", belt, listed),
+        *announce("fe80::66", belt, [*listed, "fe80::66"]),
+    ]
+    assert {"192.0.2.7", "192.0.2.66"} <= {each.address for each in merge_sightings(seen, HERE)}
+
+
+def test_machine_with_two_addresses_on_one_network_is_found_once() -> None:
+    belt = Announcement((FQDN,), 8080, "vm", process_id="5d3c")
+    both = ("192.0.2.7", "192.0.2.8")
+    seen = [*announce(both[0], belt, both), *announce(both[1], belt, both)]
+    assert [each.address for each in merge_sightings(seen, HERE)] == ["192.0.2.7"]
 
 
 def test_machines_of_this_computer_are_told_apart() -> None:
@@ -122,8 +151,8 @@ def test_machines_of_this_computer_are_told_apart() -> None:
 
 def test_loopback_of_other_computers_is_not_ours() -> None:
     data = packet(FQDN, "vm", 8080, ["127.0.0.1"])
-    assert read_sightings(decode(data), "192.0.2.7", HERE.addresses) == []
-    assert len(read_sightings(decode(data), "192.0.2.1", HERE.addresses)) == 1
+    assert read_sightings(decode(data), "192.0.2.7", HERE.addresses, 1) == []
+    assert len(read_sightings(decode(data), "192.0.2.1", HERE.addresses, 1)) == 1
 
 
 def test_many_sightings_are_merged_quickly() -> None:
