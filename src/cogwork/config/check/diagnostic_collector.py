@@ -154,7 +154,8 @@ class DiagnosticCollector:
             message = f'{kind} "{text}" does not exist'
             if len(lookup.tried) > 1:
                 message += f" (tried {' and '.join(map(str, lookup.tried))})"
-            hint = self._suggest_file(text, lookup) or f"correct the path, or put the {kind} there"
+            match = self._suggest_file(text, lookup, or_folder=or_folder)
+            hint = match or f"correct the path, or put the {kind} there"
             self.add(codes.MISSING_FILE, message, at, effect, hint=hint)
             if effect is Effect.UNHEALTHY:
                 self.missing_files.setdefault(at[:2], sanitize_message(message, self._scrub))
@@ -168,11 +169,12 @@ class DiagnosticCollector:
     def has_directory(self, path: str) -> bool:
         return try_path(self._context.is_directory, Path(path))
 
-    def _suggest_file(self, text: str, lookup: FileLookup) -> str | None:
+    def _suggest_file(self, text: str, lookup: FileLookup, *, or_folder: bool) -> str | None:
         if not self._comparisons_left:
             return None
         folder, slash, name = text.rpartition("/")
-        match = self._find_closest(name, list_siblings(lookup, self._context))
+        names = list_siblings(lookup, self._context, or_folder=or_folder)
+        match = self._find_closest(name, names)
         return f'did you mean "{folder}{slash}{match}"?' if match is not None else None
 
     def record(self, found: Diagnostic) -> None:

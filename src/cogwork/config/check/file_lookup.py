@@ -36,15 +36,22 @@ def find_file(text: str, context: LoadContext, *, or_folder: bool = False) -> Fi
     return FileLookup(str(tried[0]), is_found=False, tried=tried)
 
 
-def list_siblings(lookup: FileLookup, context: LoadContext) -> list[str]:
-    """Return the names of the files beside the paths that were tried."""
+def list_siblings(lookup: FileLookup, context: LoadContext, *, or_folder: bool) -> list[str]:
+    """Return the names of the files beside the paths that were tried, and of the folders if
+    `or_folder` is set.
+
+    Only directories in the directory of the configuration file are listed: a client that may check
+    a configuration must not learn what other directories contain.
+    """
     names: list[str] = []
     for path in lookup.tried:
         try:
-            names += context.list_names(path.parent)
-        except (OSError, ValueError):
+            folder = path.parent.resolve()
+            if context.directory is not None and folder.is_relative_to(context.directory.resolve()):
+                names += context.list_names(folder)
+        except (OSError, RuntimeError, ValueError):
             continue  # there is nothing to suggest
-    return names
+    return [name.rstrip("/") for name in names if or_folder or not name.endswith("/")]
 
 
 def _list_candidates(path: Path, context: LoadContext) -> tuple[Path, ...]:

@@ -16,8 +16,12 @@ _MAX_LISTED = 500
 
 
 def list_names(directory: Path) -> Sequence[str]:
+    """Return the names in a directory. The names of folders end with a slash."""
     with os.scandir(directory) as entries:
-        return [entry.name for entry in itertools.islice(entries, _MAX_LISTED)]
+        return [
+            f"{entry.name}/" if entry.is_dir() else entry.name
+            for entry in itertools.islice(entries, _MAX_LISTED)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class LoadContext:
     exists: Callable[[Path], bool] = Path.is_file
     is_directory: Callable[[Path], bool] = Path.is_dir
     list_names: Callable[[Path], Sequence[str]] = list_names
-    """Lists a directory, to suggest a file with a similar name. Raises OSError."""
+    """Lists a directory, to suggest a file with a similar name. The names of folders end with a
+    slash. Raises OSError."""
     directory: Path | None = None
     """The absolute directory of the configuration file, to which relative paths refer; None for a
     configuration from a cloud."""

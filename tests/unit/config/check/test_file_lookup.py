@@ -98,6 +98,31 @@ def test_missing_folder_leaves_nothing_to_suggest(directory: Path, check: Check)
     )
 
 
+NO_MATCH = "correct the path, or put the file there"
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_files_in_other_directories_are_not_suggested(
+    tmp_path: Path, working_directory: Path, check: Check, *, is_absolute: bool
+) -> None:
+    for folder in (tmp_path, working_directory):
+        (folder / "secret.txt").touch()
+    (tmp_path / "machine" / "link").symlink_to(tmp_path)
+    for path in ("../secre.txt", "secre.txt", "link/secre.txt", "nothing/../../secre.txt"):
+        assert fault(check(f"{tmp_path}/machine/{path}" if is_absolute else path))[1] == NO_MATCH
+
+
+def test_files_are_suggested_in_folders_beneath_the_file(directory: Path, check: Check) -> None:
+    (directory / "models").mkdir()
+    (directory / "models" / "labels.txt").touch()
+    assert fault(check("models/label.txt"))[1] == 'did you mean "models/labels.txt"?'
+
+
+def test_folder_is_not_suggested_for_a_file(directory: Path, check: Check) -> None:
+    (directory / "labels").mkdir()
+    assert fault(check("label"))[1] == NO_MATCH
+
+
 def test_home_directory_is_filled_in(
     tmp_path: Path, check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
