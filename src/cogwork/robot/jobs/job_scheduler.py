@@ -35,6 +35,7 @@ from cogwork.core.exit_trap import trap_exit
 from cogwork.core.limits.loop_budget import LoopBudget, LoopMeter
 from cogwork.logs.logger_names import JOB_LOGGER_PREFIX
 from cogwork.robot.jobs.job_record import JobFailure, JobOutcome, JobRecord
+from cogwork.robot.unavailable import Stopping
 
 MAX_RUN_SECONDS = 600.0
 """Timeout of a run in seconds."""
@@ -107,6 +108,7 @@ class JobScheduler:
         self._call = call
         self._redact = redact
         self._zone = zone or LocalZone()
+        self._is_closed = False
         self._jobs: dict[str, _Job] = {}
         self._runs: dict[str, _Run] = {}
         """Current runs by job, including runs of removed jobs until they end."""
@@ -127,7 +129,8 @@ class JobScheduler:
                 del self._jobs[name]
                 self._due.pop(name, None)
                 job.loop.cancel()
-                self._cancel_requested(name)
+                if (requested := self._requested.get(name)) is not None:
+                    requested.cancel()
 
     def apply(self, configs: Sequence[JobConfig]) -> None:
         """Run these jobs. Unchanged jobs keep their schedule."""
@@ -154,7 +157,9 @@ class JobScheduler:
         ]
 
     def find(self, name: str) -> JobConfig:
-        """Return the configuration of a job. Raise NotFound."""
+        """Return the configuration of a job. Raise NotFound, or Stopping after `aclose`."""
+        if self._is_closed:
+            raise Stopping
         job = self._jobs.get(name)
         if job is None:
             hint = did_you_mean(name, list(self._jobs)) or "add it to the configuration"
@@ -165,8 +170,8 @@ class JobScheduler:
         """Run a job once, beside its schedule, and return how the run ended.
 
         The run goes on if the caller is cancelled. `who` asked for it. `call` runs the job;
-        by default, the job runs as on its schedule. Raise NotFound, or StillRunning if the job is
-        running already.
+        by default, the job runs as on its schedule. Raise NotFound, Stopping, or StillRunning if
+        the job is running already.
         """
         config = self.find(name)
         if name in self._runs or name in self._requested:
@@ -182,10 +187,6 @@ class JobScheduler:
                 raise
             raise Interrupted(f'job "{name}" was removed or changed while it ran') from None
 
-    def _cancel_requested(self, name: str) -> None:
-        if (task := self._requested.get(name)) is not None:
-            task.cancel()
-
     def _start_of_run(self, name: str) -> float | None:
         run = self._runs.get(name)
         return self._as_wall_time(run.since) if run is not None else None
@@ -199,10 +200,8 @@ class JobScheduler:
 
     async def aclose(self) -> list[str]:
         """Stop all jobs. Return the jobs whose cancelled run did not end in time."""
-        for name, job in self._jobs.items():
-            job.loop.cancel()
-            self._cancel_requested(name)
-        self._jobs.clear()
+        self._is_closed = True
+        self.stop_outdated([])
         deadline = self._clock.monotonic() + _CANCEL_GRACE
         while self._tasks and (left := deadline - self._clock.monotonic()) > 0:
             await self._clock.wait(self._tasks, left)

@@ -21,6 +21,7 @@ from cogwork.core.clock import ManualClock
 from cogwork.core.errors import CogworkError, Interrupted
 from cogwork.robot.jobs.job_record import JobFailure, JobRecord
 from cogwork.robot.jobs.job_scheduler import JobScheduler, StillRunning
+from cogwork.robot.unavailable import Stopping
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAY = 86400
@@ -640,6 +641,12 @@ class TestRunsOnRequest:
             with pytest.raises(Interrupted, match="removed or changed"):
                 await first
             assert harness.running == 0
+
+    async def test_stopping_machine_runs_no_job_and_says_why(self) -> None:
+        async with running_scheduler(job(schedule="60s")) as harness:
+            await harness.jobs.aclose()
+            with pytest.raises(Stopping, match="the machine is stopping; try again"):
+                await harness.jobs.run_now("j", "someone")
 
     async def test_run_goes_on_without_the_one_who_asked(self) -> None:
         async with running_scheduler(job(schedule="60s")) as harness:
