@@ -15,6 +15,7 @@ from typing import Any
 from cogwork.cli.client.grpc_client import CommandError
 from cogwork.cli.client.http_client import KEY_ID_VARIABLE, KEY_VARIABLE
 from cogwork.cli.client.sdk_program import direct_dial_settings, render_program
+from cogwork.cli.config.check import build_registry
 from cogwork.cli.config.key_file import OWNER, CannotEdit, KeyEntry, KeyFile
 from cogwork.cli.confirmation import CannotAsk, confirm
 from cogwork.cli.fleet.selection import SelectionChoice, select
@@ -27,7 +28,9 @@ from cogwork.cli.terminal import (
     print_json,
     print_text,
 )
+from cogwork.config.check.load_context import LoadContext
 from cogwork.config.schema.network import MAX_KEY_NAME, is_key_name
+from cogwork.core.paths import cogwork_home
 
 _KEY_BYTES = 24
 
@@ -63,7 +66,7 @@ def _add(arguments: argparse.Namespace) -> int:
         raise CannotEdit(f'{file.path} has a key named "{arguments.name}"; choose another name')
     entry = KeyEntry(str(uuid.uuid4()), arguments.name or "", arguments.role)
     key = secrets.token_urlsafe(_KEY_BYTES)
-    file.add(entry, key)
+    file.add(entry, key, _load_context())
     config = file.substituted(os.environ)
     address = _address_of(config)
     if arguments.json:
@@ -71,6 +74,13 @@ def _add(arguments: argparse.Namespace) -> int:
     else:
         print_text(_describe(file.path, entry, key, address, is_encrypted=_uses_tls(config)))
     return EXIT_OK
+
+
+def _load_context() -> LoadContext:
+    # The files may exist only on the computer of the machine.
+    return LoadContext(
+        build_registry(), cogwork_home(os.environ), os.environ, exists=lambda _: True
+    )
 
 
 def _list(file: KeyFile, *, as_json: bool) -> int:
@@ -110,7 +120,7 @@ def _remove(file: KeyFile, wanted: str, *, yes: bool) -> int:
     ):
         print_error("nothing was removed")
         return EXIT_FAILURE
-    file.remove(entry)
+    file.remove(entry, _load_context())
     print_text(f"removed the key {entry} from {file.path}; a running machine reloads it")
     return EXIT_OK
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cogwork.config.check.diagnostics import Effect
+from cogwork.config.check.key_names import WrittenKeys
+from cogwork.config.check.key_shapes import name_section_keys
+from cogwork.config.check.load_context import LoadContext
+from cogwork.config.check.loader import load
 from cogwork.config.source.file_replacement import replace_text
 from cogwork.config.text.file import Unreadable, read_text
 from cogwork.config.text.json_edit import Edit, InsertItem, Remove, SetValue, edit_json
@@ -42,6 +47,7 @@ class KeyFile:
     def __init__(self, path: Path) -> None:
         """Read the file. Raise CannotEdit."""
         self.path = path
+        self._written_keys = WrittenKeys()
         try:
             self._text = read_text(path)
         except Unreadable as error:
@@ -65,15 +71,17 @@ class KeyFile:
         auth = self._config.get("auth") or {}
         return len(auth.get("handlers") or ()) > 1 or any(map(auth.get, _OTHER_LOGINS))
 
-    def add(self, entry: KeyEntry, secret: str) -> None:
-        """Write the file with one more key. Raise CannotEdit."""
-        self._write([*self._find_additions(entry, secret)])
+    def add(self, entry: KeyEntry, secret: str, context: LoadContext) -> None:
+        """Write the file with one more key. Raise CannotEdit, also if a machine would refuse the
+        result."""
+        self._write([*self._find_additions(entry, secret)], context)
 
-    def remove(self, entry: KeyEntry) -> None:
-        """Write the file without the key. Raise CannotEdit."""
+    def remove(self, entry: KeyEntry, context: LoadContext) -> None:
+        """Write the file without the key. Raise CannotEdit, also if a machine would refuse the
+        result."""
         found = self._handler
         assert found is not None  # the entry is from this file
-        self._write([*self._find_removals(*found, entry.id)])
+        self._write([*self._find_removals(*found, entry.id)], context)
 
     def substituted(self, environment: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the configuration with the variables of the environment; empty if it needs other
@@ -83,7 +91,7 @@ class KeyFile:
             value = None if substituted.not_scalar else read_json(substituted.text).value
         except JsonSyntaxError:
             return {}
-        return value if isinstance(value, dict) else {}
+        return name_section_keys(value) if isinstance(value, dict) else {}
 
     def _parse(self) -> dict[str, Any]:
         try:
@@ -96,7 +104,7 @@ class KeyFile:
             ) from None
         if not isinstance(value, dict):
             raise CannotEdit(f"cannot edit {self.path}: expected an object at the top level")
-        return value
+        return name_section_keys(value, self._written_keys)
 
     @property
     def _handler(self) -> tuple[int, dict[str, Any]] | None:
@@ -174,11 +182,27 @@ class KeyFile:
             if key_id in members:
                 yield Remove((*at, section) if len(members) == 1 else (*at, section, key_id))
 
-    def _write(self, edits: list[Edit]) -> None:
+    def _write(self, edits: list[Edit], context: LoadContext) -> None:
+        find_pointer = self._written_keys.find_pointer
+        in_file = (replace(each, pointer=find_pointer(each.pointer)) for each in edits)
+        text = edit_json(self._text, in_file)
+        self._require_usable(text, context)
         try:
-            replace_text(self.path, edit_json(self._text, edits), is_private=True)
+            replace_text(self.path, text, is_private=True)
         except OSError as error:
             raise CannotEdit(f"cannot write {self.path}: {write_reason(error)}") from None
+
+    def _require_usable(self, text: str, context: LoadContext) -> None:
+        """Raise CannotEdit if a machine would refuse the text."""
+        substituted = substitute(text, context.environment)
+        if substituted.unset or substituted.not_scalar:
+            return  # Only the machine has these variables.
+        for each in load(text, context.in_directory_of(self.path)).result.diagnostics:
+            if each.effect is Effect.REFUSED:
+                raise CannotEdit(
+                    f"cannot edit {self.path}: the machine would refuse the result "
+                    f"({each.message}); check it with: cogwork config check {self.path}"
+                )
 
 
 def _map_of(handler: Mapping[str, Any], section: str) -> Mapping[str, Any]:

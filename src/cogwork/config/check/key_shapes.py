@@ -43,16 +43,19 @@ def name_keys(
     return _apply(KeyNames(written, record, find_inner), value, _machine_shape())
 
 
-def name_section_keys(value: dict[str, Json]) -> dict[str, Json]:
+def name_section_keys(
+    value: dict[str, Json], written: WrittenKeys | None = None
+) -> dict[str, Json]:
     """Return the configuration with the keys of its sections as they are defined.
 
-    For a cloud, which resolves fragments and leaves attributes to the machine.
+    `written` gets the keys that are written in another way. For editors and clouds, which resolve
+    fragments and leave attributes to the machine.
     """
 
     def find_inner(at: Pointer, _: Mapping[str, Json], key: str) -> KeyShape | None:
         return _find_resource_shape(at, key)
 
-    names = KeyNames(WrittenKeys(), lambda _: None, find_inner)
+    names = KeyNames(written or WrittenKeys(), lambda _: None, find_inner)
     return _apply(names, value, _machine_shape(_CLOUD_KEYS))
 
 

@@ -147,6 +147,33 @@ def test_comments_and_format_of_the_file_are_kept(
     assert file.read_text() == text
 
 
+def test_keys_are_found_in_any_letter_case(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = {"Type": "api-key", "Config": {"keys": ["a"], "a": "letmein"}, "Names": {"a": "pi"}}
+    written = json.dumps({"Network": {"BIND_ADDRESS": ":9000"}, "Auth": {"Handlers": [handler]}})
+    file.write_text(written)
+    assert add_key(file, "--role", "viewer", "--name", "display", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["address"] == "localhost:9000"
+    assert [*json.loads(file.read_text())] == ["Network", "Auth"], "no second section"
+    assert main(["config", "check", str(file)]) == 0
+    assert [(each["name"], each["role"]) for each in keys_of(file, capsys)] == [
+        ("pi", "owner"),
+        ("display", "viewer"),
+    ]
+    assert remove(file, "pi", "-y") == 0
+    assert "letmein" not in file.read_text()
+    assert [each["name"] for each in keys_of(file, capsys)] == ["display"]
+
+
+def test_edit_that_machines_would_refuse_is_not_made(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = '{"auth": {"handlers": []}, "Auth": {"handlers": []}}'
+    file.write_text(text)
+    assert add_key(file) == 2
+    assert 'the machine would refuse the result ("Auth" is ignored' in capsys.readouterr().err
+    assert file.read_text() == text
+
+
 def test_key_is_added_to_the_file_of_a_demo(tmp_path: Path) -> None:
     file = write_config(tmp_path, DemoEngine("", "onnx_cpu", "conveyor.onnx"), "localhost:8080")
     before = file.read_text()
