@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_merge import Merged, merge_fragments
 from cogwork.cloud.configuration.fragment_use import Find, FragmentUnavailable, FragmentUse
 from cogwork.cloud.identity.visibility import Visibility
@@ -106,7 +106,7 @@ def require_no_new_mistakes(tx: Transaction, part: PartRow, config: dict[str, An
     """
     mistakes = merge_for_part(tx, part, config).mistakes
     if mistakes:
-        known = {*merge_for_part(tx, part, json.loads(part.config)).mistakes}
+        known = {*merge_for_part(tx, part, parse_config(part.config)).mistakes}
         refuse_mistakes([each for each in mistakes if each not in known])
 
 

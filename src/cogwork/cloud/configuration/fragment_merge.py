@@ -15,11 +15,11 @@ A mistake is local: the item with the mistake is left out and reported, and all 
 from __future__ import annotations
 
 import enum
-import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_overrides import InvalidOverride, apply_overrides
 from cogwork.cloud.configuration.fragment_use import (
     MAX_TEXT,
@@ -163,8 +163,7 @@ class _Merger:
     def _read(self, use: FragmentUse) -> Json:
         text = self._find(use)
         self._budget.add_steps(len(text) // CHARACTERS_PER_STEP)
-        content: Json = json.loads(text)
-        return content
+        return parse_config(text)
 
     def _fill_variables(self, content: Json, use: FragmentUse) -> Json:
         """Fill in the variables. If a variable has no value, leave out the list item that contains

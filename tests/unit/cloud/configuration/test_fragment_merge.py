@@ -90,6 +90,19 @@ def test_same_module_of_two_fragments_is_used_once() -> None:
     assert found == (module, [])
 
 
+def test_keys_of_fragments_are_used_in_any_letter_case() -> None:
+    """As in configurations: otherwise, a module that is disabled would run."""
+    fragment = {
+        "Components": [{"Name": "arm", "attributes": {"Speed": 1}}],
+        "modules": [{"name": "acme", "Disabled": True}],
+    }
+    found = merge({"fragments": [{"id": "f", "prefix": "left"}]}, f=fragment)
+    assert found.config == {
+        "components": [{"name": "left-arm", "attributes": {"Speed": 1}}],
+        "modules": [{"name": "acme", "disabled": True}],
+    }
+
+
 @pytest.mark.parametrize("value", ["/dev/video0", 5, None, {"a": [1]}])
 def test_variable(value: Any) -> None:
     found = merge(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
@@ -12,6 +11,7 @@ from google.protobuf.struct_pb2 import Struct
 from viam.gen.app.v1 import app_pb2 as pb
 
 from cogwork.cloud.configuration.config_mask import mask_config
+from cogwork.cloud.configuration.config_text import parse_config
 from cogwork.cloud.configuration.fragment_lookup import (
     fragments_for,
     is_shared,
@@ -85,7 +85,7 @@ def _configs_of(tx: Transaction, machine: str) -> list[dict[str, Any]]:
         "ORDER BY is_main DESC, name, id",
         machine,
     )
-    return [*map(json.loads, texts)]
+    return [*map(parse_config, texts)]
 
 
 def _uses_of(config: dict[str, Any]) -> list[FragmentUse]:

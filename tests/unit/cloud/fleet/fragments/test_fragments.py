@@ -220,6 +220,21 @@ async def test_later_mistake_leaves_the_rest_and_is_visible(
     assert not config.overwrite_fragment_status
 
 
+async def test_later_mistake_is_known_in_any_letter_case(tenants: tuple[Tenant, Tenant]) -> None:
+    mine, other = tenants
+    fragment = await other.create("eyes", {"Components": [{"name": "old"}]})
+    await other.app.update_fragment(fragment, "eyes", visibility=PUBLIC)
+    part = await mine.make_part({"Fragments": [fragment]})
+    assert names_of(await mine.read(part)) == ["old"]
+    await other.app.update_fragment(fragment, "eyes", {"components": [CAMERA]})
+    machine = (await mine.app.get_robot_part(part)).robot
+    shown = await mine.stub.ListMachineFragments(
+        pb.ListMachineFragmentsRequest(machine_id=machine), metadata=mine.metadata
+    )
+    assert [each.id for each in shown.fragments] == [fragment]
+    await mine.app.update_robot_part(part, "press", {"Fragments": [fragment], "debug": True})
+
+
 async def test_history_and_versions(mine: Tenant) -> None:
     fragment = await mine.create("eyes", {"debug": False})
     await mine.app.update_fragment(fragment, "eyes", {"debug": True})
