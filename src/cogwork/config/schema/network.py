@@ -201,7 +201,8 @@ class AuthHandler(Section):
     call everything. An `operator` may not use shells, file copies, tunnels or shutdown. A `viewer`
     may only call methods that neither move nor change anything."""
     names: dict[str, Annotated[str, AfterValidator(_check_key_name)]] = {}
-    """Names of the API keys for people, by the ID of the key. The log shows them instead of IDs."""
+    """Names of the API keys for people, by the ID of the key. The log shows them instead of IDs, so
+    each name is used once, and none is the ID of another key."""
 
     @model_validator(mode="after")
     def _check_config(self) -> Self:
@@ -246,6 +247,18 @@ class AuthHandler(Section):
             raise fault(
                 codes.INCOMPLETE_PAIR,
                 f'"roles" names {len(unknown)} IDs that "keys" does not list; add them to "keys"',
+            )
+        self._check_names({str(each) for each in keys})
+
+    def _check_names(self, key_ids: set[str]) -> None:
+        """Require names that identify the keys, because the log shows nothing else of them."""
+        if len(set(self.names.values())) < len(self.names):
+            raise fault(
+                codes.DUPLICATE_NAME, '"names" gives two keys the same name; rename one of them'
+            )
+        if any(name in key_ids - {key_id} for key_id, name in self.names.items()):
+            raise fault(
+                codes.DUPLICATE_NAME, '"names" gives a key the ID of another key; rename it'
             )
 
     def _check_secrets(self) -> None:
