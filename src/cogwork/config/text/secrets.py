@@ -30,24 +30,21 @@ def is_secret_name(name: str) -> bool:
 
 def is_secret(pointer: Pointer) -> bool:
     """Whether messages must not quote the value at the pointer. Keys count in any letter case."""
+    pointer = tuple(part.lower() if isinstance(part, str) else part for part in pointer)
     if pointer[-2:] == ("api_key", "id"):
         return False
-    if pointer and _is_key(pointer[0], "auth"):
+    if pointer[:1] == ("auth",):
         # The IDs of API keys, their roles and their names are not secret.
         return (
             pointer[-1] != "type"
             and pointer[-3:-1] != ("config", "keys")
             and pointer[-2:-1] not in (("roles",), ("names",))
         )
-    if pointer and _is_key(pointer[-1], "auth", "cloud"):
+    if pointer[-1:] in (("auth",), ("cloud",)):
         return True
     return any(
-        isinstance(part, str) and (is_secret_name(part) or _is_key(part, "env")) for part in pointer
+        isinstance(part, str) and (is_secret_name(part) or part == "env") for part in pointer
     )
-
-
-def _is_key(part: str | int, *keys: str) -> bool:
-    return isinstance(part, str) and part.lower() in keys
 
 
 def is_masked(pointer: Pointer) -> bool:
@@ -55,7 +52,7 @@ def is_masked(pointer: Pointer) -> bool:
 
     In `env`, only keys that look like secrets are masked: other values may be common words.
     """
-    if any(_is_key(part, "env") for part in pointer):
+    if any(isinstance(part, str) and part.lower() == "env" for part in pointer):
         return isinstance(pointer[-1], str) and is_secret_name(pointer[-1])
     return is_secret(pointer)
 

@@ -205,3 +205,18 @@ def test_wrong_secret_under_a_key_in_other_case_is_not_quoted() -> None:
 def test_masking_ignores_the_letter_case(pointer: Pointer, is_hidden: bool) -> None:
     assert is_masked(pointer) == is_hidden
     assert is_secret(pointer)
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        ("Auth", "Handlers", 0, "Type"),
+        ("Auth", "Handlers", 0, "Config", "keys", 0),
+        ("AUTH", "handlers", 0, "Roles", "id"),
+        ("Auth", "handlers", 0, "Names", "id"),
+        ("cloud", "API_Key", "ID"),
+    ],
+)
+def test_ids_names_and_roles_of_keys_are_not_secret_in_any_letter_case(pointer: Pointer) -> None:
+    """They are common words, and the log would be masked wherever it contains them."""
+    assert not is_secret(pointer)
