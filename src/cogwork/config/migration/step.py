@@ -14,7 +14,7 @@ from cogwork.config.migration.source_text import SourceText
 from cogwork.config.schema import codes
 from cogwork.config.text.json_edit import Edit, Remove, RemoveDuplicates, Rename, SetValue
 from cogwork.config.text.positions import Pointer
-from cogwork.config.text.secrets import is_secret, mentions_secret_key
+from cogwork.config.text.secrets import is_secret
 from cogwork.logs.secret_mask import STARS
 
 
@@ -53,9 +53,9 @@ def find_fixes(found: Sequence[LocatedDiagnostic], source: SourceText) -> Iterat
 def _make_step(diagnostic: Diagnostic, fix: Fix, source: SourceText) -> Step | None:
     at, reason = fix.pointer, diagnostic.message
     if fix.kind is FixKind.REMOVE:
-        old = source.show_entry(at)
-        if _may_be_secret(diagnostic):
-            old = f"{source.show_key(at)}: {STARS}"
+        # An unknown key may hold a secret, whatever its name.
+        is_unknown = diagnostic.code is codes.UNKNOWN_KEY
+        old = source.show_key(at) if is_unknown else source.show_entry(at)
         return Step(StepKind.REMOVED, at, (Remove(at),), old, "", reason)
     if fix.kind is FixKind.RENAME:
         new = json.dumps(fix.text, ensure_ascii=False)
@@ -66,9 +66,3 @@ def _make_step(diagnostic: Diagnostic, fix: Fix, source: SourceText) -> Step | N
     new = STARS if is_secret(at) else fix.text
     edit = SetValue(at, json.loads(fix.text))
     return Step(StepKind.REPLACED, at, (edit,), source.show_entry(at), new, reason)
-
-
-def _may_be_secret(diagnostic: Diagnostic) -> bool:
-    """Whether the key may be misspelled and hold a secret."""
-    hint = diagnostic.hint if diagnostic.code is codes.UNKNOWN_KEY else None
-    return hint is not None and mentions_secret_key(hint)

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from cogwork.config.text.positions import Pointer, Span
 
 _SECRET_KEY = re.compile(
-    r"secret|passw|passphrase|pwd|token|credential|payload|^key$|^psk$"
+    r"secret|passw|passcode|passphrase|pwd|token|credential|payload|^key$|^psk$|^pass$"
     r"|(?:api|private|access|auth|encryption|signing|shared|ssh)[_-]?key(?![_-]?ids?\b)",
     re.IGNORECASE,
 )

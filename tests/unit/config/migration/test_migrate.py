@@ -269,7 +269,27 @@ def test_misspelled_secret_is_masked() -> None:
         fix=Fix(FixKind.REMOVE, pointer),
     )
     (step,) = find_fixes([LocatedDiagnostic(fixed)], source)
-    assert step.old == '"secrt": ***'
+    assert step.old == '"secrt"'
+
+
+def test_unknown_key_is_removed_without_showing_its_value() -> None:
+    text = """{"components": [
+      {"name": "a", "api": "rdk:component:motor", "model": "fake",
+       "attributes": {"Pass": "letmein1", "door": {"pin": "letmein2"}}}
+    ]}"""
+    migration = migrate(text, CONTEXT)
+    assert describe(migration) == [
+        (3, "removed", '"Pass"', ""),
+        (3, "removed", '"door"', ""),
+    ]
+
+
+@pytest.mark.parametrize("key", ["Pass", "passcode", "door_passcode"])
+def test_value_of_a_password_is_masked(key: str) -> None:
+    migration = migrate(
+        f'{{"x": {{"{key}": "letmein"}}}}', CONTEXT, with_fixes(Fix(FixKind.REMOVE, ("x",)))
+    )
+    assert [change.step.old for change in migration.changes] == [f'"x": {{"{key}": "***"}}']
 
 
 def test_text_that_is_not_json_is_refused() -> None:
