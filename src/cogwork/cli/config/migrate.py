@@ -107,7 +107,7 @@ def _write(output: str, text: str, *, yes: bool) -> str | None:
                 return None
             print_error(f"overwriting {output}")
         # Write an identical file, too, so that it gets the mode.
-        atomic.write(path, text.encode(), _PRIVATE)
+        atomic.write(path.resolve(), text.encode(), _PRIVATE)
     except OSError as error:
         raise _CannotMigrate(
             f"cannot write {output}: {write_reason(error)}; name another file with -o"

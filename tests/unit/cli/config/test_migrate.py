@@ -147,6 +147,15 @@ def test_file_that_cannot_be_read_is_refused(
     assert not Path("machine.migrated.json").exists()
 
 
+def test_copy_is_written_through_a_symbolic_link(file: Path) -> None:
+    Path("etc").mkdir()
+    link, target = Path("link.json"), Path("etc/machine.json")
+    link.symlink_to(target)
+    assert migrate(file, "-o", str(link)) == 1
+    assert (link.is_symlink(), target.read_text()) == (True, NEW)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
 def test_place_that_cannot_be_written_is_named(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
