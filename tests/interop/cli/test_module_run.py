@@ -109,6 +109,18 @@ def test_saved_source_restarts_the_module_and_ctrl_c_ends_everything(demo: Path)
     assert not find_servers(demo)
 
 
+def test_relative_paths_refer_to_the_directory_of_the_configuration(demo: Path) -> None:
+    (demo / "picture.png").touch()
+    file = demo / "machine.json"
+    config = json.loads(file.read_text())
+    camera = {"name": "eye", "api": "rdk:component:camera", "model": "image_file"}
+    attributes = {"color_image_file_path": "picture.png"}
+    config["components"].append({**camera, "attributes": attributes})
+    file.write_text(json.dumps(config))
+    with start_run(str(demo), "--port", str(free_port())) as command:
+        assert "applied" in command.wait_for_line(r"does not exist|configuration \w+ applied")
+
+
 INSTALLED = """
 from cogwork.config.schema.fields import Attributes
 from cogwork.graph.name import Api, ModelName

@@ -67,6 +67,12 @@ class DevConfig:
         """The name of the module in the configuration."""
 
     @property
+    def directory(self) -> Path | None:
+        """The working directory of the server; None for the current one. Relative paths in the
+        author's configuration refer to its directory, but `file` is in another directory."""
+        return self.source.parent if self.source is not None else None
+
+    @property
     def address(self) -> str:
         """The address at which this computer reaches the machine."""
         host, _, port = self._bind_address.rpartition(":")

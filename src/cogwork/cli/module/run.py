@@ -33,6 +33,7 @@ from cogwork.cli.terminal import (
 )
 from cogwork.config.check.diagnostics import replace_unprintable
 from cogwork.core.errors import CogworkError, InvalidName
+from cogwork.core.paths import cogwork_home
 from cogwork.graph.name import Api, ModelName
 from cogwork.resource.registry import installed_packages
 
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_in_machine(module: ModuleProject, machine: DevConfig) -> NoReturn:
     machine.write()
     title = f"{module.name} is running at http://{machine.address}; press Ctrl-C to stop"
-    with exit_on_signals(), DevServer(machine.file, title) as server:
+    with exit_on_signals(), DevServer(machine, title) as server:
         _watch(module, machine, server)
 
 
@@ -86,10 +87,10 @@ def _check_not_installed(module: ModuleProject) -> None:
 class DevServer:
     """`cogwork-server` as a child process whose log is printed."""
 
-    def __init__(self, config: Path, title: str) -> None:
+    def __init__(self, machine: DevConfig, title: str) -> None:
         self.output_closed = False
         """Whether standard output is a broken pipe."""
-        self._config = config
+        self._machine = machine
         self._title = title
 
     def __enter__(self) -> DevServer:
@@ -108,10 +109,13 @@ class DevServer:
         self._start()
 
     def _start(self) -> None:
+        file = str(self._machine.file.absolute())
         # Start the server in its own session, so that Ctrl-C reaches only this command, which stops
         # the server.
         self._process = subprocess.Popen(  # noqa: S603 - our own server
-            [sys.executable, "-m", "cogwork.server.main", "-config", str(self._config)],
+            # -P: do not import from the author's directory.
+            [sys.executable, "-P", "-m", "cogwork.server.main", "-config", file],
+            cwd=self._machine.directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -220,9 +224,11 @@ def _request_restart(address: str, name: str) -> bool:
 
 
 def _server_environment() -> dict[str, str]:
-    """Return an environment with this Python first in PATH, and with logs as JSON."""
+    """Return an environment with this Python first in PATH, and with logs as JSON. The server has
+    another working directory, so the path of its data must be absolute."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return {**os.environ, "PATH": path, "COGWORK_LOG_FORMAT": "json"}
+    home = str(cogwork_home(os.environ).absolute())
+    return {**os.environ, "PATH": path, "COGWORK_HOME": home, "COGWORK_LOG_FORMAT": "json"}
 
 
 def _format_line(line: str) -> str:
