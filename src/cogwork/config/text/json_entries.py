@@ -6,7 +6,13 @@ import json
 import re
 from dataclasses import dataclass
 
-from cogwork.config.text.json_grammar import COMMENT, SCALAR_RE, STRING, STRING_RE, skip_whitespace
+from cogwork.config.text.json_grammar import (
+    COMMENT,
+    SCALAR_RE,
+    STRING,
+    skip_whitespace,
+    string_span,
+)
 from cogwork.config.text.positions import Span
 
 _BRACKET_RE = re.compile(rf"(?:{STRING}|{COMMENT}|[^\[\]{{}}\"/])*+(?P<bracket>[\[\]{{}}])")
@@ -40,7 +46,7 @@ def list_entries(text: str, container: Span) -> list[Entry]:
     entries: list[Entry] = []
     pos = skip_whitespace(text, container.start + 1)
     while pos < container.end - 1:
-        key_span = _match_string(text, pos) if is_object else None
+        key_span = string_span(text, pos) if is_object else None
         key = json.loads(text[slice(*key_span)]) if key_span else len(entries)
         value_start = pos
         if key_span is not None:
@@ -52,12 +58,6 @@ def list_entries(text: str, container: Span) -> list[Entry]:
         if comma is not None:
             pos = skip_whitespace(text, comma + 1)
     return entries
-
-
-def _match_string(text: str, start: int) -> Span:
-    match = STRING_RE.match(text, start)
-    assert match is not None  # the text is valid
-    return Span(*match.span())
 
 
 def _find_value_end(text: str, start: int) -> int:

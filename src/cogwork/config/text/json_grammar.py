@@ -4,7 +4,7 @@ stack."""
 import re
 from typing import Final, TypeAlias
 
-from cogwork.config.text.positions import Json
+from cogwork.config.text.positions import Json, Span
 
 MAX_DEPTH: Final = 100
 MAX_DIGITS: Final = 300
@@ -40,7 +40,7 @@ def _after_value_pattern(closer: str) -> str:
 
 
 _GAP_RE = re.compile(_GAP)
-STRING_RE = re.compile(STRING)
+_STRING_RE = re.compile(STRING)
 SCALAR_RE = re.compile(_SCALAR)
 ROOT_RE = re.compile(rf"{_SCALAR}|(?P<open>[{{\[]){_GAP}")
 MEMBER_RE = re.compile(rf"(?P<key>{STRING}){_GAP}:{_GAP}{_value_pattern('}')}")
@@ -82,3 +82,10 @@ def skip_whitespace(text: str, pos: int) -> int:
     match = _GAP_RE.match(text, pos)
     assert match is not None  # the pattern also matches an empty text
     return match.end()
+
+
+def string_span(text: str, start: int) -> Span:
+    """Return the span of the string literal that starts at `start` of a valid text."""
+    match = _STRING_RE.match(text, start)
+    assert match is not None  # the text is valid
+    return Span(*match.span())

@@ -22,12 +22,12 @@ from cogwork.config.text.json_grammar import (
     MAX_DEPTH,
     MEMBER_RE,
     ROOT_RE,
-    STRING_RE,
     OpenBracket,
     OpenList,
     OpenObject,
     ValueOffsets,
     skip_whitespace,
+    string_span,
 )
 from cogwork.config.text.positions import BYTE_ORDER_MARK, Json, Pointer, Span
 
@@ -62,7 +62,7 @@ class Document:
             offsets = offsets[3].get(step) if offsets and offsets[3] else None
         if offsets is None or offsets[0] < 0:
             return None
-        return _string_span(self.text, offsets[0])
+        return string_span(self.text, offsets[0])
 
 
 def read_json(text: str) -> Document:
@@ -181,15 +181,9 @@ class _Reader:
         return _parse_float(raw, start)
 
     def _note_duplicate(self, key: str, second: Span) -> None:
-        first = _string_span(self.text, self.open[-1].places[key][0])
+        first = string_span(self.text, self.open[-1].places[key][0])
         trail = [opened.key for opened in self.open[1:]]
         self.duplicates.append(DuplicateKey((*trail, key), first, second))
-
-
-def _string_span(text: str, start: int) -> Span:
-    match = STRING_RE.match(text, start)
-    assert match is not None  # the reader has already matched the token
-    return Span(*match.span())
 
 
 def _parse_float(raw: str, start: int) -> float:
