@@ -1,8 +1,9 @@
 """Cameras that draw the results of a vision service on their images.
 
-A vision service must not analyze such images. The API has no field for this, so a reply with such
-images has the header `cogwork-annotated-by` with the name of the vision service. Machines forward
-headers, so it is also known for a camera of a remote, and of the remote of a remote.
+A vision service must not analyze such images. The API has no field for this, so the machine that
+runs such a camera sends the header `cogwork-annotated-by`, with the name of the vision service, in
+its replies with these images. Other machines forward the header, so they also know this about a
+camera of a remote, and of the remote of a remote.
 """
 
 from __future__ import annotations
