@@ -185,6 +185,18 @@ async def test_incomplete_resource_says_what_it_lacks(server: Server, page: Page
 
 
 @pytest.mark.usefixtures("restored")
+async def test_added_resource_is_in_sight_in_a_long_list(server: Server, page: Page) -> None:
+    motors = [{"name": f"m{n}", "api": "rdk:component:motor", "model": "fake"} for n in range(60)]
+    server.save(json.dumps({"network": {"bind_address": "localhost:0"}, "components": motors}))
+    await open_configuration(page, server)
+    await expect(page.get_by_role("button", name="ready m59 motor")).to_be_visible()
+    await add_resource(page, "gps", "fake")
+    added = page.get_by_role("button", name="not running movement_sensor movement sensor")
+    await expect(added).to_be_in_viewport()
+    await expect(page.get_by_role("button", name="ready m0 motor")).not_to_be_in_viewport()
+
+
+@pytest.mark.usefixtures("restored")
 async def test_nested_attributes_have_fields(server: Server, page: Page) -> None:
     await open_configuration(page, server)
     await add_resource(page, "transform", "transform")

@@ -255,6 +255,13 @@ async def test_states_are_gray_while_the_connection_is_lost(
         other = page.get_by_role("button", name="last unhealthy b sensor").get_by_role("img")
         assert await last.evaluate(read_color) == await other.evaluate(read_color) != color
 
+        # A phone has room for it, too.
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await expect(page.get_by_role("button", name="Theme")).to_be_in_viewport(ratio=1)
+        banner = page.get_by_role("banner")
+        icon, ready = banner.get_by_role("link", name="robot").locator("img"), banner.get_by_text("of 5 ready")
+        assert not await overlap(icon, ready)
+
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
 async def test_every_view_is_accessible(

@@ -102,7 +102,7 @@ function isObject(value: unknown): value is Entry {
 
 /** The last part of the API, such as `camera`. */
 export function subtypeOf({ api }: ConfiguredResource): string {
-  return shorten(api.split(':').at(-1) ?? '', 30);
+  return shorten(api.split(':').at(-1)?.replaceAll('_', ' ') ?? '', 30);
 }
 
 /** The steps of a JSON pointer. */
