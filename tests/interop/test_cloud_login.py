@@ -54,7 +54,7 @@ async def test_machine_accepts_tokens_of_its_cloud(tmp_path: Path) -> None:
             direct = Channel("localhost", server.port)
             robot = RobotServiceStub(direct)
             names = await robot.ResourceNames(ResourceNamesRequest(), metadata=login)
-            assert [each.name for each in names.resources] == ["scale"]
+            assert [each.name for each in names.resources] == ["scale", "builtin"]
             refused = robot.Shutdown(ShutdownRequest(), metadata=login)
             assert await refusal(refused) is Status.PERMISSION_DENIED
             for token in (f"{reply.access_token[:-8]}AAAAAAAA", for_neighbor.access_token):

@@ -135,6 +135,7 @@ async def test_unmodified_client_uses_unmodified_modules(there: RunningMachine) 
             "echo/echo",
             "mlmodel/colors",
             "mlmodel/doubler",
+            "motion/builtin",
             "motor/motor",
             "motor/second",
             "motor/third",

@@ -90,7 +90,11 @@ async def test_false_and_zero_are_printed(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["whel", "stop"], 2, 'the machine has no resource "whel"; did you mean "wheel"?'),
-        (["x", "stop"], 2, 'the machine has no resource "x"; it has wheel; see `cogwork status`'),
+        (
+            ["x", "stop"],
+            2,
+            'the machine has no resource "x"; it has wheel, builtin; see `cogwork status`',
+        ),
         (["wheel"], 2, f"name a method of wheel: {', '.join(METHODS)}"),
         (["wheel", "stopx"], 2, f'wheel ({SERVICE}) has no method "stopx"; did you mean "Stop"?'),
         (

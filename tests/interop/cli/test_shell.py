@@ -130,7 +130,7 @@ async def test_lost_machine_is_reported_and_the_terminal_restored(tmp_path: Path
             window.type("echo rea''dy\r")
             await window.wait_for("\nready\r\n")
             server.signal(signal.SIGKILL)
-            await window.wait_for("UNAVAILABLE: ")
+            await window.wait_for("connection to the machine was lost")
     assert process.returncode == 1
 
 

@@ -73,7 +73,7 @@ def test_only_what_needs_attention_is_shown(
     main(["status", "--unhealthy"])
     summary, *lines = capsys.readouterr().out.splitlines()
     assert summary == "running, 1 of 2 resources ready"
-    words = [" ".join(re.sub(r"\b\d+s\b", " ", line).split()) for line in lines]
+    words = [" ".join(re.sub(r"\b(\d+[hms])+\b", " ", line).split()) for line in lines]
     assert words == [
         "unhealthy rdk:component:camera/belt no such device",
         "unhealthy module bad exited with code 1",
