@@ -136,7 +136,7 @@ async def test_names_may_omit_the_remote(line: Server, tmp_path: Path) -> None:
     config = with_free_port({"remotes": [far], "components": [meter]})
     async with run_server(config, tmp_path) as hall:
         waiting = await wait_for_state(hall, "rdk:component:power_sensor/meter", "unhealthy")
-        assert 'motor/belt", which is not configured' in waiting["reason"]
+        assert 'motor/line:belt", which its remote does not have' in waiting["reason"]
         meter = component("power_sensor", "meter", motor="far-belt")
         hall.save({**config, "components": [meter]})
         ready = await wait_for_state(hall, "rdk:component:power_sensor/meter", "ready")
