@@ -15,8 +15,8 @@ from cogwork.graph.provider import Offer, Unavailable
 from cogwork.graph.spec import Spec
 
 _MAX_HINTS = 4
-"""Maximum discovered resources of the same name that are planned because a dependency may refer to
-them without naming their remote."""
+"""Maximum discovered resources of the same name that are planned only because a missing dependency
+may refer to them."""
 
 
 DefaultSpecs = Mapping[ResourceName, Callable[[], Spec]]
@@ -111,7 +111,11 @@ class DesiredSpecs:
         return bool(spec.needs or spec.wants) or spec.name.short in self._references
 
     def is_hint(self, name: ResourceName) -> bool:
-        """Return whether a dependency may refer to this resource without naming its remote."""
+        """Return whether a missing dependency may refer to this resource without naming its
+        remote.
+
+        If so, the fault of the dependent shows the full name.
+        """
         return name.name in self._missing
 
     def _find_references(self) -> Iterator[Reference]:

@@ -26,9 +26,14 @@ class DeclaredDependencies(NamedTuple):
 
 class MissingDependency(NamedTuple):
     reference: Reference
+    on_remotes: tuple[ResourceName, ...] = ()
+    """Resources of remotes that the reference may mean, if the name of the remote is added."""
 
     @property
     def message(self) -> str:
+        if self.on_remotes:
+            choices = " or ".join(f'"{name.short}"' for name in self.on_remotes[:_MAX_CHOICES])
+            return f'depends on "{self.reference}", which is on a remote: write {choices}'
         if REMOTE_SEPARATOR in self.reference.short:
             return f'depends on "{self.reference}", which its remote does not have at present'
         return f'depends on "{self.reference}", which is not configured'
@@ -111,9 +116,17 @@ class _Candidates:
     def __init__(self, declared: Sequence[DeclaredDependencies]) -> None:
         self._by_short = group_by_short_name(item.name for item in declared)
         self._defaults = frozenset(item.name for item in declared if item.is_default)
+        self._on_remotes: dict[str, list[ResourceName]] = {}
+        for item in declared:
+            if item.name.remote:
+                self._on_remotes.setdefault(item.name.name, []).append(item.name)
 
     def find(self, reference: Reference) -> list[ResourceName]:
         return find_candidates(reference, self._by_short, self._defaults)
+
+    def find_on_remotes(self, reference: Reference) -> tuple[ResourceName, ...]:
+        """Return the resources that the reference would mean with the name of a remote."""
+        return tuple(find_candidates(reference, self._on_remotes))
 
 
 def find_candidates(
@@ -145,7 +158,7 @@ def _resolve_required(
             fault = (
                 AmbiguousDependency(reference, tuple(found))
                 if found
-                else MissingDependency(reference)
+                else MissingDependency(reference, candidates.find_on_remotes(reference))
             )
             faults.setdefault(owner, []).append(fault)
     return tuple(resolved)

@@ -78,7 +78,7 @@ class DialTarget(NamedTuple):
 
     @property
     def may_send_login(self) -> bool:
-        """Whether nobody else on the network can read the login, or the user allows it."""
+        """Whether the login is safe from readers on the network, or the user allows plaintext."""
         return self.is_encrypted or self.allow_plaintext or is_loopback_address(self.target)
 
 

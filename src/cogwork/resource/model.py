@@ -129,7 +129,7 @@ def find_dependency(dependencies: Dependencies, text: str) -> Any:
     """Return the dependency that an attribute names. `dependencies` also contains the resources in
     `depends_on`.
 
-    The text may omit the name of a remote, like the references that the graph resolves.
+    The text may omit the name of the remote, as the configuration may if there is only one remote.
     """
     reference = Reference.parse(text)
     fitting = [name for name in dependencies if reference.api in (None, name.api)]

@@ -57,6 +57,11 @@ def test_dependency_in_needs_and_wants_is_a_need() -> None:
     assert edges.wants[full_name("b")] == ()
 
 
+def test_resource_of_a_remote_needs_the_name_of_the_remote() -> None:
+    edges = resolve_edges({"line:a": "", "b": "a"})
+    assert fault_messages(edges, "b") == ['depends on "a", which is on a remote: write "line:a"']
+
+
 def test_resource_of_this_machine_takes_precedence_over_those_of_remotes() -> None:
     edges = resolve_edges({"line:a": "", "a": "", "b": ["a"], "c": ["line:a"]})
     assert short_names(edges.needs[full_name("b")]) == ["a"]
